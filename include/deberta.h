@@ -731,6 +731,7 @@ typedef struct deberta_trainer_options {
     int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
     size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
     deberta_masking masking;
+    double mask_probability; /* above 0, below 1: share of the tokens that are to be guessed */
     size_t max_ngram;
 
     /* A step. */
@@ -770,9 +771,9 @@ typedef struct deberta_trainer_options {
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
     {                                                                                                                  \
-        .struct_size = sizeof(deberta_trainer_options), .choices = 1, .max_ngram = 1, .dropout = -1, .rtd_weight = 50, \
-        .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6,      \
-        .layer_decay = 1, .clip = 1, .keep = 2                                                                         \
+        .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
+        .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
+        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2                                        \
     }
 
 /* The same for callers that cannot use the macro. */

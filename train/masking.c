@@ -7,13 +7,11 @@
 #include "core/base/integers.h"
 #include "train/step_batch.h"
 
-#define MASKED_SHARE  0.15
 #define HIDDEN_SHARE  0.8 /* of the labelled pieces: [MASK] */
 #define CHANGED_ABOVE 0.9 /* the rest is a random piece; between the two it stays */
 
 enum {
-    WINDOW_OF_NGRAM = 6, /* one stretch of n words in a window of 6 n */
-    FRAME = 2,           /* [CLS] and [SEP] */
+    FRAME = 2, /* [CLS] and [SEP] */
 };
 
 typedef struct masking_job {
@@ -61,10 +59,13 @@ static size_t draw_ngram(masking_job *job)
     return most;
 }
 
+/* One stretch of n words is selected in a window of n times floor(1 / probability): 6 n for 15 %, as in Microsoft's
+ * code. */
 static void select_words(masking_job *job)
 {
+    const size_t windows = (size_t)(1 / job->options->probability);
     for (size_t at = 0; at < job->word_count;) {
-        const size_t n = draw_ngram(job), window = minimum(WINDOW_OF_NGRAM * n, job->word_count - at);
+        const size_t n = draw_ngram(job), window = minimum(windows * n, job->word_count - at);
         const size_t first = at + counter_below(job->draws, window);
         for (size_t word = first; word < minimum(first + n, job->word_count); word++) job->selected[word] = 1;
         at = maximum(at + window, first + n);
@@ -96,8 +97,9 @@ static void mask_uniform(masking_job *job)
 /* nearbyint rounds halves to even, as Python's round does. */
 static size_t quota_of(const masking_options *options, size_t count)
 {
-    const size_t most = 10 * (size_t)ceil(MASKED_SHARE * (double)options->full_tokens / 10);
-    return maximum(1, minimum(most, (size_t)nearbyint(MASKED_SHARE * (double)count)));
+    const double share = options->probability;
+    const size_t most = 10 * (size_t)ceil(share * (double)options->full_tokens / 10);
+    return maximum(1, minimum(most, (size_t)nearbyint(share * (double)count)));
 }
 
 deberta_status mask_sequence(const masking_options *options, counter_draws *draws, size_t count, int32_t *ids,

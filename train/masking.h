@@ -13,6 +13,7 @@ typedef enum masking_kind { MASKING_NGRAM, MASKING_UNIFORM } masking_kind;
 
 typedef struct masking_options {
     masking_kind kind;
+    double probability; /* above 0, below 1: share of the tokens that are labelled */
     size_t max_ngram;   /* words of a stretch, at most MASKING_MOST_NGRAM; above 1 words are masked whole */
     int32_t mask_id;    /* [MASK] */
     size_t vocabulary;  /* of the tokenizer: what random pieces are drawn from */

@@ -62,6 +62,9 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
     if (o->max_ngram == 0 || o->max_ngram > MASKING_MOST_NGRAM)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_ngram is %zu, expected 1 to %d", o->max_ngram, MASKING_MOST_NGRAM);
+    if (!(o->mask_probability > 0 && o->mask_probability < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mask_probability is %g, expected above 0 and below 1",
+                     o->mask_probability);
     if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",

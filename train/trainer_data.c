@@ -66,6 +66,7 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
     const bool hides_all = o->task == DEBERTA_TRAIN_RTD;
     const drawn_options options = {
         .masking = {.kind = (masking_kind)o->masking,
+                    .probability = o->mask_probability,
                     .max_ngram = o->max_ngram,
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
                     .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer),

@@ -93,6 +93,7 @@ static void add_drawing(json_t *recipe, const deberta_trainer_options *o)
 {
     json_object_set_new(recipe, "seed", count(o->seed));
     json_object_set_new(recipe, "masking", json_string(masking_names[o->masking]));
+    json_object_set_new(recipe, "mask-probability", json_real(o->mask_probability));
     json_object_set_new(recipe, "max-ngram", count(o->max_ngram));
     json_object_set_new(recipe, "batch-sequences", count(trainer_batch_sequences(o)));
     json_object_set_new(recipe, "batch-tokens", count(o->batch_tokens));

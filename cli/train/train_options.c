@@ -148,6 +148,12 @@ const train_options train_defaults = {
          "documents (default): their lines are joined, then cut; lines: each is one, what does not fit left out",      \
          CHOICE_AT(train_options, by_line, sequence_words),                                                            \
          .needs = "text"},                                                                                             \
+        {"mask-probability",                                                                                           \
+         0,                                                                                                            \
+         "P",                                                                                                          \
+         "share of the tokens that are to be guessed (default 0.15)",                                                  \
+         NUMBER_AT(train_options, trainer.mask_probability, 0.01, 0.9),                                                \
+         .needs = "text"},                                                                                             \
         {"eval",                                                                                                       \
          0,                                                                                                            \
          "FILE",                                                                                                       \

@@ -34,7 +34,7 @@ awk -F'\t' -v out="$out/data" '
 resume() { if [ -e "$1/log.jsonl" ]; then echo --resume; fi; }
 deberta train mlm --config "$out/config" --text "$out/data/text.txt" --eval "$corpus/valid.txt" --eval-every 500 \
     --sequence-tokens 128 --batch-sequences 16 --steps "$steps" --warmup $((steps / 40)) --learning-rate $rate --beta2 0.98 \
-    --weight-decay 0.05 --dropout 0 --checkpoint-every 250 $(resume "$out/mlm") --out "$out/mlm"
+    --weight-decay 0.05 --mask-probability 0.25 --dropout 0 --checkpoint-every 250 $(resume "$out/mlm") --out "$out/mlm"
 deberta finetune sequence "$out/mlm" --data "$out/data/train.tsv" --eval "$out/data/held-out.tsv" --new-head \
     --freeze embeddings --freeze encoder --freeze 'lm_predictions.*' --sequence-tokens 128 --cut --batch-sequences 32 \
     --steps $((steps / 20)) --warmup $((steps / 400)) --learning-rate 2e-3 --dropout 0 --save-dtype f16 --checkpoint-every 250 \

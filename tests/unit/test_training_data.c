@@ -54,15 +54,24 @@ static void test_masking(void **state)
     (void)state;
     const struct {
         masking_kind kind;
+        double probability;
         size_t max_ngram, count;
-        int32_t places[7], ids[7];
+        int32_t places[12], ids[12];
     } cases[] = {
-        {MASKING_NGRAM, 1, 7, {1, 10, 13, 20, 27, 31, 42}, {99, 99, 487, 99, 99, 491, 264}},
-        {MASKING_NGRAM, 3, 7, {3, 4, 5, 24, 30, 31, 32}, {99, 99, 46, 99, 130, 99, 99}},
-        {MASKING_UNIFORM, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
+        {MASKING_NGRAM, 0.15, 1, 7, {1, 10, 13, 20, 27, 31, 42}, {99, 99, 487, 99, 99, 491, 264}},
+        {MASKING_NGRAM, 0.15, 3, 7, {3, 4, 5, 24, 30, 31, 32}, {99, 99, 46, 99, 130, 99, 99}},
+        {MASKING_NGRAM, 0.04, 1, 2, {3, 36}, {99, 99}},
+        {MASKING_NGRAM,
+         0.25,
+         1,
+         12,
+         {1, 7, 9, 13, 18, 21, 28, 30, 34, 38, 41, 45},
+         {264, 99, 99, 99, 118, 99, 128, 99, 99, 99, 141, 196}},
+        {MASKING_UNIFORM, 0.15, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const masking_options options = {cases[i].kind, cases[i].max_ngram, HIDDEN, VOCABULARY, false, 512};
+        const masking_options options = {
+            cases[i].kind, cases[i].probability, cases[i].max_ngram, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.key = {5, 3}, .place = 2, .site = SITE_MASKING};
         int32_t ids[TOKENS], labels[TOKENS];
         uint8_t begins[TOKENS];
@@ -91,7 +100,7 @@ static void test_short_texts(void **state)
 {
     (void)state;
     for (masking_kind kind = MASKING_NGRAM; kind <= MASKING_UNIFORM; kind++) {
-        const masking_options options = {kind, 1, HIDDEN, VOCABULARY, false, 512};
+        const masking_options options = {kind, 0.15, 1, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.site = SITE_MASKING};
         const uint8_t begins[3] = {1, 1, 1};
         int32_t ids[3] = {1, 7, 2}, labels[3];
