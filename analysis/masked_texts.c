@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/logits.h"
 #include "core/base/random.h"
 #include "core/model/session_internal_options.h"
 
@@ -123,14 +124,6 @@ deberta_status masked_texts_read(const masked_texts *texts, const masked_reader 
     free(starts);
     free(places);
     return status;
-}
-
-double logits_log_sum(const float *logits, size_t width)
-{
-    double largest = -INFINITY, sum = 0;
-    for (size_t v = 0; v < width; v++) largest = fmax(largest, (double)logits[v]);
-    for (size_t v = 0; v < width; v++) sum += exp((double)logits[v] - largest);
-    return largest + log(sum);
 }
 
 void masked_texts_loss(const masked_texts *texts, const float *logits, size_t width, size_t first, size_t end,

@@ -60,8 +60,6 @@ typedef struct masked_reader {
 /* Encodes the sentences [first, end); logits [masks of them][width]. */
 deberta_status masked_texts_read(const masked_texts *texts, const masked_reader *reader, size_t first, size_t end,
                                  float *logits, deberta_error *err);
-/* ln of the sum of the exponentials: a logit minus it is ln p. */
-double logits_log_sum(const float *logits, size_t width);
 /* loss[k] = the sum over the masks of sentence k of -ln p(target), for first <= k < end. */
 void masked_texts_loss(const masked_texts *texts, const float *logits, size_t width, size_t first, size_t end,
                        double *loss);

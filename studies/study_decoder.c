@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "analysis/logits.h"
 #include "analysis/quantile.h"
 #include "command/progress.h"
 #include "studies/decoder_items.h"

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
+#include "analysis/logits.h"
 #include "command/open_model.h"
 #include "command/progress.h"
 #include "studies/studies.h"
@@ -20,6 +21,13 @@ static const struct {
     [DIVERGENCE] = {"divergence", "KL divergence, nats", "%.2g (%.2g to %.2g)", 1},
 };
 
+/* Of a mask. */
+typedef struct reading {
+    const float *logits; /* [V] */
+    size_t answer;
+    double log_sum;
+} reading;
+
 typedef struct precision_study {
     study study;
     masked_texts masked;
@@ -27,6 +35,7 @@ typedef struct precision_study {
     deberta_model *models[DEBERTA_PRECISION_COUNT];
     masked_reader readers[DEBERTA_PRECISION_COUNT];
     float *logits[DEBERTA_PRECISION_COUNT];          /* [masks of a batch][V] */
+    reading *exact;                                  /* [masks of a batch] by float32, which comes first */
     double *sums[DEBERTA_PRECISION_COUNT][MEASURES]; /* [sentences] */
 } precision_study;
 
@@ -47,26 +56,23 @@ static deberta_status open_precision(precision_study *s, deberta_precision preci
     if (reader->head == DEBERTA_TASK_MLM_EMD) session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     reader->width = deberta_task_width(s->models[precision], reader->head);
     s->logits[precision] = options_take(options, masks * reader->width, sizeof(float));
+    if (precision == DEBERTA_PRECISION_FLOAT32) s->exact = options_take(options, masks, sizeof *s->exact);
     for (int m = 0; m < MEASURES; m++) s->sums[precision][m] = options_take(options, s->masked.count, sizeof(double));
     return deberta_session_create_within(&reader->session, s->models[precision], &session_options,
                                          masks * reader->width * sizeof(float), err);
 }
 
-static size_t largest_of(const float *logits, size_t width)
+static reading read_row(const float *logits, size_t width)
 {
-    size_t best = 0;
-    for (size_t v = 1; v < width; v++)
-        if (logits[v] > logits[best]) best = v;
-    return best;
+    return (reading){logits, logits_largest(logits, width), logits_log_sum(logits, width)};
 }
 
 /* Of the distributions that two rows of logits stand for. */
-static double divergence_of(const float *from, const float *to, size_t width)
+static double divergence_of(const reading *from, const reading *to, size_t width)
 {
-    const double from_all = logits_log_sum(from, width), to_all = logits_log_sum(to, width);
     double sum = 0;
     for (size_t v = 0; v < width; v++) {
-        const double log_p = (double)from[v] - from_all, log_q = (double)to[v] - to_all;
+        const double log_p = (double)from->logits[v] - from->log_sum, log_q = (double)to->logits[v] - to->log_sum;
         sum += exp(log_p) * (log_p - log_q);
     }
     return sum;
@@ -78,13 +84,14 @@ static void add_sentence(precision_study *s, deberta_precision precision, size_t
     const size_t width = s->readers[precision].width;
     double *const *sums = s->sums[precision];
     for (size_t mask = masked->mask_starts[sentence]; mask < masked->mask_starts[sentence + 1]; mask++) {
-        const float *row = s->logits[precision] + (mask - first_mask) * width,
-                    *exact = s->logits[DEBERTA_PRECISION_FLOAT32] + (mask - first_mask) * width;
-        const size_t answer = largest_of(row, width), target = (size_t)masked->targets[mask];
-        sums[RIGHT][sentence] += answer == target;
-        sums[LOSS][sentence] += logits_log_sum(row, width) - (double)row[target];
-        sums[SAME][sentence] += answer == largest_of(exact, width);
-        sums[DIVERGENCE][sentence] += divergence_of(exact, row, width);
+        const size_t target = (size_t)masked->targets[mask];
+        reading *exact = &s->exact[mask - first_mask],
+                found = read_row(s->logits[precision] + (mask - first_mask) * width, width);
+        if (precision == DEBERTA_PRECISION_FLOAT32) *exact = found;
+        sums[RIGHT][sentence] += found.answer == target;
+        sums[LOSS][sentence] += found.log_sum - (double)found.logits[target];
+        sums[SAME][sentence] += found.answer == exact->answer;
+        sums[DIVERGENCE][sentence] += divergence_of(exact, &found, width);
     }
 }
 

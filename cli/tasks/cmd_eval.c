@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "analysis/logits.h"
 #include "cli/commands.h"
 #include "cli/tasks/eval_output.h"
 #include "cli/tasks/task_run.h"
@@ -42,10 +43,7 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
 {
     (void)out, (void)err;
     confusion *c = &((eval_job *)run->context)->findings.confusion;
-    size_t best = 0;
-    for (size_t label = 1; label < c->labels; label++)
-        if (logits[label] > logits[best]) best = label;
-    confusion_add(c, text->label, best);
+    confusion_add(c, text->label, logits_largest(logits, c->labels));
     return DEBERTA_OK;
 }
 

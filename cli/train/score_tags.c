@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/logits.h"
 #include "cli/train/score_kinds.h"
 #include "core/base/status.h"
 
@@ -37,10 +38,7 @@ static void begin_tags(void *context) { (void)context; }
 
 static void tag_row(void *context, size_t example, size_t token, const float *logits, size_t width)
 {
-    size_t best = 0;
-    for (size_t k = 1; k < width; k++)
-        if (logits[k] > logits[best]) best = k;
-    ((tag_scores *)context)->found[example][token] = (int32_t)best;
+    ((tag_scores *)context)->found[example][token] = (int32_t)logits_largest(logits, width);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- spans */

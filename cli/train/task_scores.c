@@ -6,18 +6,11 @@
 #include <string.h>
 
 #include "analysis/classification.h"
+#include "analysis/logits.h"
 #include "cli/train/score_kinds.h"
 #include "core/base/status.h"
 
 static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
-
-static size_t best_of(const float *logits, size_t width)
-{
-    size_t best = 0;
-    for (size_t k = 1; k < width; k++)
-        if (logits[k] > logits[best]) best = k;
-    return best;
-}
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
@@ -43,7 +36,7 @@ static void class_row(void *context, size_t example, size_t token, const float *
 {
     class_scores *s = context;
     (void)token;
-    confusion_add(&s->confusion, (size_t)s->examples->items[example].label, best_of(logits, width));
+    confusion_add(&s->confusion, (size_t)s->examples->items[example].label, logits_largest(logits, width));
 }
 
 static void end_classes(void *context, double measures[DEBERTA_MEASURES])
