@@ -47,6 +47,8 @@ const record_field bench_result_fields[] = {
     {"relative_error", NULL, RECORD_NUMBER(bench_result, relative_error), .absent_is_zero = true},
     END,
 };
+_Static_assert(sizeof bench_result_fields / sizeof *bench_result_fields <= BENCH_MOST_RESULT_FIELDS + 1,
+               "a table of results has room for each");
 
 const record_field bench_environment_fields[] = {
     {"version", NULL, RECORD_TEXT(bench_results, sheet.version)},

@@ -10,6 +10,7 @@
 #include "output/record.h"
 
 /* Of a bench_result, but for its samples, lengths and breakdown. */
+enum { BENCH_MOST_RESULT_FIELDS = 64 };
 extern const record_field bench_result_fields[];
 /* Of bench_results: the environment, but for tiers, roofs and notes; and its object "caches". */
 extern const record_field bench_environment_fields[], bench_cache_fields[];

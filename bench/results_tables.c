@@ -65,15 +65,17 @@ static void say_caption(result *r, const bench_results *results)
 static result_table *add_points(result *r, const bench_results *results, bool people)
 {
     char cell[RECORD_CELL_BYTES];
+    const record_field *shown[BENCH_MOST_RESULT_FIELDS];
+    size_t count = 0;
     result_table *table = result_add_table(r, NULL, NULL, NULL);
     for (const record_field *field = bench_result_fields; field->name; field++)
-        if (is_shown(results, field, people))
-            result_add_column(table, COLUMN_TEXT, NULL, "%s", people ? field->title : field->name);
+        if (is_shown(results, field, people)) shown[count++] = field;
+    for (size_t k = 0; k < count; k++)
+        result_add_column(table, COLUMN_TEXT, NULL, "%s", people ? shown[k]->title : shown[k]->name);
     if (!people) result_add_column(table, COLUMN_TEXT, NULL, "lengths");
     for (size_t i = 0; i < results->count; i++) {
-        for (const record_field *field = bench_result_fields; field->name; field++) {
-            if (!is_shown(results, field, people)) continue;
-            write_cell(cell, field, &results->result[i], people);
+        for (size_t k = 0; k < count; k++) {
+            write_cell(cell, shown[k], &results->result[i], people);
             cell_text(table, "%s", cell);
         }
         write_lengths(cell, &results->result[i]);
