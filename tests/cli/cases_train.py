@@ -164,6 +164,12 @@ def test_texts(bench):
             models.add(file.read())
     assert len(models) == 1
     assert all(line["tokens"] <= 40 for line in read_log(bench, "t1"))
+    for probability in (0.05, 0.5):
+        bench.fine(*words, "--steps", "1", "--mask-probability", str(probability), "--out", f"p{probability}")
+        step = read_log(bench, f"p{probability}")[0]
+        assert abs(step["labelled"] - probability * step["tokens"]) <= 0.5 * step["sequences"] + 1, step
+    result = bench.run(*words, "--steps", "1", "--mask-probability", "1", "--out", "p1")
+    assert result.code == 2 and "--mask-probability" in result.err, result.describe()
 
 
 def digest(bench, path):
