@@ -51,25 +51,39 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
     return DEBERTA_OK;
 }
 
+static json_t *describe_choices(const choice_job *job, const size_t *chosen, size_t count)
+{
+    json_t *choices = json_array();
+    for (size_t k = 0; k < count; k++) {
+        const size_t choice = chosen[k];
+        json_array_append_new(choices,
+                              json_pack("{s:o, s:I, s:f, s:f}", "choice", json_clean_text(job->choices[choice]),
+                                        "index", (json_int_t)choice, "score", (double)job->scores[choice],
+                                        "probability", job->probabilities[choice]));
+    }
+    return json_pack("{s:o}", "choices", choices);
+}
+
+static void show_choices(FILE *out, const choice_job *job, const size_t *chosen, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        print_probability(out, job->probabilities[chosen[k]], job->choices[chosen[k]]);
+        fputc('\n', out);
+    }
+}
+
 static void describe(const choice_job *job, task_text *text, FILE *out)
 {
     size_t *chosen;
     deberta_softmax(job->probabilities, job->scores, job->count);
     const size_t count = task_run_choose(job->run, job->top, job->probabilities, job->count, &chosen);
-    if (out)
-        print_clean(out, text->record.text, text->record.text_bytes), fputc('\n', out);
-    else
-        text->answer = json_pack("{s:[]}", "choices");
-    for (size_t k = 0; k < count; k++) {
-        const size_t choice = chosen[k];
-        if (out)
-            print_probability(out, job->probabilities[choice], job->choices[choice]), fputc('\n', out);
-        else
-            json_array_append_new(json_object_get(text->answer, "choices"),
-                                  json_pack("{s:o, s:I, s:f, s:f}", "choice", json_clean_text(job->choices[choice]),
-                                            "index", (json_int_t)choice, "score", (double)job->scores[choice],
-                                            "probability", job->probabilities[choice]));
+    if (!out) {
+        text->answer = describe_choices(job, chosen, count);
+        return;
     }
+    print_clean(out, text->record.text, text->record.text_bytes);
+    fputc('\n', out);
+    show_choices(out, job, chosen, count);
 }
 
 /* Answers by itself: one text is several sequences. */

@@ -27,33 +27,62 @@ static void show_texts(FILE *out, const text_record *record)
     fputc('\n', out);
 }
 
+typedef struct text_class {
+    const char *label;
+    size_t index;
+    double probability;
+} text_class;
+
+/* The most probable ones first. */
+static size_t find_classes(task_run *run, const float *logits, text_class **classes)
+{
+    const classify_options *o = (const classify_options *)run->options;
+    const size_t labels = run->batches.info.sequence_labels;
+    double *probabilities = options_take(run->options, labels, sizeof *probabilities);
+    size_t *chosen;
+    deberta_softmax(probabilities, logits, labels);
+    for (size_t k = 0; o->multi_label && k < labels; k++) probabilities[k] = deberta_sigmoid(logits[k]);
+    const size_t count = task_run_choose(run, o->top, probabilities, labels, &chosen);
+    *classes = options_take(run->options, count, sizeof **classes);
+    for (size_t k = 0; k < count; k++)
+        (*classes)[k] = (text_class){task_run_label(run, chosen[k]), chosen[k], probabilities[chosen[k]]};
+    return count;
+}
+
+static json_t *describe_classes(const text_class *classes, size_t count)
+{
+    json_t *labels = json_array();
+    for (size_t k = 0; k < count; k++)
+        json_array_append_new(labels, json_pack("{s:o, s:I, s:f}", "label", json_clean_text(classes[k].label), "index",
+                                                (json_int_t)classes[k].index, "probability", classes[k].probability));
+    return json_pack("{s:o}", "labels", labels);
+}
+
+static void show_classes(FILE *out, const text_class *classes, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        print_probability(out, classes[k].probability, classes[k].label);
+        fputc('\n', out);
+    }
+}
+
 /* One row of logits into an answer. A classifier with a single row is a regression: its value is no probability. */
 static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     (void)err;
     const classify_options *o = (const classify_options *)run->options;
-    const size_t labels = run->batches.info.sequence_labels;
-    const bool regression = labels == 1 && !o->multi_label;
-    if (out)
-        show_texts(out, &text->record);
-    else
-        text->answer = regression ? json_pack("{s:f}", "score", (double)logits[0]) : json_pack("{s:[]}", "labels");
-    if (regression && out) fprintf(out, "  %.3f  (score)\n", (double)logits[0]);
-    if (regression) return DEBERTA_OK;
-    double *scores = options_take(run->options, labels, sizeof *scores);
-    size_t *chosen;
-    deberta_softmax(scores, logits, labels);
-    for (size_t k = 0; o->multi_label && k < labels; k++) scores[k] = deberta_sigmoid(logits[k]);
-    for (size_t k = 0, count = task_run_choose(run, o->top, scores, labels, &chosen); k < count; k++) {
-        const char *label = task_run_label(run, chosen[k]);
-        const double probability = scores[chosen[k]];
-        if (out)
-            print_probability(out, probability, label), fputc('\n', out);
-        else
-            json_array_append_new(json_object_get(text->answer, "labels"),
-                                  json_pack("{s:o, s:I, s:f}", "label", json_clean_text(label), "index",
-                                            (json_int_t)chosen[k], "probability", probability));
+    const bool regression = run->batches.info.sequence_labels == 1 && !o->multi_label;
+    text_class *classes = NULL;
+    const size_t count = regression ? 0 : find_classes(run, logits, &classes);
+    if (!out) {
+        text->answer = regression ? json_pack("{s:f}", "score", (double)logits[0]) : describe_classes(classes, count);
+        return DEBERTA_OK;
     }
+    show_texts(out, &text->record);
+    if (regression)
+        fprintf(out, "  %.3f  (score)\n", (double)logits[0]);
+    else
+        show_classes(out, classes, count);
     return DEBERTA_OK;
 }
 
