@@ -6,6 +6,7 @@ import array
 import hashlib
 import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -136,6 +137,12 @@ def test_run(bench):
     assert log[0]["learning_rate"] == 0 and log[5]["learning_rate"] == 0.002
     bench.fine("info", "a")
     bench.fine("encode", "a", "--ids", "1,3,5", "-o", "x.safetensors")
+    os.mkdir(bench.path("new"))
+    shutil.copy(os.path.join(folder, "config.json"), bench.path("new"))
+    for seed, threads, out in (("1", "1", "new1"), ("1", "2", "again1"), ("2", "1", "new2")):
+        bench.fine("train", "mlm", "--config", "new", *TRAIN, *recipe, "--seed", seed, "--threads", threads, "--out", out)
+    made = [digest(bench, f"{out}/model.safetensors") for out in ("new1", "again1", "new2")]
+    assert made[0] == made[1] != made[2], made
     result = bench.run("train", "mlm", folder, *TRAIN, *recipe, "--out", "a")
     assert result.code != 0 and "not empty" in result.err, result.describe()
 
