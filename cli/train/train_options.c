@@ -255,7 +255,8 @@ const option finetune_qa_options_table[] = {
 };
 
 const option train_mlm_options_table[] = {
-    {"config", 0, "FOLDER", "a new model in place of MODEL: a folder with config.json, for --text also a tokenizer, no weights",
+    {"config", 0, "FOLDER",
+     "a new model in place of MODEL: a folder with config.json, for --text also a tokenizer, no weights",
      TEXT_AT(train_options, config), .needs = "text batches"},
     {"new-head", 0, NULL, "a head that begins anew, also where the model has none", FLAG_AT(train_options, new_head),
      .not_with = "config"},
