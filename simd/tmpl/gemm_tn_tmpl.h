@@ -87,9 +87,9 @@ VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE
 {
     const float *b = from->first;
     const size_t ldb = from->ld, stride = from->stride;
-    for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
+    UNROLL_DEPTH for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        __builtin_prefetch(fetch.at); /* rows lie further apart than prefetchers look */
+        vf_prefetch_l2((const char *)fetch.at); /* rows lie further apart than prefetchers look */
         if (fetches_b) UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(b + TN_AHEAD * ldb + (size_t)p * stride);
         UNROLL for (int v = 0; v < panels * VECTORS; v++) y[v] = vf_load(b + (size_t)(v / VECTORS) * stride + v % VECTORS * VF_LANES);
         if (kept) {
@@ -311,40 +311,49 @@ static vf VF_NAME(tree_result)(const part_tree *tree, size_t parts)
     return parts > 0 && tree->there[level] ? vf_load(tree->sums[level]) : vf_zero();
 }
 
-/* One chunk of `lanes` columns. */
-VF vf sum_rows_chunk(const sum_rows_task *task, size_t column, size_t lanes, size_t first, size_t count)
+/* Columns of a group: chains that run side by side, for an addition takes several steps. */
+enum { SUM_GROUP = 64, SUM_VECTORS = SUM_GROUP / VF_LANES };
+
+/* One chunk of a group, of which the last vector may have fewer lanes. */
+VF void sum_rows_chunk(const int vectors, const sum_rows_task *task, size_t column, size_t lanes, size_t first, size_t count, vf *x)
 {
-    vf x = vf_zero();
     const float *a = task->a + first * task->lda + column, *b = task->b ? task->b + first * task->ldb + column : NULL;
+    UNROLL for (int v = 0; v < vectors; v++) x[v] = vf_zero();
     for (size_t r = 0; r < count; r++, a += task->lda) {
-        const vf y = lanes == VF_LANES ? vf_load(a) : vf_load_n(a, lanes, vf_zero());
-        if (b) {
-            x = vf_fma(y, lanes == VF_LANES ? vf_load(b) : vf_load_n(b, lanes, vf_zero()), x);
-            b += task->ldb;
-        } else {
-            x = vf_add(x, y);
+        UNROLL for (int v = 0; v < vectors; v += VECTORS) __builtin_prefetch(a + TN_AHEAD * task->lda + v * VF_LANES);
+        UNROLL for (int v = 0; v < vectors; v++) {
+            const size_t here = v + 1 < vectors ? VF_LANES : lanes;
+            const vf y = vf_load_n(a + v * VF_LANES, here, vf_zero());
+            x[v] = b ? vf_fma(y, vf_load_n(b + v * VF_LANES, here, vf_zero()), x[v]) : vf_add(x[v], y);
         }
+        if (b) b += task->ldb;
     }
-    return x;
+}
+
+VF void sum_rows_group(const int vectors, const sum_rows_task *task, size_t column, size_t lanes)
+{
+    part_tree trees[SUM_VECTORS];
+    for (size_t part = 0; part < task->parts; part++) {
+        const size_t begin = task->bounds[part], end = task->bounds[part + 1];
+        vf sum[SUM_VECTORS], chunk[SUM_VECTORS];
+        UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_zero();
+        for (size_t first = begin; first < end; first += ROW_CHUNK) {
+            sum_rows_chunk(vectors, task, column, lanes, first, end - first < ROW_CHUNK ? end - first : ROW_CHUNK, chunk);
+            UNROLL for (int v = 0; v < vectors; v++) sum[v] = first > begin ? vf_add(sum[v], chunk[v]) : chunk[v];
+        }
+        for (int v = 0; v < vectors; v++) VF_NAME(tree_add)(&trees[v], part, sum[v], end > begin);
+    }
+    for (int v = 0; v < vectors; v++)
+        vf_store_n(task->y + column + (size_t)v * VF_LANES, v + 1 < vectors ? VF_LANES : lanes,
+                   VF_NAME(tree_result)(&trees[v], task->parts));
 }
 
 static void VF_NAME(sum_rows_f32)(const sum_rows_task *task)
 {
-    for (size_t column = 0; column < task->n; column += VF_LANES) {
-        const size_t lanes = task->n - column < VF_LANES ? task->n - column : VF_LANES;
-        part_tree tree;
-        for (size_t part = 0; part < task->parts; part++) {
-            const size_t begin = task->bounds[part], end = task->bounds[part + 1];
-            vf sum = vf_zero();
-            for (size_t first = begin; first < end; first += ROW_CHUNK) {
-                const size_t count = end - first < ROW_CHUNK ? end - first : ROW_CHUNK;
-                const vf chunk = sum_rows_chunk(task, column, lanes, first, count);
-                sum = first > begin ? vf_add(sum, chunk) : chunk;
-            }
-            VF_NAME(tree_add)(&tree, part, sum, end > begin);
-        }
-        vf_store_n(task->y + column, lanes, VF_NAME(tree_result)(&tree, task->parts));
-    }
+    size_t column = 0;
+    for (; column + SUM_GROUP <= task->n; column += SUM_GROUP) sum_rows_group(SUM_VECTORS, task, column, VF_LANES);
+    for (; column < task->n; column += VF_LANES)
+        sum_rows_group(1, task, column, task->n - column < VF_LANES ? task->n - column : VF_LANES);
 }
 
 #endif
