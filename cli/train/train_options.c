@@ -297,6 +297,8 @@ int train_options_check(const train_options *o)
     if (!t->batch && !train_runs(o))
         return say_usage(&o->common, "expected --batch FILE, or %s --steps N --out FOLDER",
                          option_exists(&o->common, &o->data) ? "--data FILE" : "--batches FILE");
+    if (o->texts.count && !t->generator && option_exists(&o->common, &t->generator))
+        return say_usage(&o->common, "--text needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)
         return option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
     if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");

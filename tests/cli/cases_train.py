@@ -254,7 +254,7 @@ def test_sharing(bench):
         result = bench.run(*words, *options, "--out", "x")
         assert result.code == code and part in result.err, result.describe()
     result = bench.run("train", "rtd", folder, "--text", "corpus.txt", "--steps", "2", "--out", "x")
-    assert result.code == 3 and "generator" in result.err, result.describe()
+    assert result.code == 2 and "--generator MODEL" in result.err, result.describe()
     result = bench.run("train", "rtd", folder, "--generator", case(bench, "03-v3-mlm-emd"), "--text", "corpus.txt", "--steps", "2", "--out", "x")
     assert result.code == 3 and result.err.count("\n") == 1, result.describe()
 
