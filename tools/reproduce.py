@@ -193,17 +193,25 @@ STUDIES = sorted(f"docs/studies/{p.name}" for p in (ROOT / "docs" / "studies").g
 LONG = [long_text, other_engines]
 
 
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def attempt(name, function, arguments):
-    """Rows of one group; what fails is a row as well."""
-    begin = time.monotonic()
-    try:
-        rows = list(function(*arguments))
-    except (RuntimeError, OSError, KeyError, ValueError, AttributeError, StopIteration) as reason:
-        rows = [Row(name, "-", f"failed: {reason}", "-", False)]
-    for row in rows:
-        print(f"{row.cells[-1]:10} {row.cells[0]}: {row.cells[2]}", flush=True)
-    print(f"           ({time.monotonic() - begin:.0f} s)", flush=True)
-    return rows
+    """Rows of one group, each with the seconds that it took; what fails is a row as well."""
+    rows, made = [], iter(function(*arguments))
+    while True:
+        begin, used = time.monotonic(), processor_seconds()
+        try:
+            row = next(made, None)
+        except (RuntimeError, OSError, KeyError, ValueError, AttributeError) as reason:
+            row = Row(name, "-", f"failed: {reason}", "-", False)
+        if row is None:
+            return rows
+        row.cells.append(f"{time.monotonic() - begin:.0f}")
+        print(f"{row.cells[4]:10} {row.cells[0]}: {row.cells[2]} ({row.cells[5]} s, {processor_seconds() - used:.0f} of a processor)", flush=True)
+        rows.append(row)
 
 
 def main():
@@ -218,12 +226,11 @@ def main():
     groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, study, (page, out)) for page in STUDIES]
     groups += [(f.__name__, f, (out,)) for f in LONG] if options.all else []
     rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
-    titles = ["claim", "command", "here", "tolerance", ""]
+    titles = ["claim", "command", "here", "tolerance", "", "seconds"]
     (out / "list.tsv").write_text("\n".join("\t".join(cells) for cells in [titles, *(row.cells for row in rows)]) + "\n")
-    lines = ["| " + " | ".join(cells) + " |" for cells in [titles, ["---"] * 5, *([c.replace("|", "\\|") for c in row.cells] for row in rows)]]
+    lines = ["| " + " | ".join(cells) + " |" for cells in [titles, ["---"] * len(titles), *([c.replace("|", "\\|") for c in row.cells] for row in rows)]]
     (out / "list.md").write_text("\n".join(lines) + "\n")
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    print(f"{(time.monotonic() - begin) / 60:.0f} minutes, {(used.ru_utime + used.ru_stime) / 60:.0f} of processor time")
+    print(f"{(time.monotonic() - begin) / 60:.0f} minutes, {processor_seconds() / 60:.0f} of processor time")
     counts = [sum(row.ok is value for row in rows) for value in (True, False, None)]
     print(f"{out}/list.md: {counts[0]} ok, {counts[1]} not, {counts[2]} not judged")
     return int(counts[1] > 0 or not rows)
