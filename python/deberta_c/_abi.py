@@ -3,14 +3,14 @@ from __future__ import annotations
 
 import ctypes as c
 import os
-import threading
 from pathlib import Path
-from typing import Any, Optional
+from types import SimpleNamespace
+from typing import Any, Dict, Optional, Tuple
 
 from . import _errors
 
 HERE = Path(__file__).resolve().parent
-INT, SIZE, DOUBLE, TEXT, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_char_p, c.c_void_p, c.POINTER
+INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
 EVERY = SIZE(-1).value
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
 TASKS = ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")
@@ -22,104 +22,106 @@ MADE_UP = "synthetic:"  # what the path of a model without files begins with
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
 FRAME = 2  # DEBERTA_TOKEN_FRAME
 MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
+_KINDS: Dict[str, Any] = {"int": INT, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
+                          "at": POINTER, "sentence": c.c_char * 504, "nothing": None, "status": INT}
 
 
-def _struct(name: str, /, **members: Any) -> Any:
-    """A struct of the header: deberta_model_options is ModelOptions here (tests/python/test_abi.py compares them)."""
-    return type(name, (c.Structure,), {"_fields_": list(members.items())})
+def _kind(name: str) -> Any:
+    return AT(_kind(name[:-1])) if name.endswith("*") else _KINDS[name]
 
 
-def _sizes(names: str) -> "dict[str, Any]":
-    return dict.fromkeys(names.split(), SIZE)
+def _struct(name: str, members: str) -> Any:
+    """A struct of the header, written as there: deberta_model_options is ModelOptions here (tests/python/test_abi.py compares them)."""
+    fields = [(member, _kind(kind)) for kind, *names in map(str.split, members.split(",")) for member in names]
+    _KINDS[name] = type(name, (c.Structure,), {"_fields_": fields})
+    return _KINDS[name]
 
 
-Error = _struct("Error", code=INT, message=c.c_char * 504)
-ModelOptions = _struct("ModelOptions", struct_size=SIZE, reference=INT, **_sizes("threads memory_limit_bytes layers"), describe_only=INT,
-                       precision=INT)
-Tensor = _struct("Tensor", name=TEXT, values=POINTER, dtype=INT, rank=SIZE, shape=AT(SIZE), strides=AT(SIZE))
-ModelInfo = _struct(
-    "ModelInfo", name=TEXT, version=INT,
-    **_sizes("vocabulary_size hidden_size intermediate_size layers heads head_size embedding_size max_positions max_relative_positions "
-             "position_buckets relative_rows"),
-    has_c2p=INT, has_p2c=INT, position_biased_input=INT, has_position_table=INT, token_types=SIZE, convolution_width=SIZE,
-    tasks_present=c.c_uint, **_sizes("sequence_labels token_labels parameters memory_bytes"), packed=INT, precision=INT)
-Ablation = _struct("Ablation", term=INT, layer=SIZE, head=SIZE, kind=INT)
-SessionOptions = _struct("SessionOptions", struct_size=SIZE, isa=INT, max_tokens=SIZE, threads=SIZE, features=c.c_uint, memory_limit_bytes=SIZE,
-                         pin_threads=INT, ablations=AT(Ablation), ablation_count=SIZE, shared_threads=POINTER)
-HiddenBlock = _struct("HiddenBlock", **_sizes("layer tokens columns stride"), values=POINTER)
-AttentionBlock = _struct("AttentionBlock", **_sizes("layer sequence head first_query rows keys stride"), component=INT, values=POINTER)
-ON_HIDDEN = c.CFUNCTYPE(INT, POINTER, AT(HiddenBlock))
-WANTS = c.CFUNCTYPE(INT, POINTER, SIZE, SIZE, INT)
-ON_ATTENTION = c.CFUNCTYPE(INT, POINTER, AT(AttentionBlock))
-Observer = _struct("Observer", struct_size=SIZE, context=POINTER, on_hidden=ON_HIDDEN, wants_attention=WANTS, on_attention=ON_ATTENTION)
-Batch = _struct("Batch", struct_size=SIZE, ids=POINTER, sequence_starts=POINTER, sequences=SIZE, token_types=POINTER, position_ids=POINTER,
-                mask=POINTER, observer=AT(Observer))
-Outputs = _struct("Outputs", struct_size=SIZE, hidden=POINTER, hidden_stride=SIZE)
-Text = _struct("Text", struct_size=SIZE, text=TEXT, text_bytes=SIZE, pair=TEXT, pair_bytes=SIZE, max_tokens=SIZE, strict=INT,
-               literal_specials=INT)
-Span = _struct("Span", begin=SIZE, end=SIZE)
-Tokens = _struct("Tokens", count=SIZE, ids=POINTER, token_types=POINTER, byte_spans=POINTER, character_spans=POINTER,
-                 **_sizes("dropped replaced first_replaced_segment first_replaced_byte segments"), roles=POINTER)
-Place = _struct("Place", bytes=Span, characters=Span)
-Entity = _struct("Entity", place=Place, type=TEXT, label=SIZE, units=SIZE, probability=DOUBLE)
-Answer = _struct("Answer", first_token=SIZE, last_token=SIZE, place=Place, probability=DOUBLE)
+def _callback(name: str, parameters: str) -> Any:
+    _KINDS[name] = c.CFUNCTYPE(INT, *map(_kind, parameters.split()))
+    return _KINDS[name]
 
-STATUS, TOKENS, HANDLE = object(), AT(Tokens), AT(POINTER)
-# Result and parameters. Where the result is a status there is also a place for the error at the end, which library adds.
-FUNCTIONS: "dict[str, tuple]" = {
-    "version": (TEXT,), "free": (None, POINTER), "isa_name": (TEXT, INT), "isa_from_name": (STATUS, AT(INT), TEXT),
-    "model_open": (STATUS, HANDLE, TEXT, AT(ModelOptions)), "model_free": (None, HANDLE),
-    "model_open_memory": (STATUS, HANDLE, TEXT, TEXT, AT(Tensor), SIZE, AT(ModelOptions)),
-    "model_describe": (AT(ModelInfo), POINTER), "model_label": (TEXT, POINTER, SIZE), "model_digest": (STATUS, POINTER, TEXT),
-    "model_read_weight": (STATUS, POINTER, TEXT, POINTER, SIZE),
-    "session_create": (STATUS, HANDLE, POINTER, AT(SessionOptions)), "session_free": (None, HANDLE),
-    "session_isa": (INT, POINTER), "session_threads": (SIZE, POINTER), "encode": (STATUS, POINTER, AT(Batch), AT(Outputs)),
-    "task_width": (SIZE, POINTER, INT), "task_logits": (STATUS, POINTER, INT, POINTER, SIZE, POINTER, SIZE),
-    "tokenizer_open": (STATUS, HANDLE, TEXT), "tokenizer_free": (None, HANDLE), "tokenizer_special_id": (c.c_int32, POINTER, INT),
-    "tokenizer_token": (POINTER, POINTER, c.c_int32, AT(SIZE)), "tokenize": (STATUS, AT(TOKENS), POINTER, AT(Text)),
-    "tokens_free": (None, AT(TOKENS)), "tokens_text": (POINTER, TOKENS, SIZE, AT(SIZE)),
-    "detokenize": (STATUS, HANDLE, AT(SIZE), POINTER, POINTER, SIZE), "softmax": (None, POINTER, POINTER, SIZE),
-    "sigmoid": (DOUBLE, DOUBLE), "rank": (SIZE, POINTER, SIZE, POINTER, SIZE), "token_place": (Place, TOKENS, SIZE, TEXT),
-    "entities": (STATUS, AT(Entity), AT(SIZE), POINTER, TOKENS, TEXT, SIZE, POINTER, INT), "context_tokens": (SIZE, TOKENS),
-    "answers": (STATUS, AT(Answer), AT(SIZE), AT(DOUBLE), TOKENS, TEXT, POINTER, SIZE),
+
+Error = _struct("Error", "int code, sentence message")
+ModelOptions = _struct("ModelOptions", "size struct_size, int reference, size threads memory_limit_bytes layers, int describe_only precision")
+Tensor = _struct("Tensor", "text name, at values, int dtype, size rank, size* shape strides")
+ModelInfo = _struct("ModelInfo", "text name, int version, size vocabulary_size hidden_size intermediate_size layers heads head_size "
+                    "embedding_size max_positions max_relative_positions position_buckets relative_rows, int has_c2p has_p2c "
+                    "position_biased_input has_position_table, size token_types convolution_width, flags tasks_present, "
+                    "size sequence_labels token_labels parameters memory_bytes, int packed precision")
+Ablation = _struct("Ablation", "int term, size layer head, int kind")
+SessionOptions = _struct("SessionOptions", "size struct_size, int isa, size max_tokens threads, flags features, size memory_limit_bytes, "
+                         "int pin_threads, at ablations, size ablation_count, at shared_threads")
+HiddenBlock = _struct("HiddenBlock", "size layer tokens columns stride, at values")
+AttentionBlock = _struct("AttentionBlock", "size layer sequence head first_query rows keys stride, int component, at values")
+ON_HIDDEN, ON_ATTENTION = _callback("on_hidden", "at HiddenBlock*"), _callback("on_attention", "at AttentionBlock*")
+WANTS = _callback("wants", "at size size int")
+Observer = _struct("Observer", "size struct_size, at context, on_hidden on_hidden, wants wants_attention, on_attention on_attention")
+Batch = _struct("Batch", "size struct_size, at ids sequence_starts, size sequences, at token_types position_ids mask observer")
+Outputs = _struct("Outputs", "size struct_size, at hidden, size hidden_stride")
+Text = _struct("Text", "size struct_size, text text, size text_bytes, text pair, size pair_bytes max_tokens, int strict literal_specials")
+Span = _struct("Span", "size begin end")
+Tokens = _struct("Tokens", "size count, at ids token_types byte_spans character_spans, "
+                 "size dropped replaced first_replaced_segment first_replaced_byte segments, at roles")
+Place = _struct("Place", "Span bytes characters")
+Entity = _struct("Entity", "Place place, text type, size label units, double probability")
+Answer = _struct("Answer", "size first_token last_token, Place place, double probability")
+
+# Result and parameters. Where the result is a status there is also a place for the error at the end.
+FUNCTIONS = {
+    "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
+    "model_open": "status at* text ModelOptions*", "model_free": "nothing at*",
+    "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
+    "model_label": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
+    "session_create": "status at* at SessionOptions*", "session_free": "nothing at*", "session_isa": "int at",
+    "session_threads": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
+    "task_logits": "status at int at size at size", "tokenizer_open": "status at* text", "tokenizer_free": "nothing at*",
+    "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
+    "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
+    "softmax": "nothing at at size", "sigmoid": "double double", "rank": "size at size at size", "token_place": "Place Tokens* size text",
+    "entities": "status Entity* size* at Tokens* text size at int", "context_tokens": "size Tokens*",
+    "answers": "status Answer* size* double* Tokens* text at size",
 }
 
 
-class _Library:
+def _load() -> Any:
     """deberta_encode() is library.encode(); what returns a status raises the library's sentence instead."""
-
-    def __init__(self) -> None:
-        name = os.environ.get("DEBERTA_LIBRARY") or str(HERE / "libdeberta.so.0")
-        try:
-            opened = c.CDLL(name)
-        except OSError as reason:
-            raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip?") from None
-        self._local = threading.local()
-        for short, (result, *parameters) in FUNCTIONS.items():
-            function = getattr(opened, "deberta_" + short)
-            function.restype, function.argtypes = (INT, [*parameters, AT(Error)]) if result is STATUS else (result, parameters)
-            setattr(self, short, self._checked(function) if result is STATUS else function)
-
-    def _checked(self, function: Any) -> Any:
-        def call(*arguments: Any) -> None:
-            error = getattr(self._local, "error", None) or self._local.__dict__.setdefault("error", Error())
-            if function(*arguments, error):
-                raise _errors.ERRORS.get(error.code, _errors.Error)(error.message.decode("utf-8", "replace"))
-        return call
-
-    def __getattr__(self, name: str) -> Any:  # for those who check types: all are set above
-        raise AttributeError(name)
+    name, library = os.environ.get("DEBERTA_LIBRARY") or str(HERE / "libdeberta.so.0"), SimpleNamespace()
+    try:
+        opened = c.CDLL(name)
+    except OSError as reason:
+        raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip?") from None
+    for short, kinds in FUNCTIONS.items():
+        result, *parameters = map(_kind, kinds.split())
+        failing = kinds.startswith("status")
+        kind = c.CFUNCTYPE(result, *parameters, *[AT(Error)] * failing)
+        function = kind(("deberta_" + short, opened), ((1,),) * len(parameters) + ((2,),) * failing)  # 1: given, 2: made by ctypes
+        if failing:
+            function.errcheck = _check
+        setattr(library, short, function)
+    return library
 
 
-library = _Library()
+def _check(status: Any, _function: Any, arguments: Any) -> Any:
+    if status:
+        raise _errors.ERRORS.get(status, _errors.Error)(arguments[-1].message.decode("utf-8", "replace"))
+
+
+library = _load()
 
 
 def sized(kind: Any, **members: Any) -> Any:
     return kind(struct_size=c.sizeof(kind), **members)
 
 
-def text_of(address: Optional[int], size: SIZE) -> Optional[str]:
-    return None if address is None else c.string_at(address, size.value).decode("utf-8", "replace")
+def string(place: Optional[int], size: c.c_size_t) -> Optional[str]:
+    return None if place is None else c.string_at(place, size.value).decode("utf-8", "replace")
+
+
+def text_of(function: Any, *arguments: Any) -> Optional[str]:
+    """A text that the library holds, which may hold NUL."""
+    size = SIZE()
+    return string(function(*arguments, size), size)
 
 
 class Owned:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
+import numpy as np
+
 
 class Error(Exception):
     """Base of all; the text is one sentence: what, where, found, expected."""
@@ -36,19 +38,17 @@ ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedErro
           -7: Error}  # DEBERTA_E_NOT_FINITE: of training, which this package leaves to the program
 
 
-def one_of(what: str, value: Any, *names: Optional[str]) -> None:
-    """Refuses another value of an option."""
+def one_of(what: str, value: Any, *names: Optional[str]) -> int:
+    """The place of an option's value among those that it may have."""
     if value not in names:
         *others, last = map(repr, names)
         raise ArgumentError(f"{what}: expected {', '.join(others)} or {last}, found {value!r}")
+    return names.index(value)
 
 
-def whole_number(what: str, value: Any, most: Optional[int] = None) -> int:
+def whole_number(what: str, value: Any, most: Optional[int] = None, least: int = 0) -> int:
     """An option that counts something; None is 0, which leaves it to the library."""
-    try:
-        found = int(value or 0)
-    except (TypeError, ValueError, OverflowError):
-        found = -1
-    if found < 0 or (most and found > most):
-        raise ArgumentError(f"{what}: expected {f'0 to {most}' if most else 'a number from 0'}, found {value!r}")
-    return found
+    found = 0 if value is None else value
+    if not isinstance(found, (int, np.integer)) or found < least or (most is not None and found > most):
+        raise ArgumentError(f"{what}: expected {f'{least} to {most}' if most else f'a number from {least}'}, found {value!r}")
+    return int(found)

@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
@@ -12,8 +13,8 @@ from . import _abi as abi
 from ._abi import library
 from . import _program
 from ._errors import ArgumentError, FileError, one_of, whole_number
-from ._inputs import Batch, batch_of_ids
-from ._session import Ablations, Capture, Components, Session, number_of_threads, parse_ablations
+from ._inputs import Batch, batch_of_ids, integers
+from ._session import Ablations, Capture, Matrices, Session, number_of_threads, parse_ablations
 from ._tasks import Tasks
 from ._tokenizer import Text, Tokenizer, as_texts, batch_of_cuts
 
@@ -48,43 +49,42 @@ class Model(Tasks):
     the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
     integers (docs/precision.md).
 
+    path, precision, opened_with: as it was opened; opened_with has the options that are not what they are by default, without
+    memory_limit. ablated: what it is without, in a block of ablate.
+
     One call at a time; `share()` makes a model of the same weights for another thread. Errors are `deberta_c.Error`, one sentence each.
     """
 
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
                  reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
-        one_of("reference", reference, *abi.REFERENCES)
-        one_of("precision", precision, *abi.PRECISIONS)
-        options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index(reference), threads=number_of_threads(threads),
-                            layers=whole_number("layers", layers), memory_limit_bytes=whole_number("memory_limit", memory_limit),
-                            precision=abi.PRECISIONS.index(precision))
-        weights = abi.Owned(library.model_free)
-        self.path = os.fspath(path)
-        _check_downloaded(os.fsdecode(self.path))
-        library.model_open(weights.handle, os.fsencode(self.path), options)
+        options = abi.sized(abi.ModelOptions, threads=number_of_threads(threads), layers=whole_number("layers", layers),
+                            reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
+                            precision=one_of("precision", precision, *abi.PRECISIONS))
+        weights, folder = abi.Owned(library.model_free), os.fspath(path)
+        _check_downloaded(folder)
+        library.model_open(weights.handle, os.fsencode(folder), options)
         given = {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision}
-        self._start(weights, {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")})
+        self._start(folder, weights, {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")})
 
-    def _start(self, weights: abi.Owned, given: Dict[str, Any]) -> None:
-        """given: options of the constructor that are not what they are by default."""
-        self._weights, self._given, self._ablated = weights, given, ""
-        self._session, self._tokenizer = Session(weights, given.get("isa"), given.get("threads")), Tokenizer(os.fsdecode(self.path))
+    def _start(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
+        self.path, self.opened_with, self.ablated, self.precision = path, given, "", given.get("precision", "float32")
+        self._weights, self._tokenizer = weights, Tokenizer(path)
+        self._session = Session(weights, given.get("isa"), given.get("threads"))
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
+        self._session.check_open()
         other = object.__new__(Model)
-        other.path = self.path
-        other._start(self._weights, {**self._given, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
+        other._start(self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
         return other
 
     def close(self) -> None:
         """Frees the session now; the weights go with the last model that shares them."""
-        if not self._weights.handle:
-            return
-        with self._session.working():
-            self._session.close()
-            self._session.weights = self._weights = abi.Owned(library.model_free)
+        if self._weights.handle:
+            with self._session.working():
+                self._session.close()
+                self._session.weights = self._weights = abi.Owned(library.model_free)
 
     def __enter__(self) -> "Model":
         return self
@@ -93,7 +93,7 @@ class Model(Tasks):
         self.close()
 
     def __repr__(self) -> str:
-        return f"deberta_c.Model({', '.join([repr(self.path), *(f'{name}={value!r}' for name, value in self._given.items())])})"
+        return f"deberta_c.Model({', '.join([repr(self.path), *(f'{name}={value!r}' for name, value in self.opened_with.items())])})"
 
     # ------------------------------------------------------------------------------------------------------- what it is
 
@@ -103,8 +103,8 @@ class Model(Tasks):
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             found = {name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}
-            found["name"], found["precision"] = found["name"].decode(), abi.PRECISIONS[found["precision"]]
-            return {**found, "tasks": [name for bit, name in enumerate(abi.TASKS) if info.tasks_present >> bit & 1]}
+            return {**found, "name": info.name.decode(), "precision": abi.PRECISIONS[info.precision],
+                    "tasks": [name for bit, name in enumerate(abi.TASKS) if info.tasks_present >> bit & 1]}
 
     @property
     def labels(self) -> List[str]:
@@ -116,33 +116,19 @@ class Model(Tasks):
     def isa(self) -> str:
         """The instruction set that encodes."""
         with self._session.working():
-            return library.isa_name(library.session_isa(self._session.prepare(1))).decode()
+            return str(library.isa_name(library.session_isa(self._session.prepare())).decode())
 
     @property
     def threads(self) -> int:
         """Threads that encode."""
         with self._session.working():
-            return library.session_threads(self._session.prepare(1))
-
-    @property
-    def precision(self) -> str:
-        """Of its linear layers: "float32", "int16" or "int8"."""
-        return str(self.info["precision"])
-
-    @property
-    def opened_with(self) -> Dict[str, Any]:
-        """Options of the constructor that are not what they are by default; memory_limit is not among them."""
-        return dict(self._given)
-
-    @property
-    def ablated(self) -> str:
-        """What it is without, in a block of ablate."""
-        return self._ablated
+            return int(library.session_threads(self._session.prepare()))
 
     def digest(self) -> str:
         """SHA-256 of the checkpoint's files; empty for a made-up model."""
-        text = abi.c.create_string_buffer(65)
-        library.model_digest(self._weights.handle, text)
+        text = ctypes.create_string_buffer(65)
+        with self._session.working():
+            library.model_digest(self._weights.handle, text)
         return text.value.decode()
 
     # ----------------------------------------------------------------------------------------------------------- tokens
@@ -151,13 +137,13 @@ class Model(Tasks):
         """Tokens of a text, or of a pair (text, second text); max_tokens cuts, frame included."""
         with self._session.working():
             (cut,) = self._tokenizer.cut([text], max_tokens)
-            names = [cut.name(k) or "" for k in range(cut.count)]
-            spans = [cut.values(name, "<u8", 2).astype(np.int64) for name in ("character_spans", "byte_spans")]
-            return Tokens(cut.values("ids"), cut.values("token_types"), names, *spans, cut.values("roles", "|u1"))
+            characters, octets = (cut.values(name, "<u8", 2).astype(np.int64) for name in ("character_spans", "byte_spans"))
+            return Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)], characters, octets,
+                          cut.values("roles", "|u1"))
 
     def detokenize(self, ids: Any) -> str:
         """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
-        row = batch_of_ids(np.asarray(ids))[0].ids
+        row = integers(ids, "ids")
         with self._session.working():
             return self._tokenizer.spell(row)
 
@@ -178,106 +164,82 @@ class Model(Tasks):
         Results are the same bits for any batch_tokens, the number of tokens that are encoded together.
         """
         one_of("hidden", hidden, "last", "all", None)
+        most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
-            texts = as_texts(inputs)[0]
-            if texts is None:
-                batch, _ = batch_of_ids(inputs, token_types, mask)
-            else:
-                batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
+            texts, _ = as_texts(inputs)
+            batch = batch_of_ids(inputs, token_types, mask) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits:
                 rows = self._session.encode(batch)  # the usual call, without what others need
                 return {f"hidden_states.{self._session.layers}": rows.copy()[None]}
-            return self._encode(batch, hidden, self._wanted(attention, components), logits, batch_tokens)
+            last = self._session.layers
+            layers = range(last + 1) if hidden == "all" else [last] if hidden else []
+            return self._encode(batch, layers, self._wanted(attention, components), logits, most_tokens)
 
-    def _wanted(self, attention: Any, components: Any) -> Components:
-        layers, heads = self._session.layers, self._session.heads
+    def _wanted(self, attention: Any, components: Any) -> Dict[Tuple[int, int], List[int]]:
+        """The heads that are captured of each layer and component."""
         info = library.model_describe(self._weights.handle).contents
-        terms = [0, *([1] if info.has_c2p else []), *([2] if info.has_p2c else []), 3]
-        every = ((layer, head) for layer in range(layers) for head in range(heads))
-        wanted: Dict[int, Dict[int, List[int]]] = {}
-        try:
-            pairs = sorted({(int(layer), int(head)) for layer, head in (every if _is_all(components) else components or ())})
-        except (TypeError, ValueError):
-            raise ArgumentError(f"components: expected 'all' or pairs (layer, head), found {components!r}") from None
-        try:
-            shown = [int(layer) for layer in (() if attention is None else range(layers) if _is_all(attention) else attention)]
-        except (TypeError, ValueError):
-            raise ArgumentError(f"attention: expected 'all' or numbers of layers, found {attention!r}") from None
-        for layer, head in pairs:
-            self._check_place(layer, head)
+        terms = [k for k, there in enumerate((True, info.has_c2p, info.has_p2c, True)) if there]  # in the order of abi.COMPONENTS
+        wanted: Dict[Tuple[int, int], List[int]] = {}
+        for layer, head in _chosen("components", "pairs (layer, head)", components, info.layers, info.heads):
             for component in terms:
-                wanted.setdefault(layer, {}).setdefault(component, []).append(head)
-        for layer in shown:
-            self._check_place(layer, 0)
-            wanted.setdefault(layer, {})[abi.COMPONENTS.index("probs")] = list(range(heads))
+                wanted.setdefault((layer, component), []).append(head)
+        for layer, in _chosen("attention", "numbers of layers", attention, info.layers):
+            wanted[layer, abi.COMPONENTS.index("probs")] = list(range(info.heads))
         return wanted
 
-    def _check_place(self, layer: int, head: int) -> None:
-        layers, heads = self._session.layers, self._session.heads
-        if not 0 <= layer < layers or not 0 <= head < heads:
-            raise ArgumentError(f"layer {layer}, head {head}: the model has layers 0 to {layers - 1} and heads 0 to {heads - 1}")
-
-    def _encode(self, batch: Batch, hidden: Optional[str], wanted: Components, logits: bool, most_tokens: int) -> Arrays:
-        session, texts, last = self._session, len(batch.starts) - 1, self._session.layers
-        layers = range(last + 1) if hidden == "all" else [last] if hidden else []
+    def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, logits: bool, most_tokens: int) -> Arrays:
+        session, texts = self._session, len(batch.starts) - 1
         capture = Capture(batch, session, layers, wanted)
-        widths = [library.task_width(self._weights.handle, task) if logits else 0 for task in range(len(abi.TASKS))]
+        widths = {task: library.task_width(self._weights.handle, task) for task in range(len(abi.TASKS)) if logits}
         heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else len(batch.ids), width), np.float32)
-                 for task, width in enumerate(widths) if width}
-        features = abi.KEEP_DECODER_INPUT if abi.TASK_EMD in heads else 0
-        for first, begin, part in session.parts(batch, most_tokens, features, capture):
-            for task, found in heads.items():
+                 for task, width in widths.items() if width}
+        for first, begin, part in session.parts(batch, most_tokens, abi.KEEP_DECODER_INPUT if abi.TASK_EMD in heads else 0, capture):
+            for task, rows in heads.items():
                 start, count = (first, len(part.starts) - 1) if task == abi.TASK_SEQUENCE else (begin, len(part.ids))
-                session.logits(task, np.arange(count, dtype=np.uintp), found[start:start + count])
-        return _arranged(batch, capture, heads)
+                session.logits(task, np.arange(count), rows[start:start + count])
+        found = {f"attn.{layer}.{abi.COMPONENTS[component]}": matrices for (layer, component), matrices in capture.attention.items()}
+        if abi.TASK_SEQUENCE in heads:
+            found["logits.sequence"] = heads.pop(abi.TASK_SEQUENCE)
+        of_tokens = {f"hidden_states.{layer}": rows for layer, rows in capture.hidden.items()}
+        of_tokens.update({f"logits.{abi.TASKS[task]}": rows[:, 0] if task == abi.TASK_RTD else rows for task, rows in heads.items()})
+        for name, rows in of_tokens.items():
+            found[name] = rows.reshape(texts, -1, *rows.shape[1:]) if capture.equal else np.split(rows, batch.starts[1:-1])
+        return found
 
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
         """Within the block, takes terms out: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
-        added, before = parse_ablations(terms), self._ablated
-        self._ablate(self._session.ablations + added)
-        self._ablated = ",".join(filter(None, (before, "".join(terms.split()))))
+        added, before = parse_ablations(terms), (self._session.ablations, self.ablated)
+        self._ablate(before[0] + added, ",".join(filter(None, (before[1], "".join(str(terms).split())))))
         try:
             yield self
         finally:
-            self._ablate(self._session.ablations[:-len(added)])
-            self._ablated = before
+            self._ablate(*before)
 
-    def _ablate(self, ablations: Ablations) -> None:
+    def _ablate(self, ablations: Ablations, names: str) -> None:
         session = self._session
         with session.working():
-            before = session.ablations
+            before, session.ablations = session.ablations, ablations
             session.close()
-            session.ablations = ablations
             try:
-                session.prepare(1)
+                session.prepare()
             except Exception:
                 session.ablations = before
                 raise
+        self.ablated = names
 
     def receptive_field(self, **options: Any) -> Arrays:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **options)
 
 
-def _is_all(chosen: Any) -> bool:
-    return isinstance(chosen, str) and chosen == "all"
-
-
-def _arranged(batch: Batch, capture: Capture, heads: Dict[int, np.ndarray]) -> Arrays:
-    """Results by name: [texts, n, ...] where all texts have n tokens, else a list of one array a text."""
-    lengths, found = batch.lengths, {}
-    equal, ends = bool((lengths == lengths[0]).all()), batch.starts[1:-1].astype(np.int64)
-    of_tokens = {f"hidden_states.{layer}": rows for layer, rows in capture.hidden.items()}
-    for task, rows in heads.items():
-        name = f"logits.{abi.TASKS[task]}"
-        if task == abi.TASK_SEQUENCE:
-            found[name] = rows
-        else:
-            of_tokens[name] = rows[:, 0] if task == abi.TASK_RTD else rows
-    for name, rows in of_tokens.items():
-        found[name] = rows.reshape(len(lengths), -1, *rows.shape[1:]) if equal else np.split(rows, ends)
-    for (layer, component), matrices in capture.attention.items():
-        together = matrices[0][None] if len(matrices) == 1 else np.stack(matrices) if equal else matrices
-        found[f"attn.{layer}.{abi.COMPONENTS[component]}"] = together
-    return found
+def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[int, ...]]:
+    """Layers, or layers and heads, in ascending order: all, none, or those that are given."""
+    if given is None or (isinstance(given, str) and given == "all"):
+        return list(np.ndindex(*counts)) if given else []
+    try:
+        rows = np.transpose(list(given)) if len(given) else np.empty((len(counts), 0), int)
+        places = np.unique(np.ravel_multi_index(tuple(np.atleast_2d(rows)), counts))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}: expected 'all' or {expected} below {' and '.join(map(str, counts))}, found {given!r}") from None
+    return [tuple(map(int, np.unravel_index(place, counts))) for place in places]

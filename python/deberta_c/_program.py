@@ -14,22 +14,20 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from ._abi import HERE
-from ._errors import ERRORS, Error, UnsupportedError
+from ._errors import ArgumentError, Error, FormatError, SystemRefusedError, UnsupportedError
 
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
-_CODES = {2: -1, 3: -3, 4: -6}  # exit codes: a wrong command line, bad input, the system
+_KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
 
 def _words(options: Dict[str, Any]) -> List[str]:
     """threads=2, layers=[0, 3], breakdown=True as --threads 2 --layers 0,3 --breakdown."""
-    words: List[str] = []
-    for name, value in options.items():
-        if value is None or value is False:
-            continue
-        words.append("--" + name.rstrip("_").replace("_", "-"))
-        if value is not True:
-            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple, range)) else str(value))
-    return words
+    given = {"--" + name.rstrip("_").replace("_", "-"): value for name, value in options.items() if value is not None and value is not False}
+    return [word for name, value in given.items() for word in ([name] if value is True else [name, _word(value)])]
+
+
+def _word(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple, range)) else str(value)
 
 
 def run(*arguments: str, **options: Any) -> bytes:
@@ -40,19 +38,18 @@ def run(*arguments: str, **options: Any) -> bytes:
     except OSError as reason:
         raise Error(f"{PROGRAM}: cannot be run: {reason.strerror}") from None
     if done.returncode:
-        sentence = done.stderr.decode("utf-8", "replace").strip()
-        raise ERRORS.get(_CODES.get(done.returncode, 0), Error)(sentence or f"{' '.join(command)} ended with {done.returncode}")
+        sentence = done.stderr.decode("utf-8", "replace").strip() or f"{' '.join(command)} ended with {done.returncode}"
+        raise _KINDS.get(done.returncode, Error)(sentence)
     return done.stdout
 
 
 def json_of(*arguments: str, **options: Any) -> Dict[str, Any]:
-    found: Dict[str, Any] = json.loads(run(*arguments, "--json", **options))
-    return found
+    return dict(json.loads(run(*arguments, "--json", **options)))
 
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
     """The folder of a model, and what an open one was opened with: the program opens it again in the same way."""
-    return (model.path, model.opened_with) if hasattr(model, "opened_with") else (os.fspath(model), {})
+    return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fspath(model), {})
 
 
 def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:

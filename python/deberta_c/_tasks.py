@@ -1,13 +1,14 @@
 """What output heads say of texts, as the commands of these names print it with --json. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+from ctypes import c_double
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from . import _abi as abi
 from ._abi import library
-from ._errors import ERRORS, ArgumentError, UnsupportedError, one_of
+from ._errors import ArgumentError, FormatError, UnsupportedError, one_of, whole_number
 from ._inputs import address
 from ._session import Session
 from ._tokenizer import Cut, Tokenizer, as_texts, batch_of_cuts, described
@@ -19,20 +20,15 @@ MADE_BY = {abi.TASK_SEQUENCE: "finetune sequence --new-head", abi.TASK_TOKEN: "f
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
-    found, logits = np.empty(len(logits), np.float64), np.ascontiguousarray(logits)
+    found = np.empty(len(logits), np.float64)
     library.softmax(address(found), address(logits), len(found))
     return found
 
 
 def _rank(values: np.ndarray, top: int) -> List[int]:
-    if top < 1:
-        raise ArgumentError(f"top: expected a number from 1, found {top}")
-    found = np.empty(min(top, len(values)), np.uintp)
-    return found[:library.rank(address(found), len(found), address(values), len(values))].tolist()
-
-
-def _first(_cut: Cut) -> np.ndarray:
-    return np.zeros(1, np.int64)
+    found = np.empty(min(whole_number("top", top, least=1), len(values)), np.intp)
+    library.rank(address(found), len(found), address(values), len(values))
+    return [int(k) for k in found]
 
 
 def _all(cut: Cut) -> np.ndarray:
@@ -62,13 +58,12 @@ class Tasks:
         with self._session.working():
             self._check_head(task)
             cuts = self._tokenizer.cut(items, max_tokens)
-            batch = batch_of_cuts(cuts)
-            for first, _, part in self._session.parts(batch, TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
-                here, begins = cuts[first:first + len(part.starts) - 1], part.starts.astype(np.int64)
-                asked = [places(cut) + (k if task == abi.TASK_SEQUENCE else begins[k]) for k, cut in enumerate(here)]
-                logits = self._session.logits(task, np.concatenate(asked).astype(np.uintp))
+            for first, _, part in self._session.parts(batch_of_cuts(cuts), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
+                here = cuts[first:first + len(part.starts) - 1]
+                asked = [np.array([k]) if task == abi.TASK_SEQUENCE else part.starts[k] + places(cut) for k, cut in enumerate(here)]
+                logits = self._session.logits(task, np.concatenate(asked))
                 if not np.isfinite(logits).all():
-                    raise ERRORS[-3](f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
+                    raise FormatError(f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
                 found += map(describe, here, np.split(logits, np.cumsum([len(one) for one in asked])[:-1]))
         return found[0] if single else found
 
@@ -79,7 +74,7 @@ class Tasks:
             raise UnsupportedError(f"{self.path} has no head '{abi.TASKS[task]}'{way}; it has {', '.join(present) or 'no head at all'}")
 
     def _label(self, number: int) -> str:
-        name = library.model_label(self._weights.handle, number)
+        name: Optional[bytes] = library.model_label(self._weights.handle, number)
         return f"LABEL_{number}" if name is None else name.decode("utf-8", "replace")
 
     def classify(self, texts: Any, top: int = 5, multi_label: bool = False, max_tokens: Optional[int] = None) -> Any:
@@ -88,16 +83,17 @@ class Tasks:
         def describe(_cut: Cut, logits: np.ndarray) -> Answer:
             if logits.shape[1] == 1 and not multi_label:
                 return {"score": float(logits[0, 0])}
-            scores = np.array([library.sigmoid(float(v)) for v in logits[0]]) if multi_label else _softmax(logits[0])
+            scores = np.array([library.sigmoid(v) for v in logits[0]]) if multi_label else _softmax(logits[0])
             return {"labels": [{"label": self._label(k), "index": k, "probability": float(scores[k])} for k in _rank(scores, top)]}
-        return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe, _first)
+        return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
         """Candidates for each [MASK]: {"masks": [{"token", "characters", "bytes", "candidates": [{"id", "token", "text",
         "probability"}]}]}. decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
         one_of("decoder", decoder, "emd", "plain", None)
-        has_emd = library.task_width(self._weights.handle, abi.TASK_EMD) > 0
-        mask = self._tokenizer.special("mask")
+        with self._session.working():
+            emd = decoder == "emd" or (decoder is None and library.task_width(self._weights.handle, abi.TASK_EMD) > 0)
+            mask = self._tokenizer.special("mask")
 
         def places(cut: Cut) -> np.ndarray:
             found = np.flatnonzero(cut.values("ids") == mask)
@@ -105,51 +101,48 @@ class Tasks:
                 raise ArgumentError(f"there is no {self._tokenizer.token(mask)} in the text")
             return found
 
-        def describe(cut: Cut, logits: np.ndarray) -> Answer:
-            return {"masks": [{"token": t, **cut.place(t), "candidates": self._candidates(row, top)}
-                              for t, row in zip(places(cut).tolist(), logits)]}
-        emd = decoder == "emd" or (decoder is None and has_emd)
-        return self._answers(texts, max_tokens, abi.TASK_EMD if emd else abi.TASK_MLM, describe, places)
-
-    def _candidates(self, logits: np.ndarray, top: int) -> List[Answer]:
-        probabilities, found = _softmax(logits), []
-        for k in _rank(probabilities, top):
+        def candidate(k: int, probability: float) -> Answer:
             token = self._tokenizer.token(k)
             text = None if token is None else self._tokenizer.spell(np.array([k], np.int32))
-            found.append({"id": k, "token": token, "text": text, "probability": float(probabilities[k])})
-        return found
+            return {"id": k, "token": token, "text": text, "probability": probability}
+
+        def describe(cut: Cut, logits: np.ndarray) -> Answer:
+            rows = [(t, _softmax(row)) for t, row in zip(places(cut).tolist(), logits)]
+            return {"masks": [{"token": t, **cut.place(t), "candidates": [candidate(k, float(row[k])) for k in _rank(row, top)]}
+                              for t, row in rows]}
+        return self._answers(texts, max_tokens, abi.TASK_EMD if emd else abi.TASK_MLM, describe, places)
 
     def detect(self, texts: Any, threshold: float = 0.5, max_tokens: Optional[int] = None) -> Any:
         """Which tokens look replaced: {"tokens": [{"index", "token", "characters", "bytes", "probability", "replaced"}]}."""
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
-            tokens = []
-            for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist():
-                probability = library.sigmoid(float(logits[t, 0]))
-                tokens.append({"index": t, "token": cut.name(t), **cut.place(t), "probability": probability,
-                               "replaced": probability > threshold})
-            return {"tokens": tokens}
+            probabilities = {t: library.sigmoid(logits[t, 0]) for t in np.flatnonzero(cut.values("roles", "|u1") != abi.FRAME).tolist()}
+            return {"tokens": [{"index": t, "token": cut.name(t), **cut.place(t), "probability": p, "replaced": p > threshold}
+                               for t, p in probabilities.items()]}
         return self._answers(texts, max_tokens, abi.TASK_RTD, describe)
 
     def tag(self, texts: Any, grouping: str = "first", max_tokens: Optional[int] = None) -> Any:
         """Entities: {"entities": [{"text", "characters", "bytes", "label", "probability"}]}. grouping: "first", words by their first
         token, or "simple", every token by itself."""
-        one_of("grouping", grouping, "first", "simple")
+        units = one_of("grouping", grouping, "first", "simple")
 
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
-            entities, count = (abi.Entity * (len(logits) + 1))(), abi.SIZE()
-            library.entities(entities, count, self._weights.handle, cut.list, cut.text, len(cut.text), address(logits),
-                     int(grouping == "simple"))
+            entities, count = (abi.Entity * len(logits))(), abi.SIZE()
+            library.entities(entities, count, self._weights.handle, cut.list, cut.text, len(cut.text), address(logits), units)
             return {"entities": [{**_spoken(cut.text, e.place), "label": self._label(e.label) if e.type is None else e.type.decode(),
                                   "probability": e.probability} for e in entities[:count.value]]}
         return self._answers(texts, max_tokens, abi.TASK_TOKEN, describe)
 
     def answer(self, question: str, context: str, top: int = 3, max_answer: int = 30, max_tokens: Optional[int] = None) -> Answer:
         """Spans of the context: {"answers": [{"text", "characters", "bytes", "probability"}], "no_answer"}; max_answer in tokens."""
+        most, longest = whole_number("top", top), whole_number("max_answer", max_answer)
+
         def describe(cut: Cut, logits: np.ndarray) -> Answer:
             if not library.context_tokens(cut.list):
                 raise ArgumentError("the context holds no tokens")
-            answers, count, none = (abi.Answer * (top + 1))(), abi.SIZE(top), abi.c.c_double()
-            library.answers(answers, count, none, cut.list, cut.pair, address(logits), max_answer)
+            answers = (abi.Answer * min(most, cut.count ** 2))()
+            count, none = abi.SIZE(len(answers)), c_double()
+            library.answers(answers, count, none, cut.list, cut.pair, address(logits), longest)
             return {"answers": [{**_spoken(cut.pair or b"", a.place), "probability": a.probability} for a in answers[:count.value]],
                     "no_answer": none.value}
-        return self._answers((question, context), max_tokens, abi.TASK_QA, describe)
+        found: Answer = self._answers((question, context), max_tokens, abi.TASK_QA, describe)
+        return found

@@ -9,21 +9,17 @@ import numpy as np
 from . import _abi as abi
 from ._abi import library
 from ._errors import ArgumentError, whole_number
-from ._inputs import Batch, address, batch_of_rows, view
+from ._inputs import Batch, address, view
 
 Text = Union[str, Tuple[str, str]]
 
 
-def utf8(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def as_texts(inputs: Any) -> "tuple[Optional[list[Text]], bool]":
+def as_texts(inputs: Any) -> "Tuple[Optional[List[Text]], bool]":
     """Texts and pairs as a list, and whether it was one by itself; None: something else, ids."""
     if isinstance(inputs, str) or (isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs)):
-        return [inputs], True  # type: ignore[list-item]
+        return [inputs], True
     if isinstance(inputs, (list, tuple)) and inputs and isinstance(inputs[0], (str, tuple, bytes)):
-        return [tuple(one) if isinstance(one, list) else one for one in inputs], False  # type: ignore[misc]
+        return list(inputs), False
     return None, False
 
 
@@ -35,15 +31,15 @@ def described(place: Any) -> Dict[str, Any]:
 class Cut:
     """Tokens of a text or a pair, in the library's memory as long as this is there."""
 
-    def __init__(self, tokenizer: abi.POINTER, item: Text, max_tokens: Optional[int]) -> None:
-        text, pair = item if isinstance(item, tuple) else (item, None)
-        if not isinstance(text, str) or not isinstance(pair, (str, type(None))):
-            wrong = pair if isinstance(text, str) else text
-            raise ArgumentError(f"expected a text or a pair of texts, found {type(wrong).__name__}")
-        self.text, self.pair = utf8(text), None if pair is None else utf8(pair)
+    def __init__(self, tokenizer: Any, item: Any, max_tokens: Optional[int]) -> None:
+        parts = item if isinstance(item, (tuple, list)) else (item,)
+        if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
+            found = ", ".join(type(part).__name__ for part in parts)
+            raise ArgumentError(f"expected a text or a pair of texts, found {found or 'nothing'}")
+        self.text, self.pair = [*(part.encode("utf-8", "surrogatepass") for part in parts), None][:2]
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
                           max_tokens=whole_number("max_tokens", max_tokens))
-        self._owned = abi.Owned(library.tokens_free, kind=abi.TOKENS)
+        self._owned = abi.Owned(library.tokens_free, kind=abi.AT(abi.Tokens))
         self.list = self._owned.handle
         library.tokenize(self.list, tokenizer, asked)
         self.count = self.list.contents.count
@@ -53,16 +49,15 @@ class Cut:
         return view(getattr(self.list.contents, name), (self.count, *columns), kind).copy()
 
     def name(self, token: int) -> Optional[str]:
-        size = abi.SIZE()
-        return abi.text_of(library.tokens_text(self.list, token, size), size)
+        return abi.text_of(library.tokens_text, self.list, token)
 
     def place(self, token: int) -> Dict[str, Any]:
         return described(library.token_place(self.list, token, self.text))
 
 
 def batch_of_cuts(cuts: List[Cut]) -> Batch:
-    types = np.concatenate([cut.values("token_types") for cut in cuts]) if cuts else np.empty(0, np.int32)
-    return batch_of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
+    types = np.concatenate([cut.values("token_types") for cut in cuts])
+    return Batch.of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
 
 
 class Tokenizer:
@@ -72,7 +67,7 @@ class Tokenizer:
         self._folder, self._opened = folder, abi.Owned(library.tokenizer_free)
 
     @property
-    def handle(self) -> abi.POINTER:
+    def handle(self) -> Any:
         if not self._opened.handle:
             if self._folder.startswith(abi.MADE_UP):
                 raise ArgumentError(f"{self._folder}: a made-up model has no tokenizer, so it cannot read texts: give ids")
@@ -83,16 +78,12 @@ class Tokenizer:
         return [Cut(self.handle, item, max_tokens) for item in items]
 
     def special(self, name: str) -> int:
-        return library.tokenizer_special_id(self.handle, abi.SPECIALS.index(name))
+        return int(library.tokenizer_special_id(self.handle, abi.SPECIALS.index(name)))
 
     def token(self, number: int) -> Optional[str]:
-        size = abi.SIZE()
-        return abi.text_of(library.tokenizer_token(self.handle, number, size), size)
+        return abi.text_of(library.tokenizer_token, self.handle, number)
 
     def spell(self, ids: np.ndarray) -> str:
-        text, size = abi.POINTER(), abi.SIZE()
-        library.detokenize(text, size, self.handle, address(ids), len(ids))
-        try:
-            return abi.text_of(text.value, size) or ""
-        finally:
-            library.free(text)
+        text, size = abi.Owned(library.free), abi.SIZE()
+        library.detokenize(text.handle, size, self.handle, address(ids), len(ids))
+        return abi.string(text.handle.value, size) or ""

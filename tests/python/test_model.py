@@ -110,9 +110,9 @@ def test_contiguous_ids_are_not_copied(demo):
     from deberta_c import _inputs
 
     ids = np.array([1, 11, 442, 2], np.int32)
-    assert _inputs.batch_of_ids(ids)[0].ids is ids
+    assert _inputs.batch_of_ids(ids).ids is ids
     types = np.zeros(4, np.int32)
-    assert _inputs.batch_of_ids(ids, types)[0].token_types is types
+    assert _inputs.batch_of_ids(ids, types).token_types is types
 
 
 def answers_of(command, *options):
@@ -190,6 +190,11 @@ def test_tag_answer_detect_are_the_program_s(tmp_path):
         assert close(model.answer(texts[1], texts[0]), expected)
         with pytest.raises(deberta_c.ArgumentError, match="the context holds no tokens"):
             model.answer("who?", "")
+        for option in ("top", "max_answer"):  # a negative count would be a huge one, behind the end of what is filled
+            with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected a number from 0, found -1"):
+                model.answer(texts[1], texts[0], **{option: -1})
+        assert model.answer(texts[1], texts[0], top=0)["answers"] == []
+        assert len(model.answer(texts[1], texts[0], top=1 << 40)["answers"]) >= len(expected["answers"])
 
 
 def test_ablation(demo):
@@ -201,7 +206,7 @@ def test_ablation(demo):
             assert not np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
         assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
     assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
-    for wrong in ("c2p", "c2p@x", "p2p@1", "c2p@99", "c2p@0:9"):
+    for wrong in (3, "c2p", "c2p@x", "p2p@1", "c2p@99", "c2p@0:9"):
         with pytest.raises(deberta_c.Error), demo.ablate(wrong):
             pass
     assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
@@ -257,16 +262,21 @@ def test_program_figure_of_the_manual(tmp_path, monkeypatch):
 
 # ------------------------------------------------------------------------------------------------------------ wrong use
 
+ROW = "expected one row of integers for each text, found"
 WRONG = [
-    ([1, 2.5], "type float64, expected integers"), (np.array([[1.0]]), "expected integers"), (["a", 3], "found int"), ([], "the batch is empty"),
-    ([[]], "sequence 0 is empty"), (np.zeros(0, np.int32), "sequence 0 is empty"), (np.zeros((0, 4), np.int32), "the batch is empty"),
-    ([1, 6000, 2], "id 6000 at token 1"), ([-1], "id -1 at token 0"), ([1, 1 << 40], "does not fit into int32"),
-    (np.zeros((1, 2, 3), np.int32), "2 dimensions"), ([1, None], "expected integers"), (np.zeros((2, 0), np.int64), "sequence 0 is empty"),
-    (np.array(["1", "2"]), "expected integers"), (np.array([1 + 2j]), "expected integers"), (np.array([1, 2], object), "one row of integers for each text"), ([[1, [2]]], "rows within a row"),
-    (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "expected as many as ids"),
-    ([[1, 2], 3], "expected"), (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"),
-    (b"a", "expected texts or ids, found bytes"), ({1, 2}, "expected texts or ids, found set"), ({}, "a mapping with input_ids, found"),
-    ({"ids": [1]}, r"a mapping with input_ids, found \['ids'\]"),
+    ([1, 2.5], f"ids: {ROW} 1 dimensions of type float64"), (np.array([[1.0]]), f"{ROW} 1 dimensions of type float64"), (["a", 3], "found int"),
+    ([], "the batch is empty"), ([[]], "sequence 0 is empty"), (np.zeros(0, np.int32), "sequence 0 is empty"),
+    (np.zeros((0, 4), np.int32), "the batch is empty"), (np.zeros((2, 0), np.int64), "sequence 0 is empty"), ([[1, 2], []], "sequence 1 is empty"),
+    ([1, 6000, 2], "id 6000 at token 1"), ([-1], "id -1 at token 0"), ([1, 1 << 40], f"{1 << 40} at token 1 does not fit into int32"),
+    (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), (np.zeros((1, 2, 3), np.int32), f"{ROW} 2 dimensions of type int32"),
+    (np.array(7), "expected texts or ids, found ndarray"), ([1, None], f"{ROW} 1 dimensions of type object"), ([[1, [2]]], f"ids: {ROW} 2 dimensions"),
+    (np.array(["1", "2"]), f"{ROW} 1 dimensions of type <U1"), (np.array([1 + 2j]), f"{ROW} 1 dimensions of type complex128"),
+    (np.array([1, 2], object), ROW), (np.array([1, 2], "M8[s]"), f"{ROW} 1 dimensions of type datetime64"), ([[1, 2], 3], f"{ROW} 0 dimensions"),
+    ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "the mask: .* expected as many as ids"), ({}, "a mapping with input_ids, found"),
+    ({"ids": [1]}, r"a mapping with input_ids, found \['ids'\]"), ({"input_ids": [[1, 2]], "attention_mask": 1}, "expected the mask, found int"),
+    (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"), (b"a", "expected texts or ids, found bytes"),
+    ({1, 2}, "expected texts or ids, found set"), ([("a", "b", "c")], "a pair of texts, found str, str, str"),
+    ([()], "a pair of texts, found nothing"), (["a", ("b", 3)], "found str, int"),
 ]
 
 
@@ -278,18 +288,25 @@ def test_wrong_inputs(demo, wrong, words):
 
 
 def test_wrong_options(demo):
-    for options, words in (({"hidden": "some"}, "hidden: expected"), ({"attention": [5]}, "layer 5"), ({"components": [(0, 3)]}, "head 3"),
-                           ({"components": "c2p"}, r"components: expected 'all' or pairs \(layer, head\), found 'c2p'"),
+    for options, words in (({"hidden": "some"}, "hidden: expected"), ({"attention": [5]}, r"attention: expected 'all' or numbers of layers below 5, found \[5\]"),
+                           ({"attention": [-1]}, r"below 5, found \[-1\]"), ({"attention": [1.5]}, r"found \[1.5\]"),
+                           ({"components": [(0, 3)]}, r"components: expected 'all' or pairs \(layer, head\) below 5 and 3, found \[\(0, 3\)\]"),
+                           ({"components": [(5, 0)]}, r"found \[\(5, 0\)\]"), ({"components": [(0, 1), (2,)]}, "found"),
+                           ({"batch_tokens": -1}, "batch_tokens: expected a number from 0, found -1"),
+                           ({"components": "c2p"}, r"components: .* found 'c2p'"),
                            ({"components": 3}, "components: .* found 3"), ({"components": (2, 0)}, r"components: .* found \(2, 0\)"),
                            ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
-                           ({"attention": "some"}, "attention: expected 'all' or numbers of layers, found 'some'"),
+                           ({"attention": "some"}, "attention: .* found 'some'"),
                            ({"attention": 3}, "attention: .* found 3"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
         with pytest.raises(deberta_c.ArgumentError, match=words):
             demo.encode([1, 2, 3], **options)
     for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
                         (lambda: demo.encode("a", max_tokens=-1), "max_tokens: expected a number from 0, found -1"),
                         (lambda: demo.fill_mask("nothing"), "there is no"),
-                        (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), "top"), (lambda: demo.tokenize(b"a"), "found bytes")):
+                        (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), "top: expected a number from 1, found 0"),
+                        (lambda: demo.fill_mask("a [MASK]", top=2.5), "top: .* found 2.5"), (lambda: deberta_c.Model(DEMO, isa=3), "'3'"),
+                        (lambda: demo.detokenize([[1]]), "2 dimensions"), (lambda: demo.detokenize("abc"), "0 dimensions"),
+                        (lambda: demo.detokenize([99999]), "99999"), (lambda: demo.tokenize(b"a"), "found bytes")):
         with pytest.raises(deberta_c.Error, match=words):
             call()
     for path, options, kind in (("nowhere", {}, deberta_c.FileError), (DEMO, {"isa": "sse9"}, ValueError), (DEMO, {"memory_limit": 1000}, MemoryError),
@@ -340,27 +357,33 @@ def test_program_names_the_same_download():
             deberta_c.Model(path)
 
 
-def test_closed_model():
-    model = deberta_c.Model(DEMO)
+@pytest.mark.parametrize("call", [
+    lambda m: m.encode("a"), lambda m: m.encode([1]), lambda m: m.tokenize("a"), lambda m: m.detokenize([1]), lambda m: m.info, lambda m: m.labels,
+    lambda m: m.isa, lambda m: m.threads, lambda m: m.digest(), lambda m: m.classify("a"), lambda m: m.fill_mask("a [MASK]"), lambda m: m.tag("a"),
+    lambda m: m.detect("a"), lambda m: m.answer("a", "b"), lambda m: m.share(), lambda m: m.ablate("c2p@0").__enter__()])
+def test_closed_model(call):
+    """Every call that needs the weights is refused; a model that shares them has them still, and closing twice is closing once."""
+    model = deberta_c.Model(DEMO, threads=1)
     other = model.share(threads=1)
     model.close()
     with pytest.raises(deberta_c.ArgumentError, match="the model is closed"):
-        model.encode("a")
-    with pytest.raises(deberta_c.ArgumentError, match="the model is closed"):
-        model.info
+        call(model)
     assert other.encode("a")["hidden_states.5"].shape[2] == 192
     model.close()
+    assert model.receptive_field()["layers"], "what the program says needs the path alone"
 
 
 def test_after_a_fork(demo):
     demo.encode("a")
     child = os.fork()
     if child == 0:
-        try:
-            demo.encode("a")
-            code = 1
-        except deberta_c.ArgumentError as refused:
-            code = 0 if "before a fork" in str(refused) else 2
+        code = 0
+        for call in (lambda: demo.encode("a"), lambda: demo.info, lambda: demo.share(), lambda: demo.close()):
+            try:
+                call()
+                code = 1
+            except deberta_c.ArgumentError as refused:
+                code |= 0 if "before a fork" in str(refused) else 2
         with deberta_c.Model(DEMO, threads=1) as own:
             code += 4 * (own.encode("a")["hidden_states.5"].shape[2] != 192)
         del demo
