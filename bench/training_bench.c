@@ -109,6 +109,7 @@ static void note_memory(training_memory *memory, const learner *l)
     *memory = (training_memory){
         .weights_bytes = 2 * weights * sizeof(float),
         .moments_bytes = 2 * weights * sizeof(float),
+        .sums_bytes = learner_sum_bytes(l),
         .model_bytes = l->model->memory_bytes,
         .session_bytes = deberta_session_memory_bytes(l->session),
         .learner_bytes = l->arena.capacity_bytes,
@@ -119,7 +120,8 @@ static void note_memory(training_memory *memory, const learner *l)
 
 size_t training_memory_plan(const training_memory *m)
 {
-    return m->weights_bytes + m->moments_bytes + m->model_bytes + m->session_bytes + m->learner_bytes + m->logits_bytes;
+    return m->weights_bytes + m->moments_bytes + m->sums_bytes + m->model_bytes + m->session_bytes + m->learner_bytes +
+           m->logits_bytes;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- all */
@@ -131,7 +133,11 @@ static deberta_status open_training(training *t, const training_bench_options *o
                                      .parts = o->shards,
                                      .isa = o->isa,
                                      .reference = o->reference,
-                                     .decodes = o->decodes};
+                                     .decodes = o->decodes,
+                                     .longest = o->tokens,
+                                     .micro_tokens = o->micro_tokens,
+                                     .predicts_words = true,
+                                     .recomputes = o->recomputes};
     /* a rate of nearly nothing: the work is the same, and no step runs away */
     const optimizer_options recipe = {.schedule = SCHEDULE_CONSTANT,
                                       .learning_rate = 1e-8,

@@ -14,13 +14,15 @@ typedef struct training_bench_options {
     deberta_isa isa;
     size_t threads, sequences, tokens, shards, repetitions; /* tokens: of a sequence; threads 0: the default */
     double labelled;                                        /* share of the tokens */
-    bool decodes;                                           /* after the Enhanced Mask Decoder, where there is one */
+    size_t micro_tokens;
+    bool recomputes; /* as learner_options has it */
+    bool decodes;    /* after the Enhanced Mask Decoder, where there is one */
     uint64_t seed;
 } training_bench_options;
 
 typedef struct training_memory {
     size_t weights_bytes; /* with gradients */
-    size_t moments_bytes, model_bytes, session_bytes, learner_bytes, logits_bytes;
+    size_t moments_bytes, sums_bytes, model_bytes, session_bytes, learner_bytes, logits_bytes;
     size_t peak_rss_bytes; /* of the process, opening included */
 } training_memory;
 

@@ -454,5 +454,5 @@ void attention_backward_run(const attention_backward *job)
     s->queries = job->record->queries;
     s->keys = l->records[job->layer].keys;
     s->values = l->records[job->layer].values;
-    parallel_for(s->executor, l->options.parts * l->model->config.heads, head_task, (void *)job);
+    parallel_for(s->executor, l->group.count * l->model->config.heads, head_task, (void *)job);
 }

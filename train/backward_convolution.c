@@ -58,7 +58,7 @@ void convolution_backward(learner *l)
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const size_t hs = s->hidden_stride, hidden = config->hidden_size;
-    const row_parts parts = {l->part_bounds, l->options.parts};
+    const row_parts parts = {l->part_bounds, l->group.count};
     neighbour_loop loop = {.learner = l, .width = config->convolution_width, .stride = config->convolution_width * hs};
     float *d_hidden = l->passes[0].d_output, *d_sum = l->d_input, *d_product = l->d_first;
     clear_holes(l, d_hidden, hs, hidden);

@@ -177,7 +177,7 @@ typedef struct pass_list {
 static pass_list list_passes(const learner *l, const layer_pass *first, const layer_pass *second)
 {
     pass_list list = {.passes = {first, second}, .count = second ? 2 : 1};
-    for (size_t part = 0; part <= l->options.parts; part++)
+    for (size_t part = 0; part <= l->group.count; part++)
         list.bounds[part] = first->bounds[part] + (second ? second->bounds[part] : 0);
     return list;
 }
@@ -188,7 +188,7 @@ static const float *gather_passes(const learner *l, const pass_list *list, const
 {
     if (list->count == 1) return rows[0];
     size_t at = 0;
-    for (size_t part = 0; part < l->options.parts; part++)
+    for (size_t part = 0; part < l->group.count; part++)
         for (size_t pass = 0; pass < list->count; pass++) {
             const size_t *bounds = list->passes[pass]->bounds, count = bounds[part + 1] - bounds[part];
             memcpy(to + at * ld, rows[pass] + bounds[part] * ld, count * ld * sizeof *to);
@@ -209,7 +209,7 @@ static void feed_forward_gradients(learner *l, size_t index, const pass_list *li
     const deberta_session *s = l->session;
     const model_layer *layer = &l->model->layers[index];
     const size_t hidden = l->model->config.hidden_size, hs = s->hidden_stride, ns = s->normed_stride;
-    const row_parts parts = {list->bounds, l->options.parts};
+    const row_parts parts = {list->bounds, l->group.count};
     float *const *to = l->gathered;
     if (!l->weights_wanted) return;
     norm_gradient(l, &layer->output_norm, hidden, GATHER(list, record->output_sum, hs, to[0]), hs,
@@ -260,16 +260,15 @@ void layer_backward(learner *l, size_t index)
     attention_backward_begin(l, index);
     attention_backward_run(&attention);
     stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
+    positions_total(l, index);
+    stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
 
     const pass_list list = list_passes(l, pass, NULL);
     const packed_matrix *qkv = &l->model->layers[index].qkv;
     feed_forward_gradients(l, index, &list);
     if (l->weights_wanted) {
         part_gradient(l, qkv, 0, qkv->outputs, l->d_qkv, l->qkv_stride, pass->record->input, s->hidden_stride,
-                      (row_parts){l->part_bounds, l->options.parts});
-        stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
-        positions_backward(l, index);
-        stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
+                      (row_parts){l->part_bounds, l->group.count});
         bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
@@ -286,7 +285,7 @@ static void decoder_runs(const learner *l, const size_t *positions, const size_t
 {
     const deberta_session *s = l->session;
     size_t count = 0, sequence = 0;
-    for (size_t part = 0; part < l->options.parts; part++) {
+    for (size_t part = 0; part < l->group.count; part++) {
         run_bounds[part] = count;
         for (size_t row = bounds[part]; row < bounds[part + 1]; row++) {
             while (s->starts[sequence + 1] <= positions[row]) sequence++;
@@ -298,7 +297,7 @@ static void decoder_runs(const learner *l, const size_t *positions, const size_t
                 runs[count++] = (query_run){.sequence = sequence, .place = place, .row = row, .count = 1};
         }
     }
-    run_bounds[l->options.parts] = count;
+    run_bounds[l->group.count] = count;
 }
 
 /* From the output of a pass to its input, in `d_input` [rows][hidden_stride]. */
@@ -343,12 +342,9 @@ static void decoder_qkv_gradients(learner *l, const pass_list *list)
     const packed_matrix *qkv = &l->model->layers[index].qkv;
     part_gradient(l, qkv, 0, width, GATHER(list, d_queries, ld, l->gathered[0]), ld,
                   GATHER(list, record->input, s->hidden_stride, l->gathered[1]), s->hidden_stride,
-                  (row_parts){list->bounds, l->options.parts});
+                  (row_parts){list->bounds, l->group.count});
     part_gradient(l, qkv, width, 2 * width, l->d_qkv + width, l->qkv_stride, s->decoder_input, s->hidden_stride,
-                  (row_parts){l->part_bounds, l->options.parts});
-    stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
-    positions_backward(l, index);
-    stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
+                  (row_parts){l->part_bounds, l->group.count});
     bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
@@ -388,6 +384,8 @@ void decoder_backward(learner *l, const size_t *positions, size_t rows, const si
     attention_backward_begin(l, l->model->config.layers - 1);
     decoder_pass_backward(l, second, run_bounds, false, first->d_output);
     decoder_pass_backward(l, first, run_bounds, true, l->d_first);
+    positions_total(l, l->model->config.layers - 1);
+    stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
     const pass_list list = list_passes(l, second, first);
     feed_forward_gradients(l, l->model->config.layers - 1, &list);
     if (l->weights_wanted) decoder_qkv_gradients(l, &list);

@@ -6,27 +6,42 @@
 #include "train/products.h"
 #include "train/step_dropout.h"
 
-enum { REACHED_PARTS = 2 }; /* of the table's rows, see reached_rows */
+enum { REACHED_PARTS = 2 };            /* of the table's rows, see reached_rows */
+enum { QUERY_PART = 0, KEY_PART = 1 }; /* of qkv */
 
 /* ------------------------------------------------------------------------------------------------- the tree of parts */
+
+typedef struct table_totals {
+    learner *learner;
+    float *to; /* of the layer: [2][2K][A dp] */
+} table_totals;
 
 /* One row of one table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros. PK is by
  * place, which is the last row minus the row. */
 static void total_row(void *context, size_t task, size_t worker)
 {
-    const learner *l = context;
+    const table_totals *job = context;
+    const learner *l = job->learner;
     const size_t rows = l->model->relative_rows, width = l->heads_width;
     const size_t reached = l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first;
     const size_t which = task / reached, row = l->reached[which].first + task % reached;
     (void)worker;
-    for (size_t step = 1; step < l->options.parts; step *= 2)
-        for (size_t part = 0; part < l->options.parts; part += 2 * step) {
+    for (size_t step = 1; step < l->group.count; step *= 2)
+        for (size_t part = 0; part < l->group.count; part += 2 * step) {
             float *to = table_part(l, which, part, row);
             const float *from = table_part(l, which, part + step, row);
             for (size_t c = 0; c < width; c++) to[c] += from[c];
         }
     const size_t natural = which == TABLE_KEYS ? rows - 1 - row : row;
-    memcpy(l->table_totals + (which * rows + natural) * width, table_part(l, which, 0, row), width * sizeof(float));
+    memcpy(job->to + (which * rows + natural) * width, table_part(l, which, 0, row), width * sizeof(float));
+}
+
+void positions_total(learner *l, size_t index)
+{
+    table_totals job = {.learner = l, .to = learner_table_sums(l, index)};
+    const size_t reached = l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first;
+    if (l->model->relative_rows > 0 && l->weights_wanted)
+        parallel_for(l->session->executor, POSITION_TABLES * reached, total_row, &job);
 }
 
 /* --------------------------------------------------------------------------------------------------------- projections */
@@ -52,15 +67,13 @@ static void project_table(learner *l, const packed_matrix *matrix, const float *
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
 }
 
-/* dW += d(PK)' R for the outputs from `first` on of the packed gradient at hand. */
-static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *seen, const float *d_table,
+/* dW += d(PK)' R for one part of qkv. */
+static void add_shared(learner *l, const packed_matrix *qkv, size_t part, const float *seen, const float *d_table,
                        row_parts rows)
 {
-    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
-    float *to = l->weight + first * ld, *vector = l->vector + first;
-    project_table(l, matrix, seen, d_table, rows);
-    for (size_t e = 0; e < width * ld; e++) to[e] += l->second_weight[e];
-    for (size_t e = 0; e < width; e++) vector[e] += l->second_vector[e];
+    project_table(l, qkv, seen, d_table, rows);
+    bindings_add_part(&l->bindings, qkv, part, l->second_weight, row_stride(qkv->depth), l->second_vector,
+                      l->session->executor);
 }
 
 /* Projections of their own have their gradient from here alone. */
@@ -103,23 +116,21 @@ static row_parts reached_parts(const learner *l, size_t bounds[REACHED_PARTS + 1
     return (row_parts){bounds, is_cut ? REACHED_PARTS : 1};
 }
 
-void positions_backward(learner *l, size_t index)
+static void positions_backward(learner *l, size_t index)
 {
     const deberta_model *model = l->model;
     const model_layer *layer = &model->layers[index];
     const transposed_layer *transposed = &l->transposed[index];
     const size_t rows = model->relative_rows;
     size_t bounds[REACHED_PARTS + 1];
-    const float *d_keys = l->table_totals, *d_queries = l->table_totals + rows * l->heads_width;
+    const float *d_keys = learner_table_sums(l, index), *d_queries = d_keys + rows * l->heads_width;
     const bool shared = model->config.share_att_key;
     if (rows == 0) return;
     const row_parts reached = reached_parts(l, bounds);
     const float *seen = step_dropout_table(l, index);
-    parallel_for(l->session->executor, POSITION_TABLES * (l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first),
-                 total_row, l);
-    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, seen, d_keys, reached);
+    if (model->has_c2p && shared) add_shared(l, &layer->qkv, KEY_PART, seen, d_keys, reached);
     if (model->has_c2p && !shared) add_separate(l, &layer->position_key, seen, d_keys, reached);
-    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, seen, d_queries, reached);
+    if (model->has_p2c && shared) add_shared(l, &layer->qkv, QUERY_PART, seen, d_queries, reached);
     if (model->has_p2c && !shared) add_separate(l, &layer->position_query, seen, d_queries, reached);
     /* Behind dropout a layer's share is dropped before it is added. */
     float *to = step_drops(l) ? l->table_work : l->d_table;
@@ -136,24 +147,22 @@ void positions_backward(learner *l, size_t index)
 
 /* The longest sequence has all distances. Sums over rows of the table are chunks of ROW_CHUNK from row 0 on, added in
  * order: two of them are a tree of two parts, wherever they begin; of more, no row is left out. */
-static table_range reached_rows(const learner *l)
+static table_range reached_rows(const learner *l, const step_batch *batch)
 {
-    const deberta_session *s = l->session;
     size_t longest = 1, first, last;
-    for (size_t i = 0; i < s->sequences; i++) longest = maximum(longest, session_sequence_length(s, i));
-    position_map_rows(&s->positions, 1 - (ptrdiff_t)longest, (ptrdiff_t)longest - 1, &first, &last);
+    for (size_t i = 0; i < batch->sequences; i++) longest = maximum(longest, batch->starts[i + 1] - batch->starts[i]);
+    position_map_rows(&l->session->positions, 1 - (ptrdiff_t)longest, (ptrdiff_t)longest - 1, &first, &last);
     if (last / ROW_CHUNK - first / ROW_CHUNK >= REACHED_PARTS) return (table_range){0, l->model->relative_rows};
     return (table_range){first, last + 1};
 }
 
-void relative_table_begin(learner *l)
+void relative_table_begin(learner *l, const step_batch *batch)
 {
     const size_t rows = l->model->relative_rows;
     if (rows == 0) return;
-    const table_range reached = reached_rows(l);
+    const table_range reached = reached_rows(l, batch);
     l->reached[TABLE_QUERIES] = reached;
     l->reached[TABLE_KEYS] = (table_range){rows - reached.end, rows - reached.first};
-    memset(l->d_table, 0, l->model->relative_rows * l->session->hidden_stride * sizeof *l->d_table);
 }
 
 static void add_columns(parameter *to, const float *rows, size_t ld)
@@ -163,13 +172,13 @@ static void add_columns(parameter *to, const float *rows, size_t ld)
         for (size_t c = 0; c < columns; c++) to->gradient[i * columns + c] += rows[i * ld + c];
 }
 
-void relative_table_end(learner *l)
+/* Through the table's norm to its parameters. */
+static void table_backward(learner *l)
 {
     const model_config *config = &l->model->config;
     const size_t rows = l->model->relative_rows, hidden = config->hidden_size, ld = l->session->hidden_stride;
     const size_t bounds[2] = {0, rows};
     parameter *table = parameter_find(&l->set, "encoder.rel_embeddings.weight");
-    if (rows == 0 || !l->weights_wanted) return;
     if (!config->norm_relative) {
         add_columns(table, l->d_table, ld);
         return;
@@ -203,4 +212,13 @@ void relative_table_end(learner *l)
     sum.y = bias->gradient;
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
     add_columns(table, l->table_work, ld);
+}
+
+void relative_table_backward(learner *l)
+{
+    const size_t rows = l->model->relative_rows;
+    if (rows == 0) return;
+    memset(l->d_table, 0, rows * l->session->hidden_stride * sizeof *l->d_table);
+    for (size_t layer = l->model->config.layers; layer-- > 0;) positions_backward(l, layer);
+    table_backward(l);
 }

@@ -5,13 +5,16 @@
 #define TRAIN_BACKWARD_POSITIONS_H
 
 #include "train/learner.h"
+#include "train/step_batch.h"
 
-/* Sums the table gradients of the parts and hands them on: to the projections' weights (where these are shared, to the
- * packed gradient of qkv that learner->weight and learner->vector hold) and to learner->d_table. */
-void positions_backward(learner *learner, size_t layer);
+/* Before a step: which rows of the table its sequences reach. */
+void relative_table_begin(learner *learner, const step_batch *batch);
 
-/* Before the first layer, and behind the last: through the table's norm to its parameters. */
-void relative_table_begin(learner *learner);
-void relative_table_end(learner *learner);
+/* Behind the attention of a layer: its table gradients, the sum of the shards at hand. */
+void positions_total(learner *learner, size_t layer);
+
+/* From those of all layers, the sums of all shards: to the projections' weights, and through the table's norm to its
+ * parameters. */
+void relative_table_backward(learner *learner);
 
 #endif

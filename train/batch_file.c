@@ -101,6 +101,7 @@ void batch_file_close(batch_file **file_place)
 
 /* Without looking at masks: what there can be at most. */
 size_t batch_file_most_tokens(const batch_file *file) { return file->sequences * file->columns; }
+size_t batch_file_longest(const batch_file *file) { return file->columns; }
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 

@@ -15,6 +15,8 @@ void batch_file_close(batch_file **file);
 
 /* Tokens of the longest step: what a learner must have room for. */
 size_t batch_file_most_tokens(const batch_file *file);
+/* Tokens of the longest sequence. */
+size_t batch_file_longest(const batch_file *file);
 
 /* SHA-256 of the file. */
 void batch_file_digest(const batch_file *file, char digest[65]);

@@ -71,16 +71,12 @@ static const matrix_binding *find_matrix(const binding_list *list, const packed_
     return NULL;
 }
 
-static void add_row(const matrix_plan *plan, size_t stored_row, double scale, const float *from, float *to)
+static void add_row(const matrix_plan *plan, size_t stored_row, const float *from, float *to)
 {
-    if (plan->input_layout == INPUT_AS_STORED && scale == 1) {
-        for (size_t c = 0; c < plan->columns; c++) to[c] += from[c];
-        return;
-    }
-    for (size_t c = 0; c < plan->columns; c++) {
-        const float value = from[matrix_plan_packed_column(plan, stored_row, c)];
-        to[c] += scale == 1 ? value : (float)((double)value * scale);
-    }
+    const bool as_stored = plan->input_layout == INPUT_AS_STORED;
+    for (size_t c = 0; as_stored && c < plan->columns; c++) to[c] += from[c];
+    for (size_t c = 0; !as_stored && c < plan->columns; c++)
+        to[c] += from[matrix_plan_packed_column(plan, stored_row, c)];
 }
 
 enum { TASK_LANES = 64 };
@@ -88,37 +84,94 @@ enum { TASK_LANES = 64 };
 typedef struct adding {
     const matrix_binding *binding;
     const float *gradient, *bias;
-    size_t ld, cuts; /* tasks of a group */
+    size_t ld, first_part;
+    size_t cuts; /* tasks of a group */
 } adding;
 
-/* Some rows of one group of one tensor. */
-static void add_group(void *context, size_t task, size_t worker)
+/* Some rows of a group of one tensor: where they are in it. */
+typedef struct lane_range {
+    size_t part, group, begin, end;
+} lane_range;
+
+static lane_range lanes_of(const adding *job, size_t task)
+{
+    const matrix_plan *plan = &job->binding->plan;
+    const size_t begin = task % job->cuts * TASK_LANES, block = task / job->cuts;
+    return (lane_range){.part = job->first_part + block / plan->groups,
+                        .group = block % plan->groups,
+                        .begin = begin,
+                        .end = minimum(begin + TASK_LANES, plan->group_rows)};
+}
+
+static size_t row_of(const matrix_plan *plan, const lane_range *at, size_t lane)
+{
+    const matrix_part *from = &plan->parts[at->part];
+    return from->first_row + at->group * from->row_step + lane;
+}
+
+static void add_lanes(void *context, size_t task, size_t worker)
 {
     const adding *job = context;
     const matrix_plan *plan = &job->binding->plan;
-    const size_t begin = task % job->cuts * TASK_LANES, end = minimum(begin + TASK_LANES, plan->group_rows);
-    const size_t block = task / job->cuts, part = block / plan->groups, group = block % plan->groups;
-    const size_t output = block * plan->padded_group;
-    const matrix_part *from = &plan->parts[part];
-    const parameter *weights = job->binding->weights[part], *biases = job->binding->biases[part];
+    const lane_range at = lanes_of(job, task);
+    const size_t output = task / job->cuts * plan->padded_group;
+    const parameter *weights = job->binding->weights[at.part], *biases = job->binding->biases[at.part];
     (void)worker;
-    for (size_t lane = begin; lane < end; lane++) {
-        const size_t row = from->first_row + group * from->row_step + lane;
-        add_row(plan, row, from->scale, job->gradient + (output + lane) * job->ld,
-                weights->gradient + row * plan->columns);
+    for (size_t lane = at.begin; lane < at.end; lane++) {
+        const size_t row = row_of(plan, &at, lane);
+        add_row(plan, row, job->gradient + (output + lane) * job->ld, weights->gradient + row * plan->columns);
     }
-    for (size_t lane = begin; biases && job->bias && lane < end; lane++) {
-        const double value = (double)job->bias[output + lane];
-        biases->gradient[group * plan->group_rows + lane] += (float)(value * from->scale);
-    }
+    for (size_t lane = at.begin; biases && job->bias && lane < at.end; lane++)
+        biases->gradient[at.group * plan->group_rows + lane] += job->bias[output + lane];
+}
+
+static void add_parts(adding *job, size_t parts, executor *executor)
+{
+    const matrix_plan *plan = &job->binding->plan;
+    job->cuts = ceiling_divide(plan->group_rows, TASK_LANES);
+    parallel_for(executor, parts * plan->groups * job->cuts, add_lanes, job);
 }
 
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
                          const float *bias, executor *executor)
 {
     adding job = {.binding = find_matrix(list, matrix), .gradient = gradient, .bias = bias, .ld = ld};
-    if (!job.binding) return;
-    const matrix_plan *plan = &job.binding->plan;
-    job.cuts = ceiling_divide(plan->group_rows, TASK_LANES);
-    parallel_for(executor, plan->part_count * plan->groups * job.cuts, add_group, &job);
+    if (job.binding) add_parts(&job, job.binding->plan.part_count, executor);
+}
+
+void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
+                       size_t ld, const float *bias, executor *executor)
+{
+    adding job = {
+        .binding = find_matrix(list, matrix), .gradient = gradient, .bias = bias, .ld = ld, .first_part = part};
+    if (job.binding) add_parts(&job, 1, executor);
+}
+
+static void scale_floats(float *values, size_t count, double scale)
+{
+    for (size_t e = 0; e < count; e++) values[e] = (float)((double)values[e] * scale);
+}
+
+static void scale_lanes(void *context, size_t task, size_t worker)
+{
+    const adding *job = context;
+    const matrix_plan *plan = &job->binding->plan;
+    const lane_range at = lanes_of(job, task);
+    const double scale = plan->parts[at.part].scale;
+    const parameter *weights = job->binding->weights[at.part], *biases = job->binding->biases[at.part];
+    (void)worker;
+    for (size_t lane = at.begin; lane < at.end; lane++)
+        scale_floats(weights->gradient + row_of(plan, &at, lane) * plan->columns, plan->columns, scale);
+    if (biases) scale_floats(biases->gradient + at.group * plan->group_rows + at.begin, at.end - at.begin, scale);
+}
+
+void bindings_scale(const binding_list *list, executor *executor)
+{
+    for (size_t i = 0; i < list->matrix_count; i++) {
+        const matrix_plan *plan = &list->matrices[i].plan;
+        adding job = {.binding = &list->matrices[i], .cuts = ceiling_divide(plan->group_rows, TASK_LANES)};
+        for (job.first_part = 0; job.first_part < plan->part_count; job.first_part++)
+            if (plan->parts[job.first_part].scale != 1)
+                parallel_for(executor, plan->groups * job.cuts, scale_lanes, &job);
+    }
 }

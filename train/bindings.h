@@ -31,9 +31,14 @@ load_listener bindings_listener(binding_list *list);
 void bindings_free(binding_list *list);
 
 /* Adds a gradient of the packed matrix, [outputs][ld] with the columns of its depth, to the gradients of its tensors.
- * Scaled parts, such as the query projection, get their scale here. bias: [outputs] or NULL. */
+ * bias: [outputs] or NULL. */
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
                          const float *bias, executor *executor);
+/* The same for one of the parts that the matrix is made of: of qkv 0 for queries, 1 for keys. */
+void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
+                       size_t ld, const float *bias, executor *executor);
+/* Gradients of scaled parts, such as the query projection, get their scale: once, when all has been added. */
+void bindings_scale(const binding_list *list, executor *executor);
 
 /* The tensor that became this vector, NULL if none did. */
 parameter *bindings_vector(const binding_list *list, const float *vector);

@@ -60,96 +60,78 @@ static pair_losses compare_values(float *t, float *s, float target, pair_scales 
     return losses;
 }
 
-static pair_scales scales_of(const class_job *job, size_t labelled, size_t pairs)
+static pair_scales scales_of(const class_job *job)
 {
-    return (pair_scales){.label = labelled ? 1 / (float)labelled : 0,
-                         .row = job->options->weight / (float)pairs,
+    const head_counts *counts = &job->result->counts;
+    return (pair_scales){.label = counts->labelled[0] ? 1 / (float)counts->labelled[0] : 0,
+                         .row = job->options->weight / (float)counts->pairs,
                          .ascends = job->options->pairs == PAIRS_ASCENT};
 }
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
 
-static size_t count_labelled(const class_job *job)
+/* Row i is the clean one, or in the ascent the moved one. */
+static double compare_rows(const class_job *job, size_t i, float *t, float *s, pair_scales scales)
 {
-    size_t count = 0;
-    if (job->batch->targets) return job->rows.count / 2;
-    for (size_t i = 0; i < job->rows.count; i++) count += class_label_of(job, i) != NOT_LABELLED;
-    return count;
+    learner *l = job->learner;
+    const size_t classes = l->model->tasks.labels;
+    pair_losses losses;
+    if (job->batch->targets)
+        losses =
+            compare_values(t, s, job->batch->targets[session_sequence_of(l->session, job->rows.tokens[i])], scales);
+    else
+        losses = compare_classes(learner_kernels(l), t, s, classes, class_label_of(job, i), scales);
+    memset(t + classes, 0, (job->stride - classes) * sizeof *t);
+    memset(s + classes, 0, (job->stride - classes) * sizeof *s);
+    l->losses[i] = losses.own;
+    return losses.distance;
 }
 
-static pair_losses compare_rows(const class_job *job, size_t i, float *t, float *s, pair_scales scales)
+static void ascend(const class_job *job)
 {
     const learner *l = job->learner;
     const size_t classes = l->model->tasks.labels;
-    if (!job->batch->targets) return compare_classes(learner_kernels(l), t, s, classes, class_label_of(job, i), scales);
-    return compare_values(t, s, job->batch->targets[session_sequence_of(l->session, job->rows.tokens[i])], scales);
+    const pair_scales scales = scales_of(job);
+    for (size_t i = 0; i < job->rows.count; i++) {
+        float clean[PAIRS_MOST_CLASSES + PANEL];
+        memcpy(clean, job->options->clean + (l->group.first_token + job->rows.tokens[i]) * classes,
+               classes * sizeof *clean);
+        compare_rows(job, i, clean, l->logits + i * job->stride, scales);
+    }
 }
 
-static void losses_of_rows(const class_job *job)
+void class_losses_of_rows(const class_job *job)
 {
     learner *l = job->learner;
-    const size_t classes = l->model->tasks.labels, pairs = job->rows.count / 2, labelled = count_labelled(job);
-    const pair_scales scales = scales_of(job, labelled, pairs);
-    double distance = 0;
-    for (size_t part = 0; part < l->options.parts; part++) {
+    const pair_scales scales = scales_of(job);
+    if (scales.ascends) {
+        ascend(job);
+        return;
+    }
+    for (size_t part = 0; part < l->group.count; part++) {
         const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
         for (size_t i = first; i < first + half; i++) {
             float *t = l->logits + i * job->stride, *s = t + half * job->stride;
-            const pair_losses losses = compare_rows(job, i, t, s, scales);
-            distance += losses.distance;
-            l->losses[i] = losses.own;
+            job->result->distance += compare_rows(job, i, t, s, scales);
             l->losses[i + half] = 0;
-            memset(t + classes, 0, (job->stride - classes) * sizeof *t);
-            memset(s + classes, 0, (job->stride - classes) * sizeof *s);
         }
     }
-    job->result->labelled = labelled;
-    job->result->loss = labelled ? sum_of_losses(l->losses, job->rows.bounds, l->options.parts) / (double)labelled : 0;
-    job->result->distance = distance / (double)pairs;
+    head_add_losses(l, 0, job->rows.bounds, job->result);
 }
 
 /* -------------------------------------------------------------------------------------------------------- questions */
 
-/* Scores of a question from, or back to, the rows of its sequences: the first in order of a choice is clean. */
-static void exchange_scores(const class_job *job, size_t question, float sides[2][MOST_CHOICES], bool back)
+void class_losses_of_questions(const class_job *job)
 {
     const step_batch *batch = job->batch;
-    bool seen[MOST_CHOICES] = {false};
-    for (size_t i = 0; i < batch->sequences; i++) {
-        const size_t choice = batch->origin[i] % batch->choices;
-        float *logits = job->learner->logits + i * job->stride;
-        if (batch->origin[i] / batch->choices != question) continue;
-        float *score = &sides[seen[choice]][choice];
-        seen[choice] = true;
-        if (back) memset(logits, 0, job->stride * sizeof *logits);
-        *(back ? logits : score) = *(back ? score : logits);
-    }
-}
-
-static void losses_of_questions(const class_job *job)
-{
-    learner *l = job->learner;
-    const step_batch *batch = job->batch;
-    const pair_scales scales = scales_of(job, batch->questions, batch->questions);
-    double own = 0, distance = 0;
+    const pair_scales scales = scales_of(job);
+    head_result *result = job->result;
     for (size_t question = 0; question < batch->questions; question++) {
-        float sides[2][MOST_CHOICES];
-        exchange_scores(job, question, sides, false);
-        const pair_losses losses = compare_classes(learner_kernels(l), sides[0], sides[1], batch->choices,
-                                                   batch->question_labels[question], scales);
-        exchange_scores(job, question, sides, true);
-        own += losses.own;
-        distance += losses.distance;
+        const size_t first = question * batch->choices;
+        const pair_losses losses =
+            compare_classes(learner_kernels(job->learner), result->scores[0] + first, result->scores[1] + first,
+                            batch->choices, batch->question_labels[question], scales);
+        result->losses[0][0] += losses.own;
+        result->distance += losses.distance;
     }
-    job->result->labelled = batch->questions;
-    job->result->loss = own / (double)batch->questions;
-    job->result->distance = distance / (double)batch->questions;
-}
-
-void class_losses_of_pairs(const class_job *job)
-{
-    if (job->task == CLASSES_OF_CHOICE)
-        losses_of_questions(job);
-    else
-        losses_of_rows(job);
 }

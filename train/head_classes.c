@@ -34,9 +34,9 @@ static head_rows rows_of(learner *l, const step_batch *batch, const class_option
 static void losses_by_row(const class_job *job)
 {
     learner *l = job->learner;
-    const size_t classes = l->model->tasks.labels, count = job->rows.count;
-    const float scale = 1 / (float)count;
-    for (size_t i = 0; i < count; i++) {
+    const size_t classes = l->model->tasks.labels;
+    const float scale = 1 / (float)job->result->counts.labelled[0];
+    for (size_t i = 0; i < job->rows.count; i++) {
         float *logits = l->logits + i * job->stride;
         if (job->batch->targets) {
             const size_t sequence = session_sequence_of(l->session, job->rows.tokens[i]);
@@ -46,32 +46,18 @@ static void losses_by_row(const class_job *job)
         }
         memset(logits + classes, 0, (job->stride - classes) * sizeof *logits);
     }
-    job->result->labelled = count;
-    job->result->loss = sum_of_losses(l->losses, job->rows.bounds, l->options.parts) / (double)count;
+    head_add_losses(l, 0, job->rows.bounds, job->result);
 }
 
 /* One score a choice; the softmax is over the choices of a question, which may lie in different shards. */
 static void losses_by_question(const class_job *job)
 {
-    learner *l = job->learner;
     const step_batch *batch = job->batch;
     const float scale = 1 / (float)batch->questions;
-    double sum = 0;
-    for (size_t question = 0; question < batch->questions; question++) {
-        float scores[MOST_CHOICES];
-        for (size_t i = 0; i < batch->sequences; i++)
-            if (batch->origin[i] / batch->choices == question)
-                scores[batch->origin[i] % batch->choices] = l->logits[i * job->stride];
-        sum += cross_entropy(learner_kernels(l), scores, batch->choices, 1, (size_t)batch->question_labels[question],
-                             scale);
-        for (size_t i = 0; i < batch->sequences; i++) {
-            if (batch->origin[i] / batch->choices != question) continue;
-            memset(l->logits + i * job->stride, 0, job->stride * sizeof *l->logits);
-            l->logits[i * job->stride] = scores[batch->origin[i] % batch->choices];
-        }
-    }
-    job->result->labelled = batch->questions;
-    job->result->loss = sum / (double)batch->questions;
+    double *sum = &job->result->losses[0][0];
+    for (size_t question = 0; question < batch->questions; question++)
+        *sum += cross_entropy(learner_kernels(job->learner), job->result->scores[0] + question * batch->choices,
+                              batch->choices, 1, (size_t)batch->question_labels[question], scale);
 }
 
 static bool is_inside(const class_job *job, int32_t place, size_t sequence)
@@ -80,12 +66,12 @@ static bool is_inside(const class_job *job, int32_t place, size_t sequence)
 }
 
 /* One end of the answers: a softmax over the tokens of each sequence. */
-static double losses_of_end(const class_job *job, const int32_t *places, size_t column, size_t *counted)
+static void losses_of_end(const class_job *job, const int32_t *places, size_t column)
 {
     learner *l = job->learner;
     const deberta_session *s = l->session;
-    size_t count = 0, row = 0;
-    for (size_t i = 0; i < s->sequences; i++) count += is_inside(job, places[i], i);
+    const float scale = 1 / (2 * (float)job->result->counts.labelled[column]);
+    size_t row = 0;
     for (size_t i = 0; i < s->sequences; i++) {
         const size_t first = row;
         size_t label = first;
@@ -94,25 +80,60 @@ static double losses_of_end(const class_job *job, const int32_t *places, size_t 
             if (job->rows.tokens[row] == s->starts[i] + (size_t)places[i]) label = row;
         l->losses[i] = 0;
         if (is_inside(job, places[i], i)) {
-            l->losses[i] = cross_entropy(learner_kernels(l), logits, row - first, job->stride, label - first,
-                                         1 / (2 * (float)count));
+            l->losses[i] = cross_entropy(learner_kernels(l), logits, row - first, job->stride, label - first, scale);
         } else {
             for (size_t k = first; k < row; k++) l->logits[k * job->stride + column] = 0;
         }
     }
-    *counted += count;
-    return count ? sum_of_losses(l->losses, l->sequence_bounds, l->options.parts) / (double)count : 0;
+    head_add_losses(l, column, l->sequence_bounds, job->result);
 }
 
 static void losses_of_answers(const class_job *job)
 {
     learner *l = job->learner;
-    job->result->labelled = 0;
-    const double start = losses_of_end(job, job->batch->starts_of_answer, 0, &job->result->labelled);
-    const double end = losses_of_end(job, job->batch->ends_of_answer, 1, &job->result->labelled);
+    losses_of_end(job, job->batch->starts_of_answer, 0);
+    losses_of_end(job, job->batch->ends_of_answer, 1);
     for (size_t i = 0; i < job->rows.count; i++)
         memset(l->logits + i * job->stride + 2, 0, (job->stride - 2) * sizeof *l->logits);
-    job->result->loss = (start + end) / 2;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- choices */
+
+/* Scores of the group's sequences into the place of those of the step, or their gradients back. */
+static void exchange_scores(const class_job *job, bool back)
+{
+    const step_batch *batch = job->batch;
+    for (size_t i = 0; i < batch->sequences; i++) {
+        float *logits = job->learner->logits + i * job->stride;
+        const bool moved = batch->passes && batch->passes[i] != 0;
+        float *score = &job->result->scores[moved][batch->origin[i]];
+        if (back) memset(logits, 0, job->stride * sizeof *logits);
+        *(back ? logits : score) = *(back ? score : logits);
+    }
+    for (size_t i = 0; job->options->clean && !back && i < batch->sequences; i++)
+        job->result->scores[0][batch->origin[i]] =
+            job->options->clean[job->learner->group.first_token + batch->starts[i]];
+}
+
+/* False: not all scores of the step are known yet, or this group's gradients are to be asked for once more. */
+static bool losses_of_choices(const class_job *job)
+{
+    const step_batch *batch = job->batch;
+    const size_t sides = job->options->pairs == PAIRS_FINAL ? 2 : 1, all = sides * batch->questions * batch->choices;
+    head_result *result = job->result;
+    if (!result->compared) {
+        exchange_scores(job, false);
+        result->scored += batch->sequences;
+        if (result->scored < all) return false;
+        if (job->options->pairs == NO_PAIRS)
+            losses_by_question(job);
+        else
+            class_losses_of_questions(job);
+        result->compared = true;
+        if (batch->sequences < all) return false;
+    }
+    exchange_scores(job, true);
+    return true;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
@@ -157,7 +178,7 @@ static void classes_backward(const class_job *job, const float *x, const float *
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const size_t ns = s->normed_stride, count = job->rows.count;
-    const row_parts parts = {job->rows.bounds, l->options.parts};
+    const row_parts parts = {job->rows.bounds, l->group.count};
     float *d_read = l->passes[0].d_normed, *dx = l->passes[0].d_attention_sum;
     matrix_gradient(l, job->classifier, l->logits, job->stride, read, ns, parts);
     input_gradient(l, job->transposed, count, l->logits, job->stride, d_read, ns);
@@ -190,17 +211,19 @@ deberta_status head_classes(learner *l, const step_batch *batch, const class_opt
         .result = result,
     };
     job.stride = job.classifier->panel_count * PANEL;
+    if (job.rows.count == 0) return DEBERTA_OK;
     DEBERTA_TRY(head_reserve(l, job.rows.count, job.stride, err));
     float *x = l->head_rows[0], *u = l->head_rows[1];
     const float *read = logits_of(&job, x, u, l->head_rows[2]);
     if (options->listener)
         options->listener->on_logits(options->listener->context, batch, &job.rows, l->logits, job.stride);
-    if (options->pairs != NO_PAIRS)
-        class_losses_of_pairs(&job);
+    if (options->pairs == PAIRS_CLEAN) return DEBERTA_OK;
+    if (task == CLASSES_OF_CHOICE) {
+        if (!losses_of_choices(&job)) return DEBERTA_OK;
+    } else if (options->pairs != NO_PAIRS)
+        class_losses_of_rows(&job);
     else if (answer)
         losses_of_answers(&job);
-    else if (task == CLASSES_OF_CHOICE)
-        losses_by_question(&job);
     else
         losses_by_row(&job);
     classes_backward(&job, x, u, read);

@@ -57,9 +57,10 @@ static void draw_id(const vocabulary_job *job, size_t row)
     learner *l = job->learner;
     const deberta_session *s = l->session;
     const size_t token = job->rows->tokens[row], sequence = session_sequence_of(s, token);
+    int32_t *drawn = l->drawn_ids + l->group.first_token;
     const double u =
         counter_drawing(l->drawing, (uint32_t)(token - s->starts[sequence]), (uint32_t)job->batch->origin[sequence]);
-    l->drawn_ids[token] =
+    drawn[token] =
         (int32_t)draw_class(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size, u);
 }
 
@@ -125,7 +126,7 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
     const size_t width = words->shape[1], ld = row_stride(width), vocabulary = words->shape[0];
     const bool in_place = width % PANEL == 0;
     const size_t at_once = in_place ? vocabulary : maximum(l->weight_floats / ld, 1);
-    const row_parts parts = {job->rows->bounds, l->options.parts};
+    const row_parts parts = {job->rows->bounds, l->group.count};
     for (size_t first = 0; first < vocabulary; first += at_once) {
         const weight_product product = {
             .a = l->logits + first,
@@ -147,6 +148,15 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
 }
 
+/* The same of a group of shards without a label: -0 is what changes nothing that it is added to, not even a zero. */
+static void no_word_gradients(learner *l)
+{
+    parameter *const both[] = {&l->set.items[l->model->tasks.mlm_decoder.index],
+                               bindings_vector(&l->bindings, l->model->tasks.mlm_bias)};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t e = 0; e < both[i]->count; e++) both[i]->gradient[e] = -0.0f;
+}
+
 /* t -> logits, loss, gradients -> dt. */
 static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, deberta_error *err)
 {
@@ -156,12 +166,11 @@ static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, d
     parameter *words = &l->set.items[model->tasks.mlm_decoder.index];
     job->words = words->values;
     job->stride = row_stride(model->config.vocabulary_size);
-    job->scale = 1 / (float)job->rows->count;
+    job->scale = 1 / (float)result->counts.labelled[0];
     DEBERTA_TRY(head_reserve(l, job->rows->count, job->stride, err));
     parallel_for(executor, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
     parallel_for(executor, job->rows->count, loss_task, job);
-    result->labelled = job->rows->count;
-    result->loss = sum_of_losses(l->losses, job->rows->bounds, l->options.parts) / (double)job->rows->count;
+    head_add_losses(l, 0, job->rows->bounds, result);
     stage_lap(l->clock, TRAINING_HEAD);
     d_t_run(job);
     word_gradients(job, words);
@@ -191,7 +200,7 @@ static void transform_backward(learner *l, const head_rows *rows, const float *x
     const model_config *config = &l->model->config;
     const model_tasks *heads = &l->model->tasks;
     const size_t ns = s->normed_stride, width = config->embedding_size;
-    const row_parts parts = {rows->bounds, l->options.parts};
+    const row_parts parts = {rows->bounds, l->group.count};
     norm_backward(l, rows->count, width, &heads->mlm_norm, g, ns, d_t, ns, d_g, ns);
     norm_gradient(l, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
     activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows->count, width);
@@ -205,6 +214,12 @@ static head_rows labelled_rows(learner *l, const step_batch *batch)
     return head_rows_of(l, l->wanted);
 }
 
+static void backward_without_labels(learner *l, const head_rows *rows, bool runs_decoder)
+{
+    no_word_gradients(l);
+    if (runs_decoder) decoder_backward(l, rows->tokens, 0, rows->bounds);
+}
+
 deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_result *result, deberta_error *err)
 {
     deberta_session *s = l->session;
@@ -212,6 +227,10 @@ deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_
     float *x = l->head_rows[0], *u = l->head_rows[1], *g = l->head_rows[2], *t = l->head_rows[3];
     size_t ldx = s->normed_stride;
     const bool runs_decoder = decodes && !l->model->config.position_biased_input;
+    if (rows.count == 0) {
+        backward_without_labels(l, &rows, runs_decoder);
+        return DEBERTA_OK;
+    }
     if (runs_decoder) {
         for (size_t pass = 0; pass < DECODER_PASSES; pass++) l->decoder_records[pass].tokens = rows.tokens;
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));

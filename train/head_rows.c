@@ -4,12 +4,13 @@
 
 #include "core/base/large_floats.h"
 #include "train/heads.h"
+#include "train/losses.h"
 
 head_rows head_rows_of(learner *l, const uint8_t *wanted)
 {
     const deberta_session *s = l->session;
     head_rows rows = {.tokens = l->positions};
-    for (size_t part = 0, t = 0; part < l->options.parts; part++) {
+    for (size_t part = 0, t = 0; part < l->group.count; part++) {
         for (; t < l->part_bounds[part + 1]; t++)
             if (wanted ? wanted[t] : s->mask[t]) rows.tokens[rows.count++] = t;
         rows.bounds[part + 1] = rows.count;
@@ -21,7 +22,7 @@ head_rows head_rows_of_sequences(learner *l, const uint8_t *wanted)
 {
     const deberta_session *s = l->session;
     head_rows rows = {.tokens = l->positions};
-    for (size_t part = 0, i = 0; part < l->options.parts; part++) {
+    for (size_t part = 0, i = 0; part < l->group.count; part++) {
         for (; i < l->sequence_bounds[part + 1]; i++)
             if (wanted[i]) rows.tokens[rows.count++] = s->starts[i];
         rows.bounds[part + 1] = rows.count;
@@ -43,6 +44,11 @@ void head_scatter(learner *l, const head_rows *rows, const float *from, size_t l
     for (size_t i = 0; i < rows->count; i++)
         for (size_t e = 0; e < l->model->config.hidden_size; e++)
             l->passes[0].d_output[rows->tokens[i] * stride + e] += from[i * ld + e];
+}
+
+void head_add_losses(const learner *l, size_t end, const size_t *bounds, head_result *result)
+{
+    losses_by_part(l->losses, bounds, l->group.count, result->losses[end] + l->group.first);
 }
 
 deberta_status head_reserve(learner *l, size_t rows, size_t stride, deberta_error *err)

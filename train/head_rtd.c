@@ -37,10 +37,9 @@ static void scatter_to_first(learner *l, const head_rows *rows, const float *d_s
 }
 
 /* A token is replaced where the one that stands there is not the labelled one. */
-static void losses_of_rows(learner *l, const step_batch *batch, const head_rows *rows, size_t stride, float weight)
+static void losses_of_rows(learner *l, const step_batch *batch, const head_rows *rows, size_t stride, float scale)
 {
     const int32_t *ids = l->ids;
-    const float scale = weight / (float)rows->count;
     for (size_t i = 0; i < rows->count; i++) {
         const size_t t = rows->tokens[i];
         const bool replaced = batch->labels[t] != NOT_LABELLED && batch->labels[t] != ids[t];
@@ -56,9 +55,10 @@ deberta_status head_rtd(learner *l, const step_batch *batch, float weight, head_
     const model_tasks *heads = &l->model->tasks;
     const size_t ns = s->normed_stride, hidden = config->hidden_size, stride = PANEL;
     const head_rows rows = head_rows_of(l, NULL);
-    const row_parts parts = {rows.bounds, l->options.parts};
+    const row_parts parts = {rows.bounds, l->group.count};
     float *sum = l->head_rows[0], *y = l->head_rows[1], *u = l->head_rows[2], *g = l->head_rows[3];
     float *d_g = l->passes[0].d_normed, *d_y = l->passes[0].d_attention_sum, *d_sum = l->passes[0].d_output_sum;
+    if (rows.count == 0) return DEBERTA_OK;
     DEBERTA_TRY(head_reserve(l, rows.count, stride, err));
 
     add_first_rows(l, &rows, sum);
@@ -71,9 +71,8 @@ deberta_status head_rtd(learner *l, const step_batch *batch, float weight, head_
     const linear_product classifier = linear_plain(&heads->rtd_classifier, rows.count, g, ns, l->logits, stride);
     linear_run_parallel(&s->kernels, s->executor, &classifier, 1);
 
-    losses_of_rows(l, batch, &rows, stride, weight);
-    result->labelled = rows.count;
-    result->loss = sum_of_losses(l->losses, rows.bounds, l->options.parts) / (double)rows.count;
+    losses_of_rows(l, batch, &rows, stride, weight / (float)result->counts.labelled[0]);
+    head_add_losses(l, 0, rows.bounds, result);
 
     matrix_gradient(l, &heads->rtd_classifier, l->logits, stride, g, ns, parts);
     input_gradient(l, &l->transposed_rtd_classifier, rows.count, l->logits, stride, d_g, ns);

@@ -8,11 +8,30 @@
 #include "train/learner.h"
 #include "train/step_batch.h"
 
+typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
+
+enum { LOSS_ENDS = 2 }; /* of an answer; other losses have one */
+
+/* What a loss is a mean over, of the whole step: known before the forward pass (step_counts.h). */
+typedef struct head_counts {
+    size_t labelled[LOSS_ENDS];
+    size_t pairs; /* clean rows and their moved copies; else 0 */
+} head_counts;
+
+/* What the heads of a step, one for each group of shards, read and add to. */
 typedef struct head_result {
-    double loss;
-    size_t labelled; /* what the mean was taken over */
-    double distance; /* of pairs: mean; else 0 */
+    head_counts counts;
+    double losses[LOSS_ENDS][MAX_ROW_PARTS]; /* sums by shard */
+    double distance;                         /* of pairs, summed up; else 0 */
+    /* Of a choice, whose questions may have sequences in several groups: by number in the step the scores of sequences
+     * and of their moved copies, gradients of these once all are known. */
+    float *scores[2];
+    size_t scored; /* so many are known */
+    bool compared;
 } head_result;
+
+/* Sums of learner->losses by shard; bounds: in places of theirs. */
+void head_add_losses(const learner *learner, size_t end, const size_t *bounds, head_result *result);
 
 /* Rows that a head reads, with the parts that they lie in. */
 typedef struct head_rows {
@@ -45,7 +64,8 @@ enum { PAIRS_MOST_CLASSES = 1024 };
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,
-    PAIRS_ASCENT, /* the gradient of the moved rows' distance, summed, and nothing else */
+    PAIRS_CLEAN,  /* clean rows alone: their logits for the listener, and nothing else */
+    PAIRS_ASCENT, /* moved rows alone: the gradient of their distance to clean logits, summed, and nothing else */
     PAIRS_FINAL   /* the loss of the clean rows, and weight times the mean distance both ways */
 } class_pairs;
 
@@ -60,6 +80,7 @@ typedef struct class_options {
     class_task task;
     class_pairs pairs;
     float weight;
+    const float *clean;             /* of PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
     const logit_listener *listener; /* NULL: nobody asks */
 } class_options;
 

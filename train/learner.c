@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/large_floats.h"
 #include "core/base/memory_need.h"
 #include "core/io/mapped_file.h"
 #include "core/model/linear.h"
@@ -62,13 +63,12 @@ static void carve_transposed(learner *l, arena *memory)
     l->weight = take_floats(memory, l->weight_floats, 1);
 }
 
-static void carve_record(learner *l, arena *memory, layer_record *record, size_t layer, bool has_keys)
+/* All but the input. */
+static void carve_record(const learner *l, arena *memory, layer_record *record, bool has_keys)
 {
     const deberta_session *s = l->session;
     const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
     *record = (layer_record){
-        .layer = layer,
-        .input = take_floats(memory, rows, s->hidden_stride),
         .queries = take_floats(memory, rows, l->heads_width),
         .keys = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
         .values = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
@@ -88,13 +88,19 @@ static void carve_records(learner *l, arena *memory)
     const model_config *config = &l->model->config;
     const size_t rows = l->tokens_capacity;
     l->records = arena_take(memory, config->layers, sizeof *l->records);
+    layer_record record;
     for (size_t i = 0; i < config->layers; i++) {
-        layer_record measured;
-        carve_record(l, memory, l->records ? &l->records[i] : &measured, i, true);
+        if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, true);
+        record.layer = i;
+        record.input = take_floats(memory, rows, s->hidden_stride);
+        if (l->records) l->records[i] = record;
     }
     for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
-        carve_record(l, memory, &l->decoder_records[pass], config->layers - 1, false);
-        l->decoder_records[pass].pass = pass;
+        layer_record *decoder = &l->decoder_records[pass];
+        carve_record(l, memory, decoder, false);
+        decoder->layer = config->layers - 1;
+        decoder->pass = pass;
+        decoder->input = take_floats(memory, rows, s->hidden_stride);
     }
     l->forward = (forward_record){
         .layers = l->records,
@@ -177,7 +183,6 @@ static void carve_gradients(learner *l, arena *memory)
     l->columns =
         take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
     l->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
-    l->table_totals = take_floats(memory, 2 * table_rows, l->heads_width);
     l->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
     l->d_table = take_floats(memory, table_rows, s->hidden_stride);
     l->table_work = take_floats(memory, table_rows, s->hidden_stride);
@@ -197,6 +202,7 @@ static void learner_carve(learner *l, arena *memory)
     carve_transposed(l, memory);
     carve_records(l, memory);
     carve_gradients(l, memory);
+    l->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *l->group_starts);
     l->positions = arena_take(memory, l->tokens_capacity, sizeof *l->positions);
     l->wanted = arena_take(memory, l->tokens_capacity, sizeof *l->wanted);
     l->losses = arena_take(memory, l->tokens_capacity, sizeof *l->losses);
@@ -235,7 +241,7 @@ static deberta_status open_session(learner *l, deberta_error *err)
         .struct_size = sizeof options,
         .isa = l->options.isa,
         .threads = l->options.threads,
-        .max_tokens = l->options.max_tokens,
+        .max_tokens = l->plan.capacity,
         .features = l->options.decodes ? DEBERTA_KEEP_DECODER_INPUT : 0,
     };
     const session_internal_options internal = {.record = &l->forward};
@@ -321,17 +327,57 @@ deberta_status learner_take_parameters(learner *l, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static size_t weight_bytes(const learner *l)
+/* ------------------------------------------------------------------------------------------- sums of groups of shards */
+
+static size_t table_floats(const learner *l)
 {
-    const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
-    size_t bytes = 0;
-    for (size_t i = 0; i < l->set.count; i++) bytes += arrays * l->set.items[i].count * sizeof(float);
-    return bytes;
+    return l->model->config.layers * POSITION_TABLES * l->model->relative_rows * l->heads_width;
+}
+
+/* The word table gets from the decoder and from look-ups, each a tree of its own. */
+static size_t looked_up_floats(const learner *l)
+{
+    const parameter *words = parameter_find(&l->set, shared_tables[0]);
+    const bool is_tied =
+        l->options.predicts_words && words && l->set.items + l->model->tasks.mlm_decoder.index == words;
+    return is_tied && l->plan.least < l->plan.shards ? words->count : 0;
+}
+
+static size_t weight_floats(const learner *l)
+{
+    size_t floats = 0;
+    for (size_t i = 0; i < l->set.count; i++) floats += l->set.items[i].count;
+    return floats;
+}
+
+static deberta_status open_sums(learner *l, deberta_error *err)
+{
+    const size_t tables = table_floats(l), words = looked_up_floats(l);
+    size_t count = 0;
+    gradient_place *places = calloc(l->set.count + 2, sizeof *places);
+    l->tree.places = places;
+    l->table_sums = large_floats(tables);
+    l->looked_up = words ? large_floats(words) : NULL;
+    if (!places || !l->table_sums || (words && !l->looked_up))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the gradients of a step");
+    for (size_t i = 0; i < l->set.count; i++)
+        places[count++] = (gradient_place){&l->set.items[i].gradient, l->set.items[i].count};
+    if (tables) places[count++] = (gradient_place){&l->table_sums, tables};
+    if (words) places[count++] = (gradient_place){&l->looked_up, words};
+    return gradient_tree_open(&l->tree, places, count, l->plan.shards, l->plan.least, err);
+}
+
+size_t learner_sum_bytes(const learner *l)
+{
+    const size_t others = table_floats(l) + looked_up_floats(l);
+    return others * sizeof(float) + gradient_tree_bytes(l->plan.shards, l->plan.least, weight_floats(l) + others);
 }
 
 size_t learner_bytes(const learner *l)
 {
-    return weight_bytes(l) + deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
+    const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
+    return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
+           deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
            l->arena.capacity_bytes;
 }
 
@@ -361,12 +407,14 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
         DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
+    l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     settle_shapes(l);
     learner_carve(l, &l->arena);
     DEBERTA_TRY_OR_FAIL(status, check_memory(l, err));
     DEBERTA_TRY_OR_FAIL(status, arena_allocate(&l->arena, "training", 0, err));
     learner_carve(l, &l->arena);
+    DEBERTA_TRY_OR_FAIL(status, open_sums(l, err));
     fill_transposed(l);
     *result = l;
     return DEBERTA_OK;
@@ -383,6 +431,9 @@ void learner_free(learner **learner_place)
     deberta_model_free(&l->model);
     arena_release(&l->arena);
     free(l->logits);
+    gradient_tree_free(&l->tree);
+    free(l->table_sums);
+    free(l->looked_up);
     bindings_free(&l->bindings);
     parameter_set_free(&l->set);
     free(l->config);

@@ -3,9 +3,10 @@
  *
  * Modules, from the bottom up (docs/training.md):
  *     parameters         named tensors and their gradients        bindings       packed matrices back to named tensors
- *     products           products and sums over tokens, threaded   part_sum       rows of tables, in the tree of
- * kernels.h backward_*         one piece of the encoder each             head_*         logits, loss and gradient of
- * one head step               one batch forward and backward            batch          what a step reads
+ *     products           products and sums over tokens, threaded  table_rows     sums of rows that were looked up
+ *     shard_groups       which shards are in memory               gradient_tree  sums of those that wait for others
+ *     backward_*         one piece of the encoder each            head_*         logits, loss and gradient of one head
+ *     step               one batch forward and backward           step_batch     what a step reads
  *
  * Letters as in core/model/session.h. "Parts" are the shards of a step: its sequences lie in the order of their shards,
  * and every sum over tokens is cut at their borders (docs/training.md).
@@ -17,8 +18,10 @@
 #include "core/model/session.h"
 #include "train/bindings.h"
 #include "train/counters.h"
+#include "train/gradient_tree.h"
 #include "train/query_run.h"
 #include "train/parameters.h"
+#include "train/shard_groups.h"
 #include "train/stage_clock.h"
 
 /* Tables that a generator and a discriminator share, and the discriminator's differences to them. */
@@ -53,13 +56,18 @@ typedef struct attention_scratch {
 } attention_scratch;
 
 typedef struct learner_options {
-    size_t threads, max_tokens, parts;
+    size_t threads;
+    size_t max_tokens, longest; /* of a step; of a sequence, read with micro_tokens only */
+    size_t parts;
+    size_t micro_tokens; /* that are in memory at once, whole shards of them; 0: all of a step */
     deberta_isa isa;
     deberta_reference reference;
     size_t memory_limit_bytes; /* 0: none */
     bool moments;              /* an optimiser will hold two more numbers a weight */
     bool decodes;              /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+    bool predicts_words;       /* the loss is that of a masked language model */
     bool drops;                /* a step may have dropout */
+    bool recomputes;           /* of the layers only inputs are kept; each runs again before its way back */
     bool differs; /* has differences beside the tables that a generator shares: added as zeros where there are none */
     const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
     bool begins;                 /* the folder has a configuration and no weights: all are new */
@@ -100,7 +108,8 @@ typedef struct learner {
     learner_options options;
     arena arena;
 
-    /* Shapes, from model and session. */
+    /* Shapes, from model and session. Rows of activations: those of a group of shards. */
+    shard_plan plan;
     size_t tokens_capacity, heads_width; /* A dp */
     size_t qkv_stride;                   /* of rows that hold dq, dk and dv of all heads */
     size_t weight_floats;                /* of the largest packed gradient */
@@ -111,7 +120,7 @@ typedef struct learner {
         transposed_rtd_classifier, transposed_pooler, transposed_classifier, transposed_answer;
 
     /* What forward passes leave. */
-    layer_record *records;                        /* [L] */
+    layer_record *records; /* [L]; with options.recomputes all but their inputs are the same memory */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
     forward_record forward;                       /* what the session writes to: points into these */
 
@@ -130,7 +139,6 @@ typedef struct learner {
     float *second_weight, *second_vector;       /* of position projections */
     float *weight;                              /* [weight_floats]: a packed gradient */
     float *table_parts;                         /* [2][parts][2K][A dp]: dPK, dPQ of each shard */
-    float *table_totals;                        /* [2][2K][A dp] */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     table_range reached[POSITION_TABLES];       /* what the step's distances read, so that others have no gradient */
     float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
@@ -144,17 +152,24 @@ typedef struct learner {
     float *dropped_table, *dropped_reversed, *fold_workspace; /* of one layer: [2K][hidden_stride]; of a fold */
     folded_state folded;                                      /* what the layers have as projections of the table */
 
-    /* The step at hand. */
-    size_t part_bounds[MAX_ROW_PARTS + 1];     /* in tokens */
-    size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in sequences */
+    /* Sums over tokens besides the parameters' gradients, and those of groups of shards that wait for others. */
+    float *table_sums; /* [L][2][2K][A dp]: dPK, dPQ of each layer */
+    float *looked_up;  /* [V][E]: of words looked up, where groups make the decoder's gradient of them too; else NULL */
+    gradient_tree tree;
+
+    /* The step at hand, and the shards of it that are in memory. */
+    shard_group group;
+    size_t *group_starts;                      /* [T + 1] */
+    size_t part_bounds[MAX_ROW_PARTS + 1];     /* of the group's shards, in its tokens */
+    size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in its sequences */
     const int32_t *ids;                        /* [T]: what the encoder reads */
-    int32_t *drawn_ids;                        /* [T]: a generator draws what it puts at labelled places; NULL: no */
-    counter_key drawing;                       /* with these numbers */
-    size_t *positions;                         /* [T]: rows that the head reads */
-    uint8_t *wanted;                           /* [T] */
-    double *losses;                            /* [T] */
-    uint64_t *order;                           /* [T] */
-    int32_t *row_ids;                          /* [T] */
+    int32_t *drawn_ids;  /* of the whole step: a generator draws what it puts at labelled places; NULL: no */
+    counter_key drawing; /* with these numbers */
+    size_t *positions;   /* [T]: rows that the head reads */
+    uint8_t *wanted;     /* [T] */
+    double *losses;      /* [T] */
+    uint64_t *order;     /* [T] */
+    int32_t *row_ids;    /* [T] */
     /* May change the gradient of what enters the norm of the embeddings, [T][ld]; NULL: no. */
     void (*edit_backward)(void *context, float *d_rows, size_t ld);
     void *edit_context;
@@ -166,6 +181,8 @@ typedef struct learner {
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
 void learner_free(learner **learner);
 
+/* Sums over tokens besides the parameters' gradients: of position tables, and of groups of shards that wait. */
+size_t learner_sum_bytes(const learner *learner);
 /* All that it holds, with the moments of an optimiser if there will be one. */
 size_t learner_bytes(const learner *learner);
 
@@ -176,6 +193,11 @@ deberta_status learner_take_parameters(learner *learner, deberta_error *err);
 static inline float *table_part(const learner *l, size_t which, size_t part, size_t row)
 {
     return l->table_parts + ((which * l->options.parts + part) * l->model->relative_rows + row) * l->heads_width;
+}
+
+static inline float *learner_table_sums(const learner *l, size_t layer)
+{
+    return l->table_sums + layer * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
 
 static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }

@@ -150,17 +150,24 @@ double squared_error(float *logit, float target, float scale)
     return difference * difference;
 }
 
-double sum_of_losses(const double *losses, const size_t *bounds, size_t parts)
+void losses_by_part(const double *losses, const size_t *bounds, size_t parts, double *sums)
 {
-    double sums[MAX_ROW_TREE] = {0};
     for (size_t part = 0; part < parts; part++) {
-        double sum = 0;
-        size_t level = 0;
-        for (size_t row = bounds[part]; row < bounds[part + 1]; row++) sum += losses[row];
-        for (; part >> level & 1; level++) sum = sums[level] + sum;
-        sums[level] = sum;
+        sums[part] = 0;
+        for (size_t row = bounds[part]; row < bounds[part + 1]; row++) sums[part] += losses[row];
     }
+}
+
+double sum_of_parts(const double *sums, size_t parts)
+{
+    double waiting[MAX_ROW_TREE] = {0};
     size_t top = 0;
+    for (size_t part = 0; part < parts; part++) {
+        double sum = sums[part];
+        size_t level = 0;
+        for (; part >> level & 1; level++) sum = waiting[level] + sum;
+        waiting[level] = sum;
+    }
     while ((size_t)1 << top < parts) top++;
-    return parts ? sums[top] : 0;
+    return parts ? waiting[top] : 0;
 }

@@ -26,6 +26,7 @@ double binary_cross_entropy(const kernels *table, float *logit, float target, fl
 double squared_error(float *logit, float target, float scale);
 
 /* The sum of rows in parts: a chain in each part, the parts in the tree of core/kernels.h. */
-double sum_of_losses(const double *losses, const size_t *bounds, size_t parts);
+void losses_by_part(const double *losses, const size_t *bounds, size_t parts, double *sums);
+double sum_of_parts(const double *sums, size_t parts);
 
 #endif

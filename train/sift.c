@@ -11,14 +11,25 @@
 #define SIFT_MOST      0.02
 #define SIFT_SMALL     1e-6f /* so that no gradient is no division by 0 */
 
+/* Dropout of each is drawn anew. The final pass has the clean rows once more, beside the moved ones. */
+typedef enum sift_pass { PASS_CLEAN, PASS_ASCENT, PASS_FINAL } sift_pass;
+
+#define NOT_MOVED SIZE_MAX
+
 typedef struct sift_run {
     learner *learner;
+    const step_batch *batch;
     step_batch doubled;
-    bool *moved;         /* [2 tokens] */
-    float *sums;         /* [2 tokens][hidden_stride]: embeddings before their norm */
-    float *delta;        /* [2 tokens][h]: zeros for clean tokens */
+    sift_pass pass;
+    size_t *source;      /* [2 T]: of the doubled batch, whose copy a moved token is; clean ones NOT_MOVED */
+    uint8_t *ascending;  /* [sequences]: their pass in the ascent */
+    float *sums;         /* [2 T][hidden_stride]: embeddings before their norm, of the shards at hand */
+    float *clean;        /* [T][classes]: logits of rows that the head reads */
+    float *delta;        /* [T][h] */
+    float *moves;        /* [T][h]: what the ascent adds to delta, */
+    bool is_finite;      /* unless one of its gradients is not */
     float *ones, *zeros; /* [h] */
-    bool ascending, raw;
+    bool raw;
     counter_key key;
 } sift_run;
 
@@ -37,13 +48,24 @@ static void draw_delta(const counter_key *key, size_t sequence, size_t place, fl
     }
 }
 
-static void copy_sequence(const sift_run *run, const step_batch *from, size_t sequence, size_t to, bool moved,
-                          size_t width)
+static void begin_delta(sift_run *run)
 {
-    step_batch *d = (step_batch *)&run->doubled;
+    const step_batch *b = run->batch;
+    const size_t width = run->learner->model->config.hidden_size;
+    if (b->delta) memcpy(run->delta, b->delta, b->tokens * width * sizeof *run->delta);
+    for (size_t i = 0; !b->delta && i < b->sequences; i++)
+        for (size_t t = b->starts[i]; t < b->starts[i + 1]; t++)
+            draw_delta(&run->key, b->origin[i], t - b->starts[i], run->delta + t * width, width);
+}
+
+static void copy_sequence(sift_run *run, size_t sequence, size_t to, bool moved)
+{
+    const step_batch *from = run->batch;
+    step_batch *d = &run->doubled;
     const size_t source = from->starts[sequence], n = from->starts[sequence + 1] - source, first = d->starts[to];
     d->starts[to + 1] = first + n;
     d->origin[to] = from->origin[sequence];
+    d->passes[to] = moved ? PASS_FINAL : PASS_CLEAN;
     if (d->sequence_labels) d->sequence_labels[to] = moved ? NOT_LABELLED : from->sequence_labels[sequence];
     if (d->targets) d->targets[to] = from->targets[sequence];
     memcpy(d->ids + first, from->ids + source, n * sizeof *d->ids);
@@ -52,26 +74,14 @@ static void copy_sequence(const sift_run *run, const step_batch *from, size_t se
     if (d->positions) memcpy(d->positions + first, from->positions + source, n * sizeof *d->positions);
     for (size_t t = 0; t < n; t++) {
         d->labels[first + t] = moved ? NOT_LABELLED : from->labels[source + t];
-        run->moved[first + t] = moved;
-        float *delta = run->delta + (first + t) * width;
-        if (moved && from->delta) memcpy(delta, from->delta + (source + t) * width, width * sizeof *delta);
-        if (moved && !from->delta) draw_delta(&run->key, from->origin[sequence], t, delta, width);
+        run->source[first + t] = moved ? source + t : NOT_MOVED;
     }
 }
 
-/* Dropout of the clean rows, of the ascent's and of the last ones is drawn anew. */
-static void number_passes(sift_run *run)
+static bool allocate_doubled(sift_run *run)
 {
-    enum { PASS_CLEAN, PASS_ASCENT, PASS_FINAL };
-    const step_batch *d = &run->doubled;
-    for (size_t i = 0; i < d->sequences; i++)
-        d->passes[i] = !run->moved[d->starts[i]] ? PASS_CLEAN : run->ascending ? PASS_ASCENT : PASS_FINAL;
-}
-
-static bool allocate(sift_run *run, const step_batch *batch)
-{
-    const size_t tokens = 2 * batch->tokens, sequences = 2 * batch->sequences,
-                 width = run->learner->model->config.hidden_size;
+    const step_batch *batch = run->batch;
+    const size_t tokens = 2 * batch->tokens, sequences = 2 * batch->sequences;
     step_batch *d = &run->doubled;
     *d = (step_batch){.sequences = sequences,
                       .tokens = tokens,
@@ -89,26 +99,37 @@ static bool allocate(sift_run *run, const step_batch *batch)
     d->targets = batch->targets ? calloc(sequences, sizeof *d->targets) : NULL;
     d->token_types = batch->token_types ? calloc(tokens, sizeof *d->token_types) : NULL;
     d->positions = batch->positions ? calloc(tokens, sizeof *d->positions) : NULL;
-    run->moved = calloc(tokens, sizeof *run->moved);
-    run->sums = calloc(tokens * run->learner->session->hidden_stride, sizeof *run->sums);
+    run->source = calloc(tokens, sizeof *run->source);
+    return d->starts && d->shard_bounds && d->origin && d->passes && d->ids && d->mask && d->labels &&
+           (d->sequence_labels || !batch->sequence_labels) && (d->targets || !batch->targets) &&
+           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->source;
+}
+
+static bool allocate(sift_run *run)
+{
+    const learner *l = run->learner;
+    const size_t tokens = run->batch->tokens, width = l->model->config.hidden_size;
+    run->ascending = malloc(run->batch->sequences);
+    if (run->ascending) memset(run->ascending, PASS_ASCENT, run->batch->sequences);
+    run->sums = calloc(minimum(2 * tokens, l->tokens_capacity) * l->session->hidden_stride, sizeof *run->sums);
+    run->clean = calloc(tokens * l->model->tasks.labels, sizeof *run->clean);
     run->delta = calloc(tokens * width, sizeof *run->delta);
+    run->moves = calloc(tokens * width, sizeof *run->moves);
     run->ones = malloc(width * sizeof *run->ones);
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
-    return d->starts && d->shard_bounds && d->origin && d->passes && d->ids && d->mask && d->labels &&
-           (d->sequence_labels || !batch->sequence_labels) && (d->targets || !batch->targets) &&
-           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->moved && run->sums &&
-           run->delta && run->ones && run->zeros;
+    return allocate_doubled(run) && run->ascending && run->sums && run->clean && run->delta && run->moves &&
+           run->ones && run->zeros;
 }
 
-static void double_batch(sift_run *run, const step_batch *batch)
+static void double_batch(sift_run *run)
 {
-    const size_t width = run->learner->model->config.hidden_size;
+    const step_batch *batch = run->batch;
     size_t to = 0;
     for (size_t shard = 0; shard < run->learner->options.parts; shard++) {
         for (int moved = 0; moved < 2; moved++)
             for (size_t i = batch->shard_bounds[shard]; i < batch->shard_bounds[shard + 1]; i++)
-                copy_sequence(run, batch, i, to++, moved, width);
+                copy_sequence(run, i, to++, moved);
         run->doubled.shard_bounds[shard + 1] = to;
     }
 }
@@ -127,7 +148,10 @@ static void free_run(sift_run *run)
     free(d->targets);
     free(d->token_types);
     free(d->positions);
-    free(run->moved);
+    free(run->source);
+    free(run->ascending);
+    free(run->clean);
+    free(run->moves);
     free(run->sums);
     free(run->delta);
     free(run->ones);
@@ -135,6 +159,15 @@ static void free_run(sift_run *run)
 }
 
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
+
+/* What token t of the shards at hand is moved by; NULL: nothing. */
+static float *delta_of(const sift_run *run, size_t t)
+{
+    const learner *l = run->learner;
+    const size_t token = l->group.first_token + t, width = l->model->config.hidden_size;
+    if (run->pass == PASS_CLEAN || (run->pass == PASS_FINAL && run->source[token] == NOT_MOVED)) return NULL;
+    return run->delta + (run->pass == PASS_FINAL ? run->source[token] : token) * width;
+}
 
 /* z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's own norm
  * follows. */
@@ -146,26 +179,24 @@ static void edit_forward(void *context, float *rows, size_t first, size_t count)
     memcpy(run->sums + first * stride, rows, count * stride * sizeof *rows);
     if (!run->raw)
         s->kernels.layernorm_f32(rows, stride, rows, stride, run->ones, run->zeros, count, width, SIFT_EPSILON);
-    for (size_t i = 0; i < count; i++)
-        for (size_t e = 0; run->moved[first + i] && e < width; e++)
-            rows[i * stride + e] += run->delta[(first + i) * width + e];
+    for (size_t i = 0; i < count; i++) {
+        const float *delta = delta_of(run, first + i);
+        for (size_t e = 0; delta && e < width; e++) rows[i * stride + e] += delta[e];
+    }
 }
 
-/* The gradient of delta becomes the step; it is not used if it is not finite. */
+/* The gradient of delta becomes the step. */
 static void ascend(sift_run *run, const float *d_rows, size_t ld)
 {
-    const size_t width = run->learner->model->config.hidden_size;
-    double squares = 0;
-    for (size_t t = 0; t < run->doubled.tokens; t++)
-        for (size_t e = 0; run->moved[t] && e < width; e++)
-            squares += (double)d_rows[t * ld + e] * (double)d_rows[t * ld + e];
-    if (!isfinite(squares)) return;
-    for (size_t t = 0; t < run->doubled.tokens; t++) {
-        float largest = 0;
-        if (!run->moved[t]) continue;
-        for (size_t e = 0; e < width; e++) largest = fmaxf(largest, fabsf(d_rows[t * ld + e]));
-        for (size_t e = 0; e < width; e++)
-            run->delta[t * width + e] += SIFT_STEP * d_rows[t * ld + e] / (SIFT_SMALL + largest);
+    const learner *l = run->learner;
+    const size_t width = l->model->config.hidden_size;
+    for (size_t t = 0; t < l->session->tokens; t++) {
+        float largest = 0, *move = run->moves + (l->group.first_token + t) * width;
+        for (size_t e = 0; e < width; e++) {
+            run->is_finite = run->is_finite && isfinite(d_rows[t * ld + e]);
+            largest = fmaxf(largest, fabsf(d_rows[t * ld + e]));
+        }
+        for (size_t e = 0; e < width; e++) move[e] = SIFT_STEP * d_rows[t * ld + e] / (SIFT_SMALL + largest);
     }
 }
 
@@ -175,15 +206,15 @@ static void edit_backward(void *context, float *d_rows, size_t ld)
     sift_run *run = context;
     const deberta_session *s = run->learner->session;
     const size_t width = run->learner->model->config.hidden_size, stride = s->hidden_stride;
-    if (run->ascending) {
+    if (run->pass == PASS_ASCENT) {
         ascend(run, d_rows, ld);
         return;
     }
-    for (size_t t = 0; t < run->doubled.tokens; t++) {
+    for (size_t t = 0; t < s->tokens; t++) {
         float *row = d_rows + t * ld, *sum = run->sums + t * stride;
         const layernorm_backward_task norm = {
             .rows = 1, .n = width, .dx = row, .normal = sum, .x = sum, .dy = row, .eps = SIFT_EPSILON};
-        if (run->moved[t])
+        if (delta_of(run, t))
             memset(row, 0, width * sizeof *row);
         else if (!run->raw)
             s->kernels.layernorm_backward_f32(&norm);
@@ -192,20 +223,50 @@ static void edit_backward(void *context, float *d_rows, size_t ld)
 
 /* ------------------------------------------------------------------------------------------------------------ the step */
 
-static deberta_status run_twice(sift_run *run, const step_options *options, step_result *result, deberta_error *err)
+static void keep_logits(void *context, const step_batch *batch, const head_rows *rows, const float *logits,
+                        size_t stride)
+{
+    sift_run *run = context;
+    const size_t classes = run->learner->model->tasks.labels;
+    (void)batch;
+    for (size_t i = 0; i < rows->count; i++)
+        memcpy(run->clean + (run->learner->group.first_token + rows->tokens[i]) * classes, logits + i * stride,
+               classes * sizeof *logits);
+}
+
+/* The clean logits, then the step that takes the moved ones away from them. */
+static deberta_status find_delta(sift_run *run, const step_options *options, deberta_error *err)
+{
+    const logit_listener listener = {.context = run, .on_logits = keep_logits};
+    step_options clean = *options, ascent = *options;
+    step_batch moved = *run->batch;
+    step_result unread;
+    clean.pairs = PAIRS_CLEAN;
+    clean.listener = &listener;
+    ascent.pairs = PAIRS_ASCENT;
+    ascent.clean = run->clean;
+    moved.passes = run->ascending;
+    run->pass = PASS_CLEAN;
+    DEBERTA_TRY(step_run(run->learner, run->batch, &clean, &unread, err));
+    run->pass = PASS_ASCENT;
+    run->is_finite = true;
+    DEBERTA_TRY(step_run(run->learner, &moved, &ascent, &unread, err));
+    const size_t count = run->batch->tokens * run->learner->model->config.hidden_size;
+    for (size_t e = 0; run->is_finite && e < count; e++) run->delta[e] += run->moves[e];
+    return DEBERTA_OK;
+}
+
+static deberta_status run_passes(sift_run *run, const step_options *options, step_result *result, deberta_error *err)
 {
     learner *l = run->learner;
-    step_options ascent = *options, final = *options;
-    ascent.pairs = PAIRS_ASCENT;
+    step_options final = *options;
     final.pairs = PAIRS_FINAL;
     l->weights_wanted = false;
-    run->ascending = true;
-    number_passes(run);
-    deberta_status status = step_run(l, &run->doubled, &ascent, result, err);
+    const deberta_status status = find_delta(run, options, err);
     l->weights_wanted = true;
-    run->ascending = false;
-    number_passes(run);
-    return status == DEBERTA_OK ? step_run(l, &run->doubled, &final, result, err) : status;
+    DEBERTA_TRY(status);
+    run->pass = PASS_FINAL;
+    return step_run(l, &run->doubled, &final, result, err);
 }
 
 static deberta_status check(const learner *l, deberta_error *err)
@@ -219,17 +280,19 @@ static deberta_status check(const learner *l, deberta_error *err)
 deberta_status sift_step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                              deberta_error *err)
 {
-    sift_run run = {.learner = l, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
+    sift_run run = {
+        .learner = l, .batch = batch, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
     DEBERTA_TRY(check(l, err));
     deberta_status status = DEBERTA_OK;
-    if (!allocate(&run, batch)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
+    if (!allocate(&run)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {
-        double_batch(&run, batch);
+        double_batch(&run);
+        begin_delta(&run);
         l->forward.edit_embedded = edit_forward;
         l->forward.edit_context = &run;
         l->edit_backward = edit_backward;
         l->edit_context = &run;
-        status = run_twice(&run, options, result, err);
+        status = run_passes(&run, options, result, err);
         l->forward.edit_embedded = NULL;
         l->edit_backward = NULL;
         result->tokens = batch->tokens;

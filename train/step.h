@@ -8,8 +8,6 @@
 #include "train/learner.h"
 #include "train/step_batch.h"
 
-typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
-
 typedef struct step_options {
     step_task task;
     bool decodes;       /* masked language model: behind the Enhanced Mask Decoder */
@@ -17,6 +15,7 @@ typedef struct step_options {
     bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
+    const float *clean;             /* of the ascent of SiFT: see class_options */
     bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */
     const logit_listener *listener; /* of heads with classes; NULL: nobody asks */
     dropout_rates dropout;          /* not where only the loss is wanted */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/step_check.h"
 
+#include "train/step_counts.h"
+
 typedef struct batch_check {
     const deberta_model *model;
     const step_batch *batch;
@@ -71,32 +73,6 @@ static deberta_status check_numbered(const char *what, size_t number, int32_t la
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s %zu: label %d, expected 0 to %zu", what, number, (int)label, limit - 1);
 }
 
-/* How many things a loss can be taken of. */
-static size_t count_labelled(const batch_check *c)
-{
-    const step_batch *b = c->batch;
-    size_t count = 0;
-    switch (c->options->task) {
-    case STEP_MLM:
-    case STEP_TOKEN:
-        for (size_t t = 0; t < b->tokens; t++) count += b->labels[t] != NOT_LABELLED;
-        return count;
-    case STEP_SEQUENCE:
-        for (size_t i = 0; i < b->sequences; i++) count += b->targets || b->sequence_labels[i] != NOT_LABELLED;
-        return count;
-    case STEP_ANSWER:
-        for (size_t i = 0; i < b->sequences; i++) {
-            const int32_t n = (int32_t)(b->starts[i + 1] - b->starts[i]);
-            count += (b->starts_of_answer[i] >= 0 && b->starts_of_answer[i] < n) +
-                     (b->ends_of_answer[i] >= 0 && b->ends_of_answer[i] < n);
-        }
-        return count;
-    case STEP_RTD:
-    case STEP_CHOICE: break;
-    }
-    return 1;
-}
-
 deberta_status step_check(const learner *l, const step_batch *batch, const step_options *options, deberta_error *err)
 {
     const batch_check c = {.model = l->model, .batch = batch, .options = options};
@@ -112,7 +88,8 @@ deberta_status step_check(const learner *l, const step_batch *batch, const step_
     }
     for (size_t q = 0; options->task == STEP_CHOICE && q < batch->questions; q++)
         DEBERTA_TRY(check_numbered("question", q, batch->question_labels[q], batch->choices, false, err));
-    if (count_labelled(&c) == 0)
+    const head_counts counts = step_counts(batch, options->task, NO_PAIRS);
+    if (counts.labelled[0] + counts.labelled[1] == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the batch has no label: there is nothing to learn");
     return DEBERTA_OK;
 }

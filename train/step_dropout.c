@@ -5,9 +5,9 @@
 
 /* ---------------------------------------------------------------------------------------------------------- a step */
 
-static void number_tokens(learner *l, const step_batch *batch)
+void step_dropout_number(learner *l, const step_batch *batch)
 {
-    for (size_t i = 0; i < batch->sequences; i++) {
+    for (size_t i = 0; step_drops(l) && i < batch->sequences; i++) {
         const uint32_t pass = batch->passes ? batch->passes[i] : 0;
         for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++)
             l->dropout_tokens[t] =
@@ -48,16 +48,23 @@ static void fold_tables(learner *l, bool on)
     l->folded = on ? FOLDED_WITH_DROPOUT : FOLDED_PLAIN;
 }
 
-void step_dropout_begin(learner *l, const step_batch *batch, const dropout_plan *plan)
+/* The tables of this step are there: SiFT goes through it more than once. */
+static bool is_folded(const learner *l, const dropout_plan *plan)
 {
-    const bool on = plan && l->options.drops;
+    const dropout_plan *last = &l->dropout;
+    return l->folded == FOLDED_WITH_DROPOUT && last->seed == plan->seed && last->step == plan->step &&
+           last->model == plan->model;
+}
+
+void step_dropout_begin(learner *l, const dropout_plan *plan)
+{
+    const bool on = plan && l->options.drops, is_same = on && is_folded(l, plan);
     l->forward.dropout = on ? &l->dropout : NULL;
     if (on) {
         l->dropout = *plan;
         l->dropout.tokens = l->dropout_tokens;
-        number_tokens(l, batch);
     }
-    fold_tables(l, on && plan->rates.hidden > 0);
+    if (!is_same) fold_tables(l, on && plan->rates.hidden > 0);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- gradients */

@@ -7,8 +7,10 @@
 #include "train/learner.h"
 #include "train/step_batch.h"
 
-/* Before the forward pass of a step. plan: all but its tokens; NULL: no dropout. */
-void step_dropout_begin(learner *learner, const step_batch *batch, const dropout_plan *plan);
+/* Before a step. plan: all but its tokens; NULL: no dropout. */
+void step_dropout_begin(learner *learner, const dropout_plan *plan);
+/* Before the forward pass of a group of its shards. */
+void step_dropout_number(learner *learner, const step_batch *group);
 
 /* Gradients of rows behind dropout become those of what was before it. */
 void step_dropout_rows(const learner *learner, const dropout_place *place, float *rows, size_t ld, size_t columns,

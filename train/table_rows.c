@@ -23,7 +23,8 @@ static size_t sort_rows(uint64_t *order, const int32_t *ids, size_t count)
 
 typedef struct row_loop {
     const learner *learner;
-    parameter *table;
+    float *to;
+    size_t width;
     const uint64_t *order;
     const float *rows;
     size_t ld, kept;
@@ -50,8 +51,8 @@ static void tree_add(row_tree *tree, size_t part, float *sum, bool is_there)
 /* `columns` columns from `column` on of one id, whose rows are order[first ... end). */
 static void add_id(const row_loop *loop, size_t first, size_t end, size_t column, size_t columns)
 {
-    const size_t parts = loop->learner->options.parts, width = loop->table->shape[1];
-    float *to = loop->table->gradient + (size_t)(loop->order[first] >> 32) * width + column;
+    const size_t parts = loop->learner->group.count;
+    float *to = loop->to + (size_t)(loop->order[first] >> 32) * loop->width + column;
     row_tree tree = {.there = {false}};
     size_t at = first, top = 0;
     for (size_t part = 0; part < parts; part++) {
@@ -71,7 +72,7 @@ static void add_id(const row_loop *loop, size_t first, size_t end, size_t column
 static void column_task(void *context, size_t task, size_t worker)
 {
     const row_loop *loop = context;
-    const size_t column = task * COLUMNS, columns = minimum(COLUMNS, loop->table->shape[1] - column);
+    const size_t column = task * COLUMNS, columns = minimum(COLUMNS, loop->width - column);
     (void)worker;
     for (size_t first = 0, end; first < loop->kept; first = end) {
         for (end = first + 1; end < loop->kept && loop->order[end] >> 32 == loop->order[first] >> 32;) end++;
@@ -79,10 +80,16 @@ static void column_task(void *context, size_t task, size_t worker)
     }
 }
 
-void table_rows_add(learner *l, parameter *table, const int32_t *ids, const float *rows, size_t ld, size_t count,
+void table_rows_add(learner *l, const table_sum *table, const int32_t *ids, const float *rows, size_t ld, size_t count,
                     const size_t *bounds)
 {
-    row_loop loop = {.learner = l, .table = table, .order = l->order, .rows = rows, .ld = ld, .bounds = bounds};
+    row_loop loop = {.learner = l,
+                     .to = table->sum,
+                     .width = table->width,
+                     .order = l->order,
+                     .rows = rows,
+                     .ld = ld,
+                     .bounds = bounds};
     loop.kept = sort_rows(l->order, ids, count);
-    parallel_for(l->session->executor, ceiling_divide(table->shape[1], COLUMNS), column_task, &loop);
+    parallel_for(l->session->executor, ceiling_divide(table->width, COLUMNS), column_task, &loop);
 }

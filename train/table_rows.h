@@ -9,9 +9,15 @@
 
 enum { NO_ROW = -1 };
 
-/* Adds to table->gradient. rows: [count][ld], in parts by bounds; ids: which row of the table each belongs to, or
+/* Where the gradient of a table is summed up. */
+typedef struct table_sum {
+    float *sum; /* [rows of the table][width] */
+    size_t width;
+} table_sum;
+
+/* Adds to table->sum. rows: [count][ld], in parts by bounds; ids: which row of the table each belongs to, or
  * NO_ROW. Overwrites learner->order. */
-void table_rows_add(learner *learner, parameter *table, const int32_t *ids, const float *rows, size_t ld, size_t count,
-                    const size_t *bounds);
+void table_rows_add(learner *learner, const table_sum *table, const int32_t *ids, const float *rows, size_t ld,
+                    size_t count, const size_t *bounds);
 
 #endif

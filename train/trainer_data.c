@@ -79,6 +79,7 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
     DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));
     data->source = drawn_batches_source(data->drawn);
     data->most_tokens = drawn_batches_most_tokens(data->drawn);
+    data->longest = sequence;
     if (!o->held_out_count) return DEBERTA_OK;
     drawn_options in_order = options;
     in_order.order.in_order = true;
@@ -142,6 +143,7 @@ static deberta_status open_examples(trainer_data *data, const deberta_trainer_op
     DEBERTA_TRY(example_batches_open(&data->example_batches, &data->examples, &order, err));
     data->source = example_batches_source(&data->example_batches);
     data->most_tokens = batch_order_most_tokens(&data->example_batches.order);
+    data->longest = data->example_batches.order.longest;
     data->has_held_out = o->held_out_example_count > 0;
     if (!data->has_held_out) return DEBERTA_OK;
     order.in_order = true;
@@ -150,6 +152,7 @@ static deberta_status open_examples(trainer_data *data, const deberta_trainer_op
     DEBERTA_TRY(example_batches_open(&data->held_out_batches, &data->held_out_examples, &order, err));
     data->held_out_source = example_batches_source(&data->held_out_batches);
     data->most_tokens = maximum(data->most_tokens, batch_order_most_tokens(&data->held_out_batches.order));
+    data->longest = maximum(data->longest, data->held_out_batches.order.longest);
     return DEBERTA_OK;
 }
 
@@ -162,6 +165,7 @@ static deberta_status open_file(trainer_data *data, const deberta_trainer_option
     DEBERTA_TRY(batch_file_open(&data->file, runs ? o->batches : o->batch, runs, target->task, err));
     data->source = batch_file_source(data->file);
     data->most_tokens = batch_file_most_tokens(data->file);
+    data->longest = batch_file_longest(data->file);
     return DEBERTA_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct trainer_data {
     bool has_held_out; /* something is evaluated */
     batch_source source, held_out_source;
     size_t most_tokens; /* of a step */
+    size_t longest;     /* tokens of a sequence at most */
 } trainer_data;
 
 /* The model that is trained, as far as data must fit it. */

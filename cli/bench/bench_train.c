@@ -8,10 +8,10 @@
 
 typedef struct train_bench_options {
     common_options common;
-    size_t sequences, tokens, shards, reps;
+    size_t sequences, tokens, shards, micro_tokens, reps;
     double labelled;
     int head;
-    bool skip_peak;
+    bool skip_peak, recompute;
 } train_bench_options;
 
 enum { HEAD_AUTO, HEAD_MLM };
@@ -76,6 +76,7 @@ static void add_memory(result *r, const training_memory *m)
         size_t bytes;
     } rows[] = {{"weights and gradients", m->weights_bytes},
                 {"moments", m->moments_bytes},
+                {"sums of position tables and of groups of shards", m->sums_bytes},
                 {"packed weights", m->model_bytes},
                 {"session", m->session_bytes},
                 {"transposed weights, records, gradients of activations", m->learner_bytes},
@@ -138,6 +139,8 @@ static deberta_status measure(train_result *t, deberta_error *err)
                                             .shards = o->shards,
                                             .repetitions = o->reps,
                                             .labelled = o->labelled,
+                                            .micro_tokens = o->micro_tokens,
+                                            .recomputes = o->recompute,
                                             .decodes = o->head != HEAD_MLM,
                                             .seed = o->common.seed};
     machine_roofs roofs = {0};
@@ -177,6 +180,10 @@ static const option table[] = {
      CHOICE_AT(train_bench_options, head, heads)},
     {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",
      SIZE_AT(train_bench_options, shards, 1, MAX_ROW_PARTS)},
+    {"micro-tokens", 0, "N", "compute so many tokens of a step at a time, whole shards (default: all)",
+     SIZE_AT(train_bench_options, micro_tokens, 1, (size_t)1 << 32)},
+    {"recompute", 0, NULL, "keep only the inputs of layers, each of which runs twice",
+     FLAG_AT(train_bench_options, recompute)},
     {"reps", 0, "N", "steps that are measured, after one that is not (default 5)",
      SIZE_AT(train_bench_options, reps, 1, 10000)},
     {"no-peak", 0, NULL, "do not measure what the processor can do", FLAG_AT(train_bench_options, skip_peak)},

@@ -93,6 +93,10 @@ const train_options train_defaults = {
          NUMBER_AT(train_options, trainer.dropout, 0, 0.99)},                                                          \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
+        {"micro-tokens", 0, "N", "compute so many tokens of a step at a time, whole shards: less memory, same bits",   \
+         SIZE_AT(train_options, trainer.micro_tokens, 1, MOST_TOKENS)},                                                \
+        {"recompute", 0, NULL, "keep only the inputs of layers, each of which runs twice: less memory, same bits",     \
+         FLAG_AT(train_options, recompute)},                                                                           \
         {"optimizer", 0, "NAME", "adamw (default) or xadam, Microsoft's",                                              \
          CHOICE_AT(train_options, trainer.optimizer, optimizer_words)},                                                \
         {"learning-rate", 0, "RATE", "at its peak (default 1e-4)",                                                     \
@@ -356,6 +360,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.folder = train_runs(o) ? options_out(&o->common) : NULL;
     t.resume = o->resume;
     t.coupled = o->coupled;
+    t.recompute = o->recompute;
     t.isa = o->common.isa;
     t.threads = o->common.threads;
     t.memory_limit_bytes = o->common.memory_limit_bytes;

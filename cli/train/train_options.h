@@ -13,7 +13,7 @@ typedef struct train_options {
     bool new_head, cut;
     int perturb, by_line; /* places in lists of choices */
     const char *gradients;
-    bool resume, coupled;
+    bool resume, coupled, recompute;
 } train_options;
 
 extern const train_options train_defaults;

@@ -1,6 +1,8 @@
 /* deberta_encode: checks a batch and runs the layers over it.
  *
  * SPDX-License-Identifier: MIT */
+#include "core/model/encoder.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -159,7 +161,13 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     ablation_take_means(s, index);
     s->attend(s, index, observer);
     feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
-    if (index == 0 && s->halo) s->model->convolve(s);
+}
+
+void encoder_layer_again(deberta_session *s, size_t index)
+{
+    const layer_record *record = &s->internal.record->layers[index];
+    memcpy(s->hidden, record->input, s->tokens * s->hidden_stride * sizeof *s->hidden);
+    run_layer(s, index, NULL);
 }
 
 static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
@@ -179,6 +187,7 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
             memcpy(s->decoder_input, s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
         }
         run_layer(s, i, observer);
+        if (i == 0 && s->halo) s->model->convolve(s);
         DEBERTA_TRY(first_failure(s, err));
         DEBERTA_TRY(show_hidden(s, observer, i + 1, err));
     }
