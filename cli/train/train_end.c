@@ -34,17 +34,19 @@ static void tell(const train_options *o, const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
     const char *folder = options_out(&o->common);
+    const char *place = options_text(&o->common, "%s/best", folder);
+    if (o->trainer.generator)
+        place = options_text(&o->common, "%s/best/discriminator and %s/best/generator", folder, folder);
     say_note(&o->common, "loss of the last step %.4f", last_of(&log->series[LOG_LOSS]));
     note_rise(o, &log->series[LOG_LOSS]);
     if (!loss->count) return;
     const size_t best = find_best(log);
     if (measure->count)
-        say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, in %s/best",
-                 last_of(loss), log->measure, last_of(measure), measure->steps[best], log->measure,
-                 measure->values[best], folder);
+        say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, in %s", last_of(loss),
+                 log->measure, last_of(measure), measure->steps[best], log->measure, measure->values[best], place);
     else
-        say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s/best", last_of(loss),
-                 loss->steps[best], loss->values[best], folder);
+        say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s", last_of(loss),
+                 loss->steps[best], loss->values[best], place);
 }
 
 static bool add_held_out(json_t *object, const train_log *log)

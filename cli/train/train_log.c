@@ -29,7 +29,8 @@ static bool append(log_series *s, double step, double value)
 /* The first key of an evaluation that is a measure of its task. */
 static const char *measure_key(const json_t *line)
 {
-    static const char *const others[] = {"eval_loss", "eval_sequences", "eval_tokens", "eval_labelled"};
+    static const char *const others[] = {"eval_loss",      "eval_loss_generator", "eval_loss_discriminator",
+                                         "eval_sequences", "eval_tokens",         "eval_labelled"};
     const char *key;
     const json_t *value;
     json_object_foreach((json_t *)line, key, value)

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/integers.h"
 #include "core/base/status.h"
@@ -78,7 +79,7 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
     return DEBERTA_OK;
 }
 
-static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncmp(field, "label", 5) == 0; }
+static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncasecmp(field, "label", 5) == 0; }
 
 /* A header with the columns in another order: all lines behind it would be read the wrong way round. */
 static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)

@@ -1,6 +1,6 @@
 /* Lines of labelled data: label, tab, text, perhaps tab and a second text, or tab and choices; or objects with the keys
- * "label", "text", "pair" or "choices". A first line whose label is "label" names the columns; it and empty lines are
- * skipped. One that has "label" in another column is an error.
+ * "label", "text", "pair" or "choices". A first line whose label is "label", in capitals or not, names the columns; it
+ * and empty lines are skipped. One that has "label" in another column is an error.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef COMMAND_INPUT_LABELLED_TEXT_H

@@ -82,6 +82,10 @@ def test_bad_lines(bench):
         contains(err.split(f"line {line}: ")[1].split("\n")[0], word)
     swapped = bench.write("swapped.tsv", "text\tlabel\nCall me Ishmael.\t7\n")
     contains(run(bench, "eval", DEMO, swapped, code=3)[1], "swapped.tsv, line 1: the header begins with 'text', expected 'label', then the text")
+    swapped = bench.write("capital.tsv", "Text\tLabel\nCall me Ishmael.\t7\n")
+    contains(run(bench, "eval", DEMO, swapped, code=3)[1], "capital.tsv, line 1: the header begins with 'Text', expected 'label', then the text")
+    for header in ("Label\tText", "LABEL\tTEXT"):
+        equal(scores(bench, bench.write("capital.tsv", f"{header}\n0\ta\n1\tb\n")), scores(bench, bench.write("small.tsv", "label\ttext\n0\ta\n1\tb\n")), header)
     equal(scores(bench, bench.write("word.tsv", "7\tlabel\n"))["texts"], 1)  # a number is no name of a column
     contains(run(bench, "eval", DEMO, bench.write("none.tsv", "x\n"), code=3)[1], "none of the lines")
     bench.run("eval", DEMO, "none.tsv", "-o", "s.json", "-o", "s.svg")

@@ -11,7 +11,7 @@ import struct
 import subprocess
 
 from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
-from helpers import DEMO, contains, equal, near, needs_figures
+from helpers import DEMO, check, contains, equal, near, needs_figures
 
 SMALL = ("--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
 
@@ -70,6 +70,20 @@ def test_new_head_of_replaced_tokens(bench):
     assert not any("mask_predictions" in name for name in names_of(bench, "pair/generator"))
     near(read_log(bench, "pair")[0]["loss_discriminator"], 0.69, 0.2)  # log 2
     bench.fine("detect", "pair/discriminator", "--text", "The cat sat on the mat.")
+
+
+def test_best_of_a_pair(bench):
+    """The last sentence names the step whose models are kept, and folders that are there: `best` is that of the smallest sum of both losses."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, *SMALL, "--eval", "corpus.txt", "--eval-every", "2"]
+    said = bench.fine(*words, "--steps", "6", "--learning-rate", "0.02", "--optimizer", "xadam", "--out", "pair").err
+    losses = {line["step"]: line["eval_loss"] for line in read_log(bench, "pair") if "eval_loss" in line}
+    best = min(losses, key=losses.get)
+    contains(said, f"the best is step {best} with {losses[best]:.4f}, in pair/best/discriminator and pair/best/generator")
+    for part in ("discriminator", "generator"):
+        bench.fine("info", f"pair/best/{part}")
+    found = json.loads(bench.fine(*words, "--steps", "4", "--json", "--out", "told").out)
+    check("measure" not in found and found["best_step"] in (2, 4), found)
 
 
 def test_labels_without_data(bench):
