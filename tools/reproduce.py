@@ -4,7 +4,7 @@
     tools/reproduce.py [--all] [--only WORD] [--out out/reproduce]
 
 Stated numbers are read from the pages, so that a page and this list cannot disagree. A claim about time is judged only on the processor
-that it was measured on; elsewhere its row says "not judged". Exit status 1: a judged claim did not come out.
+that it was measured on; elsewhere its row says "not judged". What only --all runs says "not run". Exit status 1: a judged claim did not come out.
 
 SPDX-License-Identifier: MIT
 """
@@ -27,12 +27,13 @@ PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
 NUMBER = re.compile(r"\d[\d,]*\.\d+|\d{1,3}(?:,\d{3})+")  # with a decimal point or thousands: small integers prove nothing
 FIGURE_TOLERANCE = 0.02  # share of bytes of the decoded image: fonts differ in their hinting
 TIME_TOLERANCE = 0.25
-OURS, OTHER = True, None  # judged, not judged
+OTHER = None  # neither ok nor not: a row that is not judged
+NOT_RUN = "not run"
 
 
 class Row:
     def __init__(self, claim, command, here, tolerance, ok):
-        self.cells = [claim, command, here, tolerance, {True: "ok", False: "NO", None: "not judged"}[ok]]
+        self.cells = [claim, command, here, tolerance, {True: "ok", False: "NO", None: "not judged"}.get(ok, ok)]
         self.ok = ok
 
 
@@ -175,22 +176,28 @@ def times(out):
 
 
 def long_text(out):
+    """README.md: memory of 65,536 tokens"""
     stated = float(re.search(r"65,536 tokens of v3-base take ([\d.]+) GB", text_of("README.md")).group(1))
     command = "build/deberta bench synthetic:v3-base -n 65536 --reps 1 --no-peak --json"
     here = json.loads(run(command, out, "bench-long"))["results"][0]["peak_rss_bytes"] / 1e9
-    yield Row("README.md: memory of 65,536 tokens", command, f"{here:.1f} GB", f"{stated} GB + 5 %", here <= 1.05 * stated)
+    yield Row(long_text.__doc__, command, f"{here:.1f} GB", f"{stated} GB + 5 %", here <= 1.05 * stated)
 
 
 def other_engines(out):
+    """README.md: the table of engines"""
     command = f"{sys.executable} tools/peers.py --rounds 1 --models v3-base -n 40,512 --threads 2 --engines deberta,torch,onnxruntime,openvino --accept-disturbed --work {out}/peers --out {out}/peers-results"
     run(command, out, "peers")
     table = run(f"{sys.executable} tools/peers.py --out {out}/peers-results --table", out, "peers-table")
-    yield Row("README.md: the table of engines", command, f"{out}/peers-table.txt ({len(table.splitlines())} lines)", "to be read", OTHER)
+    yield Row(other_engines.__doc__, command, f"{out}/peers-table.txt ({len(table.splitlines())} lines)", "to be read", OTHER)
 
 
 QUICK = [sum_of_terms, first_figure, same_bits, tutorial, receptive_field, times]
 STUDIES = sorted(f"docs/studies/{p.name}" for p in (ROOT / "docs" / "studies").glob("*.md") if p.name != "README.md")
 LONG = [long_text, other_engines]
+
+
+def not_run(function):
+    yield Row(function.__doc__, "./reproduce.sh --all", "takes long, or needs other engines", "-", NOT_RUN)
 
 
 def processor_seconds():
@@ -199,14 +206,15 @@ def processor_seconds():
 
 
 def attempt(name, function, arguments):
-    """Rows of one group, each with the seconds that it took; what fails is a row as well."""
-    rows, made = [], iter(function(*arguments))
+    """Rows of one group, each with the seconds that it took; what fails is a row as well, and the last one."""
+    rows, made = [], None
     while True:
         begin, used = time.monotonic(), processor_seconds()
         try:
+            made = made or iter(function(*arguments))
             row = next(made, None)
         except (RuntimeError, OSError, KeyError, ValueError, AttributeError) as reason:
-            row = Row(name, "-", f"failed: {reason}", "-", False)
+            row, made = Row(name, "-", f"failed: {reason}", "-", False), iter(())
         if row is None:
             return rows
         row.cells.append(f"{time.monotonic() - begin:.0f}")
@@ -224,15 +232,15 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     begin = time.monotonic()
     groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, study, (page, out)) for page in STUDIES]
-    groups += [(f.__name__, f, (out,)) for f in LONG] if options.all else []
+    groups += [(f.__name__, f if options.all else not_run, (out,) if options.all else (f,)) for f in LONG]
     rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
     titles = ["claim", "command", "here", "tolerance", "", "seconds"]
     (out / "list.tsv").write_text("\n".join("\t".join(cells) for cells in [titles, *(row.cells for row in rows)]) + "\n")
     lines = ["| " + " | ".join(cells) + " |" for cells in [titles, ["---"] * len(titles), *([c.replace("|", "\\|") for c in row.cells] for row in rows)]]
     (out / "list.md").write_text("\n".join(lines) + "\n")
     print(f"{(time.monotonic() - begin) / 60:.0f} minutes, {processor_seconds() / 60:.0f} of processor time")
-    counts = [sum(row.ok is value for row in rows) for value in (True, False, None)]
-    print(f"{out}/list.md: {counts[0]} ok, {counts[1]} not, {counts[2]} not judged")
+    counts = [sum(row.ok is value for row in rows) for value in (True, False, OTHER, NOT_RUN)]
+    print(f"{out}/list.md: {counts[0]} ok, {counts[1]} not, {counts[2]} not judged, {counts[3]} not run")
     return int(counts[1] > 0 or not rows)
 
 

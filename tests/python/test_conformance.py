@@ -1,5 +1,7 @@
 """The checker for other implementations: ours passes, a wrong one does not. SPDX-License-Identifier: MIT"""
+import json
 import re
+import struct
 import subprocess
 import sys
 
@@ -16,8 +18,8 @@ def written_by_us(case, path):
                     "--attention-layers", "all", "--component-layers", "all", "--logits", "-o", path], check=True)
 
 
-def check(case, path, *options):
-    return subprocess.run([sys.executable, GOLDEN / "check_vectors.py", case, path, *options], capture_output=True, text=True)
+def check(case, *arguments):
+    return subprocess.run([sys.executable, GOLDEN / "check_vectors.py", case, *arguments], capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -41,9 +43,36 @@ def test_a_flipped_bit_and_a_wrong_value_are_noticed(tmp_path):
     assert check(CASES[0], path).returncode == 1
 
 
+def test_what_is_no_number_is_noticed(tmp_path):
+    """In any text, not only in the first."""
+    path = tmp_path / "out.safetensors"
+    written_by_us(CASES[2], path)
+    data = bytearray(path.read_bytes())
+    base = 8 + int.from_bytes(data[:8], "little")
+    entry = json.loads(data[8:base])["hidden_states.1"]
+    begin, end = entry["data_offsets"]
+    for text in range(entry["shape"][0]):
+        wrong, at = bytearray(data), base + begin + text * (end - begin) // entry["shape"][0]
+        wrong[at:at + 4] = struct.pack("<f", float("nan"))
+        path.write_bytes(wrong)
+        done = check(CASES[2], path)
+        assert done.returncode == 1 and re.search(r"FAIL hidden_states.1 +error nan", done.stdout), done.stdout
+
+
+def test_nothing_to_compare(tmp_path):
+    """A file whose tensors are named or shaped otherwise has proved nothing."""
+    path = tmp_path / "out.safetensors"
+    written_by_us(CASES[0], path)
+    renamed = path.read_bytes().replace(b"hidden_states.", b"hidden-states.").replace(b'"attn.', b'"attn-').replace(b'"logits.', b'"logits-')
+    path.write_bytes(renamed)
+    done = check(CASES[0], path)
+    assert done.returncode == 1 and "no tensor of 01-v1-both-n33 to compare" in done.stdout
+    assert check(CASES[0]).returncode == 1, "without a file it says how it is called"
+
+
 def test_version_and_length():
     """Vectors are versioned, and the checker is short enough to be read."""
     assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
     lines = (GOLDEN / "check_vectors.py").read_text().splitlines()
-    assert len([line for line in lines if line.strip()]) <= 72
+    assert len([line for line in lines if line.strip()]) <= 60
     assert "check_vectors.py" in (ROOT / "docs" / "conformance.md").read_text()

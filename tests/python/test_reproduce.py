@@ -43,3 +43,14 @@ def test_a_page_of_a_study(out, monkeypatch):
 def test_what_fails_is_a_row(out):
     (row,) = reproduce.attempt("a claim", lambda: reproduce.run("deberta nonsense", out, "x"), ())
     assert row.ok is False and "unknown" in row.cells[2]
+
+
+def test_the_list_says_what_it_took_and_what_was_not_run(out, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--only", "long_text", "--out", str(out)])
+    assert reproduce.main() == 0
+    monkeypatch.setattr(sys, "argv", ["reproduce.py", "--only", "sum_of_terms", "--out", str(out / "sum")])
+    assert reproduce.main() == 0
+    titles, row = [line.split("\t") for line in (out / "list.tsv").read_text().splitlines()]
+    assert titles[-1] == "seconds" and row[0] == "README.md: memory of 65,536 tokens" and row[4] == "not run"
+    (_, row) = [line.split("\t") for line in (out / "sum" / "list.tsv").read_text().splitlines()]
+    assert row[4] == "ok" and float(row[5]) >= 0
