@@ -141,21 +141,39 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
-/* What the layer at hand reads: the norm of what comes before it. */
-static const layer_norm *norm_before(const deberta_model *model, size_t index)
+/* In low precision: how large the hidden states become, behind the norm of the embeddings, */
+static void tell_hidden_of_embeddings(const weight_loader *loader, const deberta_model *model)
 {
-    if (index == 0) return &model->embedding_norm;
-    return index == 1 && model->config.convolution_width > 0 ? &model->convolution_norm
-                                                             : &model->layers[index - 1].output_norm;
+    const layer_norm *norm = &model->embedding_norm;
+    if (loader->digits && loader->pass == LOAD_READ)
+        spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
 }
 
-/* In low precision: how large the inputs of the product that is read next become. */
-static void tell_inputs_of_norm(const weight_loader *loader, const layer_norm *norm, size_t channels)
+/* behind that of a sum, to which the last product adds, */
+static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *norm, const model_config *config)
 {
-    if (loader->digits && loader->pass == LOAD_READ) spread_of_norm(&loader->inputs, norm->gamma, norm->beta, channels);
+    if (loader->digits && loader->pass == LOAD_READ)
+        spread_of_sum_norm(&loader->hidden, &loader->outputs, norm->gamma, norm->beta, config->layer_norm_eps,
+                           config->hidden_size);
 }
 
-/* The same of what the last product wrote, from its output `first` on. */
+/* and behind that of the convolution, which adds to the first layer what only running tells. */
+static void tell_hidden_of_convolution(const weight_loader *loader, const deberta_model *model)
+{
+    if (!loader->digits || loader->pass != LOAD_READ || model->config.convolution_width == 0) return;
+    spread_of_unknown(&loader->outputs, model->config.hidden_size);
+    tell_hidden_of_sum(loader, &model->convolution_norm, &model->config);
+}
+
+/* The product that is read next has the hidden states as its inputs. */
+static void tell_inputs_of_hidden(const weight_loader *loader, size_t channels)
+{
+    if (!loader->digits || loader->pass != LOAD_READ) return;
+    memcpy(loader->inputs.mean, loader->hidden.mean, channels * sizeof(float));
+    memcpy(loader->inputs.deviation, loader->hidden.deviation, channels * sizeof(float));
+}
+
+/* It has what the last product wrote, from its output `first` on. */
 static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t channels)
 {
     if (!loader->digits || loader->pass != LOAD_READ) return;
@@ -164,12 +182,12 @@ static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t c
 }
 
 static deberta_status load_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
-                                     const layer_norm *before, deberta_error *err)
+                                     deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t hidden = config->hidden_size;
     matrix_plan qkv = config->version == 1 ? plan_of_qkv_v1(model) : plan_of_qkv_v2(model);
-    tell_inputs_of_norm(loader, before, hidden);
+    tell_inputs_of_hidden(loader, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->qkv, &qkv, err));
 
     /* A context row has every head padded to whole panels, as Q, K and V do. */
@@ -183,6 +201,7 @@ static deberta_status load_attention(weight_loader *loader, deberta_model *model
     DEBERTA_TRY(loader_product(loader, &layer->attention_output, &output, err));
     DEBERTA_TRY(load_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
                           "attention.output.LayerNorm.bias", hidden, err));
+    tell_hidden_of_sum(loader, &layer->attention_norm, config);
     if (config->talking_heads) {
         DEBERTA_TRY(loader_table(loader, &layer->head_logits, "attention.self.head_logits_proj.weight", config->heads,
                                  config->heads, err));
@@ -198,13 +217,16 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     size_t hidden = model->config.hidden_size, inner = model->config.intermediate_size;
     matrix_plan first = matrix_plan_plain("intermediate.dense.weight", "intermediate.dense.bias", inner, hidden);
     matrix_plan second = matrix_plan_plain("output.dense.weight", "output.dense.bias", hidden, inner);
-    tell_inputs_of_norm(loader, &layer->attention_norm, hidden);
+    tell_inputs_of_hidden(loader, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->intermediate, &first, err));
     tell_inputs_of_outputs(loader, 0, inner);
     if (loader->digits && loader->pass == LOAD_READ)
         spread_activate(&loader->inputs, loader->kernels, model->config.hidden_activation, inner);
     DEBERTA_TRY(loader_product(loader, &layer->output, &second, err));
-    return load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err);
+    DEBERTA_TRY(
+        load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err));
+    tell_hidden_of_sum(loader, &layer->output_norm, &model->config);
+    return DEBERTA_OK;
 }
 
 size_t model_position_key_floats(const deberta_model *model)
@@ -322,8 +344,9 @@ static deberta_status load_layers(weight_loader *loader, deberta_model *model, p
     for (size_t i = 0; i < model->config.layers; i++) {
         model_layer placeholder = {0}, *layer = model->layers ? &model->layers[i] : &placeholder;
         snprintf(loader->prefix, sizeof loader->prefix, "encoder.layer.%zu.", i);
-        const layer_norm *before = model->layers ? norm_before(model, i) : &placeholder.output_norm;
-        DEBERTA_TRY(load_attention(loader, model, layer, before, err));
+        if (i == 0) tell_hidden_of_embeddings(loader, model);
+        if (i == 1) tell_hidden_of_convolution(loader, model);
+        DEBERTA_TRY(load_attention(loader, model, layer, err));
         DEBERTA_TRY(load_feed_forward(loader, model, layer, err));
         DEBERTA_TRY(load_position_projections(loader, model, layer, workspace, err));
     }

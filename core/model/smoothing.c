@@ -7,11 +7,40 @@
 
 enum { DEVIATIONS = 3 };
 
+void spread_of_unknown(const channel_spread *spread, size_t channels)
+{
+    for (size_t j = 0; j < channels; j++) {
+        spread->mean[j] = 0;
+        spread->deviation[j] = 1;
+    }
+}
+
 void spread_of_norm(const channel_spread *spread, const float *gamma, const float *beta, size_t channels)
 {
     for (size_t j = 0; j < channels; j++) {
         spread->mean[j] = beta[j];
         spread->deviation[j] = fabsf(gamma[j]);
+    }
+}
+
+void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *added, const float *gamma,
+                        const float *beta, double epsilon, size_t channels)
+{
+    double sum = 0, squares = 0;
+    for (size_t j = 0; j < channels; j++) {
+        const double mean = (double)hidden->mean[j] + (double)added->mean[j];
+        const double a = (double)hidden->deviation[j], b = (double)added->deviation[j], variance = a * a + b * b;
+        sum += mean;
+        squares += mean * mean + variance;
+        hidden->mean[j] = (float)mean;
+        hidden->deviation[j] = (float)sqrt(variance);
+    }
+    const double middle = sum / (double)channels;
+    const double scale = 1 / sqrt(squares / (double)channels - middle * middle + epsilon);
+    for (size_t j = 0; j < channels; j++) {
+        const double gain = (double)gamma[j] * scale;
+        hidden->mean[j] = (float)((double)beta[j] + gain * ((double)hidden->mean[j] - middle));
+        hidden->deviation[j] = (float)(fabs(gain) * (double)hidden->deviation[j]);
     }
 }
 
@@ -28,18 +57,27 @@ void spread_of_output(const channel_spread *output, size_t channel, const float 
     output->deviation[channel] = (float)sqrt(variance);
 }
 
+/* Gauss and Hermite's points of a normal variable and their weights: exact for polynomials of degree 9. */
+enum { QUADRATURE_POINTS = 5 };
+static const double quadrature_at[QUADRATURE_POINTS] = {0, 1.355626179974266, -1.355626179974266, 2.856970013872806,
+                                                        -2.856970013872806};
+static const double quadrature_weight[QUADRATURE_POINTS] = {0.5333333333333333, 0.2220759220056126, 0.2220759220056126,
+                                                            0.01125741132772069, 0.01125741132772069};
+
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels)
 {
     for (size_t j = 0; j < channels; j++) {
-        float width = DEVIATIONS * spread->deviation[j];
-        spread->deviation[j] = spread->mean[j] - width;
-        spread->mean[j] += width;
-    }
-    activate_rows(table, function, spread->mean, channels, 1, channels);
-    activate_rows(table, function, spread->deviation, channels, 1, channels);
-    for (size_t j = 0; j < channels; j++) {
-        spread->mean[j] = fmaxf(fabsf(spread->mean[j]), fabsf(spread->deviation[j]));
-        spread->deviation[j] = 0;
+        float values[QUADRATURE_POINTS];
+        double mean = 0, square = 0;
+        for (int k = 0; k < QUADRATURE_POINTS; k++)
+            values[k] = (float)((double)spread->mean[j] + quadrature_at[k] * (double)spread->deviation[j]);
+        activate_rows(table, function, values, QUADRATURE_POINTS, 1, QUADRATURE_POINTS);
+        for (int k = 0; k < QUADRATURE_POINTS; k++) {
+            mean += quadrature_weight[k] * (double)values[k];
+            square += quadrature_weight[k] * (double)values[k] * (double)values[k];
+        }
+        spread->mean[j] = (float)mean;
+        spread->deviation[j] = (float)sqrt(fmax(square - mean * mean, 0));
     }
 }
 
@@ -50,7 +88,7 @@ static float amplitude(const channel_spread *inputs, size_t j)
 
 void smoothing_factors(float *factors, float *largest_weights, const channel_spread *inputs, size_t channels)
 {
-    const float least = 1 / 256.0f;
+    const float least = 1 / 4096.0f;
     float top_amplitude = 0, top_weight = 0;
     for (size_t j = 0; j < channels; j++) {
         top_amplitude = fmaxf(top_amplitude, amplitude(inputs, j));

@@ -6,9 +6,12 @@
  *
  *     factor[j] = sqrt(max_i |W[i][j]| / a[j]),    a[j] = |mean[j]| + 3 deviation[j]
  *
- * SmoothQuant measures a on texts. Here it follows from the weights before the product: behind a LayerNorm mean = beta
- * and deviation = |gamma|; behind a linear layer those of independent inputs; behind an activation the larger of f(mean
- * + 3 deviation) and f(mean - 3 deviation). a and max |W| count as at least 1/256 of the largest of their matrix.
+ * SmoothQuant measures a on texts. Here it follows from the weights before the product, channel by channel as if they
+ * were independent of each other: a linear layer gives the mean and deviation of its sums; an activation those of f(x)
+ * where x is normal; a LayerNorm those of its input, moved and scaled as its whole row is. So channels that grow from
+ * layer to layer in the residual stream are found, and not only those of a large gamma. Of the input of the first
+ * LayerNorm and of what a convolution adds nothing is known: mean 0, deviation 1. a and max |W| count as at least
+ * 1/4096 of the largest of their matrix.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_SMOOTHING_H
@@ -21,11 +24,17 @@ typedef struct channel_spread {
     float *mean, *deviation; /* of every channel */
 } channel_spread;
 
+/* Mean 0 and deviation 1. */
+void spread_of_unknown(const channel_spread *spread, size_t channels);
+/* Behind a LayerNorm of inputs of which nothing is known. */
 void spread_of_norm(const channel_spread *spread, const float *gamma, const float *beta, size_t channels);
+/* Behind a LayerNorm of a sum: hidden states and what a sublayer adds to them. */
+void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *added, const float *gamma,
+                        const float *beta, double epsilon, size_t channels);
 /* Of one output: weights w [inputs] and bias, from the spread of the inputs. Sums in float64, in order. */
 void spread_of_output(const channel_spread *output, size_t channel, const float *w, float bias,
                       const channel_spread *inputs, size_t channels);
-/* Of f(x): its amplitude becomes the mean, with deviation 0. */
+/* Of f(x), by a quadrature of five points. */
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels);
 
 /* factors[j] from the spread of the inputs and the largest |W| of each, which is overwritten; 1 where there is nothing

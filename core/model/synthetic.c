@@ -133,6 +133,17 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
     return config_parse(config, text, (size_t)length, path, err);
 }
 
+static deberta_status check_outliers(const recipe *r, const char *path, deberta_error *err)
+{
+    const size_t most = minimum(SYNTHETIC_MOST_OUTLIERS, r->hidden);
+    if (r->outliers > most)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: expected outliers=0 to outliers=%zu, found outliers=%zu", path, most,
+                     r->outliers);
+    if (r->outlier_size == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: expected outlier_size=1 or more, found outlier_size=0", path);
+    return DEBERTA_OK;
+}
+
 deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
 {
     recipe chosen;
@@ -143,11 +154,12 @@ deberta_status synthetic_parse(model_config *config, synthetic_weights *weights,
         length = strcspn(++text, ",");
         DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
     }
+    DEBERTA_TRY(check_outliers(&chosen, path, err));
     DEBERTA_TRY(make_config(config, &chosen, path, err));
     *weights = (synthetic_weights){.config = *config,
                                    .seed = chosen.seed,
-                                   .outliers = (uint16_t)minimum(chosen.outliers, SYNTHETIC_MOST_OUTLIERS),
-                                   .outlier_size = (float)maximum(chosen.outlier_size, 1),
+                                   .outliers = (uint16_t)chosen.outliers,
+                                   .outlier_size = (float)chosen.outlier_size,
                                    .lm_head = chosen.lm != 0,
                                    .rtd_head = chosen.rtd != 0};
     return DEBERTA_OK;
@@ -165,10 +177,6 @@ typedef enum made_role {
     ROLE_LINEAR,    /* 1 / sqrt(inputs): keeps variance */
 } made_role;
 
-/* How a tensor of a layer meets the hidden states, some of whose channels may be outliers: a LayerNorm gives them, what
- * is multiplied reads them. */
-typedef enum hidden_use { NO_HIDDEN, READS_HIDDEN, GIVES_HIDDEN } hidden_use;
-
 /* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution
  * width, 1 one. */
 static const struct {
@@ -176,54 +184,82 @@ static const struct {
     char shape[4];
     made_role role;
     enum { ALWAYS, V1_ONLY, V2_ONLY, WITH_LM, WITH_RTD } when;
-    hidden_use use;
 } tensors[] = {
-    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS, NO_HIDDEN},
-    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS, NO_HIDDEN},
-    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS, NO_HIDDEN},
-    {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, NO_HIDDEN},
-    {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS, NO_HIDDEN},
-    {"encoder.LayerNorm.weight", "h", ROLE_GAIN, V2_ONLY, NO_HIDDEN},
-    {"encoder.LayerNorm.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
-    {"encoder.conv.conv.weight", "hhc", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
-    {"encoder.conv.conv.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"encoder.conv.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, NO_HIDDEN},
-    {"encoder.conv.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"*attention.self.in_proj.weight", "Th", ROLE_IN_PROJ, V1_ONLY, READS_HIDDEN},
-    {"*attention.self.q_bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
-    {"*attention.self.v_bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
-    {"*attention.self.pos_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY, NO_HIDDEN},
-    {"*attention.self.pos_q_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY, NO_HIDDEN},
-    {"*attention.self.pos_q_proj.bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
-    {"*attention.self.query_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY, READS_HIDDEN},
-    {"*attention.self.query_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
-    {"*attention.self.key_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY, READS_HIDDEN},
-    {"*attention.self.key_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
-    {"*attention.self.value_proj.weight", "hh", ROLE_LINEAR, V2_ONLY, READS_HIDDEN},
-    {"*attention.self.value_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
-    {"*attention.output.dense.weight", "hh", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
-    {"*attention.output.dense.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"*attention.output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, GIVES_HIDDEN},
-    {"*attention.output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, GIVES_HIDDEN},
-    {"*intermediate.dense.weight", "fh", ROLE_LINEAR, ALWAYS, READS_HIDDEN},
-    {"*intermediate.dense.bias", "f", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"*output.dense.weight", "hf", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
-    {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
-    {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, GIVES_HIDDEN},
-    {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, GIVES_HIDDEN},
-    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM, NO_HIDDEN},
-    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM, NO_HIDDEN},
-    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM, NO_HIDDEN},
-    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM, NO_HIDDEN},
-    {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM, NO_HIDDEN},
-    {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD, NO_HIDDEN},
-    {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
-    {"mask_predictions.LayerNorm.weight", "h", ROLE_GAIN, WITH_RTD, NO_HIDDEN},
-    {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
-    {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD, NO_HIDDEN},
-    {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
+    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS},
+    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS},
+    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS},
+    {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS},
+    {"encoder.LayerNorm.weight", "h", ROLE_GAIN, V2_ONLY},
+    {"encoder.LayerNorm.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"encoder.conv.conv.weight", "hhc", ROLE_LINEAR, ALWAYS},
+    {"encoder.conv.conv.bias", "h", ROLE_SMALL, ALWAYS},
+    {"encoder.conv.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"encoder.conv.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*attention.self.in_proj.weight", "Th", ROLE_IN_PROJ, V1_ONLY},
+    {"*attention.self.q_bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.v_bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.pos_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
+    {"*attention.self.pos_q_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
+    {"*attention.self.pos_q_proj.bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.query_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
+    {"*attention.self.query_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.self.key_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
+    {"*attention.self.key_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.self.value_proj.weight", "hh", ROLE_LINEAR, V2_ONLY},
+    {"*attention.self.value_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.output.dense.weight", "hh", ROLE_LINEAR, ALWAYS},
+    {"*attention.output.dense.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*attention.output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"*attention.output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*intermediate.dense.weight", "fh", ROLE_LINEAR, ALWAYS},
+    {"*intermediate.dense.bias", "f", ROLE_SMALL, ALWAYS},
+    {"*output.dense.weight", "hf", ROLE_LINEAR, ALWAYS},
+    {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM},
+    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM},
+    {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD},
+    {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD},
+    {"mask_predictions.LayerNorm.weight", "h", ROLE_GAIN, WITH_RTD},
+    {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD},
+    {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD},
+    {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD},
 };
+
+/* The tensors that meet hidden states, some of whose channels may be outliers: a LayerNorm gives them, what is
+ * multiplied with them reads them. */
+typedef enum hidden_use { NO_HIDDEN, READS_HIDDEN, GIVES_HIDDEN } hidden_use;
+static const struct {
+    const char *name;
+    hidden_use use;
+} meetings[] = {
+    {"*attention.self.in_proj.weight", READS_HIDDEN},
+    {"*attention.self.query_proj.weight", READS_HIDDEN},
+    {"*attention.self.key_proj.weight", READS_HIDDEN},
+    {"*attention.self.value_proj.weight", READS_HIDDEN},
+    {"*attention.output.LayerNorm.weight", GIVES_HIDDEN},
+    {"*attention.output.LayerNorm.bias", GIVES_HIDDEN},
+    {"*intermediate.dense.weight", READS_HIDDEN},
+    {"*output.LayerNorm.weight", GIVES_HIDDEN},
+    {"*output.LayerNorm.bias", GIVES_HIDDEN},
+    {"encoder.conv.LayerNorm.weight", GIVES_HIDDEN},
+    {"encoder.conv.LayerNorm.bias", GIVES_HIDDEN},
+};
+
+/* Of a tensor of that name in that layer. What the embeddings give to the first layer has no outliers. */
+static hidden_use use_of(const char *name, size_t layer)
+{
+    if (layer == 0 && strncmp(name, "*attention.self.", 16) == 0) return NO_HIDDEN;
+    for (size_t i = 0; i < sizeof meetings / sizeof *meetings; i++)
+        if (strcmp(name, meetings[i].name) == 0) return meetings[i].use;
+    return NO_HIDDEN;
+}
 
 static size_t size_of_letter(const model_config *config, char letter)
 {
@@ -305,9 +341,7 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
             found->shape[found->rank++] = size_of_letter(&made->config, *letter);
         }
         set_scale(made, found, tensors[i].role);
-        /* What the embeddings give has no outliers. */
-        const bool of_embeddings = layer == 0 && strncmp(tensors[i].name, "*attention.self.", 16) == 0;
-        found->made.use = made->outliers > 0 && !of_embeddings ? tensors[i].use : NO_HIDDEN;
+        found->made.use = made->outliers > 0 ? use_of(tensors[i].name, layer) : NO_HIDDEN;
         return true;
     }
     return false;

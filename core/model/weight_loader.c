@@ -52,7 +52,7 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
 
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
 {
-    enum { SPREADS = 4 };
+    enum { SPREADS = 6 };
     size_t floats = 0, bytes = 0;
     if (!size_multiply(loader->scratch_floats, loader->executor->threads, &floats) ||
         !size_multiply(floats + SPREADS * loader->channels, sizeof(float), &bytes) ||
@@ -63,6 +63,7 @@ deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
     float *spreads = loader->scratch + floats;
     loader->inputs = (channel_spread){spreads, spreads + loader->channels};
     loader->outputs = (channel_spread){spreads + 2 * loader->channels, spreads + 3 * loader->channels};
+    loader->hidden = (channel_spread){spreads + 4 * loader->channels, spreads + 5 * loader->channels};
     loader->pass = LOAD_READ;
     return DEBERTA_OK;
 }

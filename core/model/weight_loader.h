@@ -74,9 +74,10 @@ typedef struct weight_loader {
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */
 
-    /* Of low precision: digits of a layer's weights, and what is known of the channels around the matrix at hand. */
+    /* Of low precision: digits of a layer's weights, and what is known of the channels around the matrix at hand and of
+     * the hidden states, as the last LayerNorm gives them. */
     size_t digits, channels; /* channels: the most that a matrix has on either side */
-    channel_spread inputs, outputs;
+    channel_spread inputs, outputs, hidden;
 } weight_loader;
 
 /* Allocates the scratch of the reading pass; release with free(loader->scratch). */

@@ -21,6 +21,7 @@ static void names(void **state)
         "synthetic:v1-large,layers=2",
         "synthetic:v2-xlarge,hidden=64,heads=4,intermediate=32,vocab=9",
         "synthetic:v3-small,terms=none,biased=1,types=2,positions=64,distance=32,buckets=16,seed=7,lm=1,rtd=1",
+        "synthetic:v3-base,outliers=64,outlier_size=1",
     };
     static const char *const bad[] = {
         "synthetic:",
@@ -37,6 +38,9 @@ static void names(void **state)
         "synthetic:v3-base,layers=0",
         "synthetic:v3-base,terms=p2p",
         "synthetic:v3-base,buckets=1",
+        "synthetic:v3-base,outliers=65",
+        "synthetic:v3-base,hidden=48,heads=4,outliers=49",
+        "synthetic:v3-base,outliers=6,outlier_size=0",
     };
     assert_true(synthetic_names("synthetic:x"));
     assert_false(synthetic_names("models/synthetic:x"));

@@ -114,6 +114,28 @@ static void test_fault_in_a_model(void **state)
     verify_report_free(&report);
 }
 
+/* Low precision of a model with channels that are far larger than others stays within its limits; not without the
+ * factors that even these out, and not with a fault in the positions. */
+static void test_low_precision_of_outliers(void **state)
+{
+    (void)state;
+    static const char path[] = "synthetic:v3-base,layers=3,hidden=256,heads=4,intermediate=1024,vocab=300,outliers=6";
+    enum { TOKENS = 48 };
+    int32_t ids[TOKENS];
+    const size_t starts[] = {0, TOKENS};
+    const mutation *faults[] = {NULL, &mutation_unsmoothed, mutation_find("sign")};
+    verify_make_ids(ids, TOKENS, 300, 1);
+    for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++)
+        for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+            verify_report report = {0};
+            const verify_options options = {
+                .seed = 1, .threads = 1, .precision = (deberta_precision)p, .mutation = faults[k]};
+            assert_int_equal(verify_model(&report, &options, path, "", ids, starts, 1, NULL), DEBERTA_OK);
+            assert_true((report.failures > 0) == (k > 0));
+            verify_report_free(&report);
+        }
+}
+
 /* Ours on each tier, SLEEF's, and float64 twice, for three functions; all of them close, none of them exact. */
 static void test_second_opinion(void **state)
 {
@@ -141,6 +163,7 @@ int main(void)
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_rows_become_one),
         cmocka_unit_test(test_fault_in_a_model),
+        cmocka_unit_test(test_low_precision_of_outliers),
         cmocka_unit_test(test_second_opinion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
