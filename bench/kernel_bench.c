@@ -83,6 +83,16 @@ static size_t calibrate(const kernels *table, kernel_data *d, double sample_seco
     }
 }
 
+/* Which peak a kernel is held against; quantising computes in float32. */
+static deberta_precision precision_of_products(kernel_operation operation)
+{
+    switch (operation) {
+    case KERNEL_GEMM_U8: return DEBERTA_PRECISION_INT8;
+    case KERNEL_GEMM_U8X2: return DEBERTA_PRECISION_INT16;
+    default: return DEBERTA_PRECISION_FLOAT32;
+    }
+}
+
 static deberta_status measure(kernel_measurement *found, kernel_data *d, const kernel_bench_options *o,
                               const competitors *all, double *samples, size_t count, deberta_error *err)
 {
@@ -102,9 +112,8 @@ static deberta_status measure(kernel_measurement *found, kernel_data *d, const k
         m->work = kernel_work_of(d->problem);
         DEBERTA_TRY(statistics_summarize(&m->time, samples + t * count, count, err));
         m->gflops = m->work.gflop / m->time.median;
-        /* The roof is that of float32: products of integers have another. */
-        const bool of_floats = d->problem->operation < KERNEL_QUANTIZE_U8;
-        double peak = o->roofs && of_floats ? machine_peak_gflops(o->roofs, m->isa, 1) : 0;
+        const double peak =
+            o->roofs ? machine_peak_of(o->roofs, m->isa, 1, precision_of_products(d->problem->operation)) : 0;
         m->peak_fraction = peak > 0 ? m->gflops / peak : 0;
         m->speed_up = found[0].time.median / m->time.median;
     }

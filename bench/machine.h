@@ -16,6 +16,7 @@ enum { MACHINE_MAX_ROOFS = 64 };
 typedef struct machine_roof {
     size_t threads;
     double gflops[DEBERTA_ISA_COUNT]; /* float32 multiply-adds in registers, by tier */
+    double gops[DEBERTA_ISA_COUNT];   /* products of bytes, added, in registers: what integer kernels there use */
     double read_gbs, triad_gbs;       /* a sum over memory; a = b + s c, counted as STREAM does: 12 bytes an element */
     double typical_share; /* of the best rate, what every other count of the fastest tier reached. Near 1 on processors
                              that are ours alone; a busy hyper-thread of somebody else's halves what it shares */
@@ -31,7 +32,9 @@ typedef struct machine_roofs {
  * that this machine lacks stay 0. bandwidth false: only multiply-adds. Takes about a second. */
 deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
                                      bool bandwidth, deberta_error *err);
-/* 0 if it was not measured. */
+/* What useful products of a precision cannot exceed; int16 takes three products of bytes for one. 0: not measured. */
+double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision);
+/* That of float32. */
 double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads);
 const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads);
 

@@ -14,6 +14,7 @@
 #include "core/base/arena.h"
 #include "core/base/cpu.h"
 #include "core/base/parallel.h"
+#include "core/dispatch.h"
 
 enum {
     WINDOWS =
@@ -45,6 +46,41 @@ static const peak_kernel *kernel_of(deberta_isa isa)
     if (isa == DEBERTA_ISA_NEON) return &peak_neon;
 #endif
     return NULL;
+}
+
+/* The same of the kernel that multiplies integers there. */
+static const peak_kernel *integer_kernel_of(deberta_isa isa)
+{
+    static const struct {
+        const char *isa;
+        const peak_kernel *kernel;
+    } known[] = {
+#if HAVE_AVX2
+        {"avx2", &peak_u8_avx2},
+#endif
+#if HAVE_AVXVNNI
+        {"avxvnni", &peak_u8_avxvnni},
+#endif
+#if HAVE_AVX512VNNI
+        {"avx512vnni", &peak_u8_avx512vnni},
+#endif
+#if HAVE_NEON
+        {"neon", &peak_u8_neon},
+#endif
+#if HAVE_NEONDOT
+        {"neondot", &peak_u8_neondot},
+#endif
+#if HAVE_NEONI8MM
+        {"neoni8mm", &peak_u8_neoni8mm},
+#endif
+        {NULL, NULL}
+    };
+    kernels table;
+    size_t k = 0;
+    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
+    kernels_use_tiles(&table, isa);
+    while (known[k].isa && strcmp(known[k].isa, table.gemm_u8_isa) != 0) k++;
+    return known[k].kernel;
 }
 
 typedef struct peak_work {
@@ -87,19 +123,32 @@ static void raise_to(double *best, double value)
     if (value > *best) *best = value;
 }
 
+/* What is counted: float32 of every tier, and after these the integers of every tier. */
+enum { CHAIN_KINDS = 2 * DEBERTA_ISA_COUNT };
+
+static const peak_kernel *chain_kernel(int kind, unsigned isa_mask)
+{
+    const int isa = kind % DEBERTA_ISA_COUNT;
+    if (isa == DEBERTA_ISA_AUTO || !(isa_mask & 1u << isa)) return NULL;
+    return kind < DEBERTA_ISA_COUNT ? kernel_of((deberta_isa)isa) : integer_kernel_of((deberta_isa)isa);
+}
+
 static void measure_chains(executor *by, machine_roof *roof, unsigned isa_mask)
 {
-    size_t rounds[DEBERTA_ISA_COUNT] = {0};
-    double rates[DEBERTA_ISA_COUNT][WINDOWS];
-    for (int window = 0; window < WINDOWS; window++) { /* tiers in turn, so that a disturbance does not hit one alone */
-        for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
-            const peak_kernel *kernel = isa_mask & (1u << isa) ? kernel_of((deberta_isa)isa) : NULL;
-            if (!kernel) continue;
-            if (!rounds[isa]) rounds[isa] = calibrate(kernel);
-            rates[isa][window] = chain_gflops(by, kernel, rounds[isa]);
-            raise_to(&roof->gflops[isa], rates[isa][window]);
-        }
+    const peak_kernel *kernels[CHAIN_KINDS];
+    size_t rounds[CHAIN_KINDS] = {0};
+    double rates[CHAIN_KINDS][WINDOWS];
+    for (int kind = 0; kind < CHAIN_KINDS; kind++) {
+        kernels[kind] = chain_kernel(kind, isa_mask);
+        if (kernels[kind]) rounds[kind] = calibrate(kernels[kind]);
     }
+    for (int window = 0; window < WINDOWS; window++) /* in turn, so that a disturbance does not hit one alone */
+        for (int kind = 0; kind < CHAIN_KINDS; kind++) {
+            const int isa = kind % DEBERTA_ISA_COUNT;
+            if (!kernels[kind]) continue;
+            rates[kind][window] = chain_gflops(by, kernels[kind], rounds[kind]);
+            raise_to(kind < DEBERTA_ISA_COUNT ? &roof->gflops[isa] : &roof->gops[isa], rates[kind][window]);
+        }
     int fastest = DEBERTA_ISA_AUTO;
     for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
         if (roof->gflops[isa] > roof->gflops[fastest]) fastest = isa;
@@ -267,8 +316,19 @@ const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads
     return NULL;
 }
 
+double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision)
+{
+    enum { PRODUCTS_OF_INT16 = 3 };
+    const machine_roof *roof = machine_find_roof(roofs, threads);
+    if (!roof || (unsigned)isa >= DEBERTA_ISA_COUNT) return 0;
+    switch (precision) {
+    case DEBERTA_PRECISION_INT8: return roof->gops[isa];
+    case DEBERTA_PRECISION_INT16: return roof->gops[isa] / PRODUCTS_OF_INT16;
+    default: return roof->gflops[isa];
+    }
+}
+
 double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads)
 {
-    const machine_roof *roof = machine_find_roof(roofs, threads);
-    return roof && (unsigned)isa < DEBERTA_ISA_COUNT ? roof->gflops[isa] : 0;
+    return machine_peak_of(roofs, isa, threads, DEBERTA_PRECISION_FLOAT32);
 }

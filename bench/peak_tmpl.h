@@ -11,9 +11,6 @@
  * SPDX-License-Identifier: MIT */
 #include "bench/peak.h"
 
-#define CHAINS_12(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-#define CHAINS_24(X) CHAINS_12(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
-
 enum { PEAK_LANES = sizeof(PEAK_VECTOR) / sizeof(float) };
 
 static PEAK_VECTOR filled(float value)

@@ -33,6 +33,13 @@ deberta_status term_selection_from_name(term_selection *terms, const char *name,
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown attention '%s'; known are full, c2c, c2c+c2p and c2c+p2c", name);
 }
 
+deberta_precision bench_precision(const bench_result *result)
+{
+    for (int p = 0; p < DEBERTA_PRECISION_COUNT; p++)
+        if (strcmp(result->precision, deberta_precision_name((deberta_precision)p)) == 0) return (deberta_precision)p;
+    return DEBERTA_PRECISION_FLOAT32;
+}
+
 static bool same_lengths(const bench_result *a, const bench_result *b)
 {
     if (a->n != b->n || !a->lengths != !b->lengths) return false;

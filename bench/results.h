@@ -54,6 +54,9 @@ typedef struct bench_results {
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_results;
 
+/* By its name; of a name that only other engines have (bf16), and of a result without one, float32. */
+deberta_precision bench_precision(const bench_result *result);
+
 /* What tells results apart; `except` of bench_result_alike is a sum of these. */
 enum {
     BENCH_MODEL = 1,

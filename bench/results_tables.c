@@ -111,6 +111,12 @@ static void add_parts(result_table *table, const bench_result *r, double peak)
     }
 }
 
+/* In low precision the linear layers of the encoder are of integers, the other stages of float32. */
+static bool is_of_integers(profile_stage stage)
+{
+    return stage == PROFILE_QKV || stage == PROFILE_ATTENTION_OUTPUT || stage == PROFILE_FEED_FORWARD;
+}
+
 static void add_breakdown(result *to, const bench_results *results, const bench_result *r)
 {
     static const result_column columns[] = {{"stage", NULL, COLUMN_TEXT, NULL, 0},
@@ -124,7 +130,9 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
                                             {.name = NULL}};
     deberta_isa isa = DEBERTA_ISA_AUTO;
     deberta_isa_from_name(&isa, r->isa, NULL);
-    const double peak = machine_peak_gflops(&results->sheet.roofs, isa, r->threads);
+    const machine_roofs *roofs = &results->sheet.roofs;
+    const double of_floats = machine_peak_gflops(roofs, isa, r->threads),
+                 peak = machine_peak_of(roofs, isa, r->threads, bench_precision(r));
     char n[RECORD_CELL_BYTES];
     snprintf(n, sizeof n, "%zu", r->n);
     if (r->lengths) write_lengths(n, r);
@@ -136,8 +144,9 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
         if (stage->seconds == 0 && (s == PROFILE_TASKS || stage->bytes == 0)) continue;
-        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, peak);
-        if (s == PROFILE_ATTENTION) add_parts(table, r, peak);
+        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s,
+                  is_of_integers((profile_stage)s) ? peak : of_floats);
+        if (s == PROFILE_ATTENTION) add_parts(table, r, of_floats);
         total.gflop += stage->gflop;
         total.bytes += stage->bytes;
     }

@@ -57,9 +57,7 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
     DEBERTA_TRY(statistics_summarize(&r->time, r->samples, p->taken, err));
     r->gflops = r->gflop / r->time.median;
     r->tokens_per_s = (double)r->tokens / r->time.median;
-    /* The peak is that of float32: of integers there is none to compare with. */
-    bool float32 = s->info.precision == DEBERTA_PRECISION_FLOAT32;
-    double peak = float32 ? machine_peak_gflops(roofs, p->isa, p->threads) : 0;
+    const double peak = machine_peak_of(roofs, p->isa, p->threads, s->info.precision);
     r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
     if (p->profiled) fill_breakdown(r, p);
     return DEBERTA_OK;

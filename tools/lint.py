@@ -58,7 +58,7 @@ LIBRARY_HOMES = {
     r"sleef": ["reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
+    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c", "bench/peak_u8_"],
     r"omp\.h": ["core/base/openmp_team.c"],
 }
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}
@@ -238,7 +238,7 @@ def check_objects(build):
     for path in objects(build):
         name = os.path.relpath(path, build)
         simd = re.search(r"libsimd_(\w+)\.a\.p", name)
-        peak = re.search(r"libpeak_(\w+)\.a\.p", name)
+        peak = re.search(r"libpeak_(?:u8_)?(\w+)\.a\.p", name)
         if os.uname().machine == "x86_64":
             allowed = TIER_WIDTH[simd.group(1)] if simd else PEAK_WIDTH[peak.group(1)] if peak else "sse"
             used = widest(path)

@@ -124,11 +124,13 @@ static void add_peak_line(bench_drawing *drawing)
         }
     }
     if (!best) return;
+    const bool of_floats = bench_precision(best->first) == DEBERTA_PRECISION_FLOAT32;
     chart_add_series(
         &drawing->chart,
-        (chart_series){.name = options_text(drawing->options, "at the measured peak of %s, %s: %.0f GFLOP/s",
-                                            best->first->isa, bench_count_text(drawing, best->first->threads, "thread"),
-                                            highest),
+        (chart_series){.name = options_text(drawing->options, "at the measured peak of %s%s%s, %s: %.0f GFLOP/s",
+                                            best->first->isa, of_floats ? "" : " in ",
+                                            of_floats ? "" : best->first->precision,
+                                            bench_count_text(drawing, best->first->threads, "thread"), highest),
                        .kind = CHART_CURVE,
                        .faint = true});
     for (size_t k = 0, found = bench_slice(drawing, best, TREND_LENGTH, members); k < found; k++)

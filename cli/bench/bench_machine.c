@@ -39,7 +39,8 @@ static const option table[] = {
 
 const command command_bench_machine = {
     .name = "bench machine",
-    .summary = "what the machine can do: multiply-adds by tier and threads, memory bandwidth, and whether it is quiet",
+    .summary = "what the machine can do: multiply-adds and products of bytes by tier and threads, memory bandwidth, "
+               "and whether it is quiet",
     .arguments = "",
     .size = sizeof(machine_options),
     .options = table,

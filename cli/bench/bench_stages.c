@@ -141,7 +141,7 @@ static bool find_roof(roof *found, const bench_results *results, const bench_res
     deberta_isa isa = DEBERTA_ISA_AUTO;
     const machine_roof *measured = machine_find_roof(&results->sheet.roofs, r->threads);
     if (!measured || deberta_isa_from_name(&isa, r->isa, NULL) != DEBERTA_OK) return false;
-    *found = (roof){.gflops = machine_peak_gflops(&results->sheet.roofs, isa, r->threads),
+    *found = (roof){.gflops = machine_peak_of(&results->sheet.roofs, isa, r->threads, bench_precision(r)),
                     .gbs = fmax(measured->read_gbs, measured->triad_gbs)};
     return found->gflops > 0 && found->gbs > 0;
 }

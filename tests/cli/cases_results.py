@@ -679,6 +679,22 @@ def bench_machine(bench):
     (roof,) = found["environment"]["roofs"]
     assert roof["threads"] == 1 and roof["read_gbs"] > 0 and roof["triad_gbs"] > 0, roof
     assert all(roof[tier + "_gflops"] > 0 for tier in available), roof
+    assert all(roof[tier + "_gops"] > 0 for tier in available if tier != "scalar"), roof
+    assert "scalar_gops" not in roof, roof
+
+
+def bench_peak_of_integers(bench):
+    """Shares of results in low precision are of the peak of the tier's products of bytes; of three of them in int16."""
+    best = json.loads(bench.fine("bench", "machine", "--threads", "1", "--json").out)["environment"]["isa"]
+    for precision, products in (("float32", None), ("int16", 3), ("int8", 1)):
+        found = json.loads(bench.fine("bench", TINY, "-n", "7", "--threads", "1", "--reps", "2", "--min-time", "0", "--precision", precision,
+                                      "--json").out)
+        (roof,), (row,) = found["environment"]["roofs"], found["results"]
+        peak = roof.get(best + "_gops", 0) / products if products else roof[best + "_gflops"]
+        if peak:
+            assert abs(row["peak_fraction"] * peak / row["gflops"] - 1) < 1e-6, (precision, row, peak)
+        else:
+            assert row["peak_fraction"] is None, row
 
 
 def document_lengths(bench):
@@ -973,6 +989,7 @@ def tests(settings):
     yield "bench/cold", bench_cold
     yield "bench/pin", bench_pin
     yield "bench/machine", bench_machine
+    yield "bench/peak-of-integers", bench_peak_of_integers
     yield "bench/document-lengths", document_lengths
     yield "bench/schedule", bench_schedule
     yield "progress-on-a-terminal", progress_on_a_terminal

@@ -67,6 +67,7 @@ static bench_results make_report(void)
     results.sheet.roofs.count = 1;
     results.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18, .typical_share = 0.75};
     results.sheet.roofs.roof[0].gflops[DEBERTA_ISA_AVX2] = 200;
+    results.sheet.roofs.roof[0].gops[DEBERTA_ISA_AVX2] = 600;
     machine_note(&results.sheet, "the load was high");
     machine_note(&results.sheet, "the load was high");
     for (size_t n = 16; n <= 256; n *= 2) add_result(&results, n, 12, 1e-3 + 1e-4 * (double)n);
@@ -125,6 +126,9 @@ static void test_json_round_trip(void **state)
     assert_int_equal(back.result[5].lengths[1], 7);
     assert_true(fabs(back.result[2].time.median - 0.0074) < 1e-9);
     assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
+    assert_true(machine_peak_of(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2, DEBERTA_PRECISION_INT8) == 600);
+    assert_true(machine_peak_of(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2, DEBERTA_PRECISION_INT16) == 200);
+    assert_true(machine_peak_of(&back.sheet.roofs, DEBERTA_ISA_AVX512, 2, DEBERTA_PRECISION_INT8) == 0);
     assert_true(back.sheet.roofs.roof[0].typical_share == 0.75);
     assert_true(back.load_s == 0.25 && back.load_peak_rss_bytes == 12345);
     assert_true(back.result[0].breakdown[PROFILE_QKV].gflop == 1.5);

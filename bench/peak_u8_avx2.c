@@ -1,0 +1,12 @@
+/* Bytes that were widened to 16 bits before. SPDX-License-Identifier: MIT */
+#include <immintrin.h>
+
+static inline __m256i dot(__m256i sum, __m256i a, __m256i b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
+
+#define PEAK_NAME     peak_u8_avx2
+#define PEAK_VECTOR   __m256i
+#define PEAK_DOT      dot
+#define PEAK_PRODUCTS 16
+#define PEAK_CHAINS   CHAINS_12
+#define PEAK_REGISTER "x"
+#include "bench/peak_u8_tmpl.h"

@@ -1,0 +1,15 @@
+/* The dot product of mixed bytes. SPDX-License-Identifier: MIT */
+#include <arm_neon.h>
+
+static inline int32x4_t dot(int32x4_t sum, int32x4_t a, int32x4_t b)
+{
+    return vusdotq_s32(sum, vreinterpretq_u8_s32(a), vreinterpretq_s8_s32(b));
+}
+
+#define PEAK_NAME     peak_u8_neoni8mm
+#define PEAK_VECTOR   int32x4_t
+#define PEAK_DOT      dot
+#define PEAK_PRODUCTS 16
+#define PEAK_CHAINS   CHAINS_24
+#define PEAK_REGISTER "w"
+#include "bench/peak_u8_tmpl.h"
