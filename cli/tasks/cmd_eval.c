@@ -55,7 +55,10 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);
     const char *precision = low_precision_name(run->options);
-    if (precision) result_set(r, "precision", json_string(precision));
+    if (precision) {
+        result_set(r, "precision", json_string(precision));
+        result_say(r, "\nlinear layers in %s", precision);
+    }
     const deberta_status status = result_write(r, out, job->format, err);
     result_free(&r);
     return status;

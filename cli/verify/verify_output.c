@@ -205,6 +205,8 @@ result *verify_result(const verify_report *report, const verify_options *verify)
     else
         result_say(r, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
                       "eps = 2^-23,\nand in units of the last place of each value\n");
+    if (verify->precision != DEBERTA_PRECISION_FLOAT32)
+        result_say(r, "linear layers of the engine in %s", deberta_precision_name(verify->precision));
     say_tiers(verify, r);
     add_table(report, r);
     say_failures(report, r);

@@ -136,6 +136,13 @@ def advice(bench):
         said = bench.fine("info", TINY, "--precision", precision, "--isa", "scalar").out
         contains(said, f"precision         {precision}, multiplied by scalar", "; exact but slow: float32 is faster here")
     check("multiplied by" not in bench.fine("info", TINY).out, "advice about float32")
+    gains = {("avx2", "int16"): "no gain, float32 is faster here", ("avx2", "int8"): "some gain over float32",
+             ("avx512vnni", "int16"): "a gain over float32", ("avx512vnni", "int8"): "a gain over float32"}
+    for tier in json.loads(bench.fine("info", "--json").out)["tiers"]:
+        for precision in LOW if tier["available"] and tier["name"] != "scalar" else ():
+            said = bench.fine("info", TINY, "--precision", precision, "--isa", tier["name"]).out
+            by = re.search(f"{precision}, multiplied by (\\w+)(.*)", said)
+            check(by[2].endswith(gains.get((by[1], precision), "was not measured")), said)
 
 
 def against(bench):
@@ -147,6 +154,7 @@ def against(bench):
         last = [row for row in found["results"] if row["subject"].startswith("hidden_states.")][-1]
         check(0 < last["relative_error"] < BARS[precision] and 1 - BARS[precision] < last["cosine"] <= 1.0000001, last)
     said = bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8").out
+    contains(said, "linear layers of the engine in int8")
     contains(said, "growth, relative error of hidden states by layer: ", "growth, 1 - cosine of hidden states by layer: ")
 
 
