@@ -166,7 +166,9 @@ enum { ROW_CHUNK = 256, MAX_ROW_PARTS = 64, MAX_ROW_TREE = 7 };
  *       bounds:  c = the sum of parts (above) of the chains  x = fma(a[r lda + i], b(r), x)
  *       else:    x = c if accumulate, else 0;  for r = 0 ... rows - 1:  x = fma(a[r lda + i], b(r), x);  c = x
  *
- * with c[i ldc + p c_panel_stride + l]. C overlaps nothing. Error: rows eps sum|a b| at most. */
+ * with c[i ldc + p c_panel_stride + l]. C overlaps nothing. Error: rows eps sum|a b| at most.
+ *
+ * sums, with bounds and at least one panel only: sums[i] = what sum_rows_f32 gives of column i of A. */
 typedef struct gemm_tn_task {
     size_t columns, panels;
     const float *a;
@@ -178,11 +180,13 @@ typedef struct gemm_tn_task {
     const size_t *bounds; /* [parts + 1], or NULL: one chain over `rows` */
     size_t parts, rows;
     bool accumulate;
+    float *sums; /* [columns] or NULL */
 } gemm_tn_task;
 
 static inline void gemm_tn_task_assert(const gemm_tn_task *task)
 {
     assert(!task->bounds || !task->accumulate);
+    assert(!task->sums || (task->bounds && task->panels > 0));
     assert(!task->bounds || (task->parts <= MAX_ROW_PARTS && (task->parts & (task->parts - 1)) == 0));
     (void)task;
 }

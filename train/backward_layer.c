@@ -51,10 +51,9 @@ static void part_gradient(learner *l, const packed_matrix *matrix, size_t first,
         .c = l->weight + first * ld,
         .ldc = ld,
         .parts = parts,
+        .sums = l->vector + first,
     };
-    const column_sum sum = {.a = a, .lda = lda, .n = outputs, .parts = parts, .y = l->vector + first};
     weight_product_run(&product, learner_kernels(l), l->session->executor);
-    column_sum_run(&sum, learner_kernels(l), l->session->executor);
 }
 
 void matrix_gradient(learner *l, const packed_matrix *matrix, const float *a, size_t lda, const float *b, size_t ldb,

@@ -61,10 +61,9 @@ static void project_table(learner *l, const packed_matrix *matrix, const float *
         .c = l->second_weight,
         .ldc = row_stride(matrix->depth),
         .parts = rows,
+        .sums = l->second_vector,
     };
-    const column_sum sum = {.a = d_table, .lda = width, .n = width, .parts = rows, .y = l->second_vector};
     weight_product_run(&product, learner_kernels(l), l->session->executor);
-    column_sum_run(&sum, learner_kernels(l), l->session->executor);
 }
 
 /* dW += d(PK)' R for one part of qkv. */

@@ -127,6 +127,7 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
     const bool in_place = width % PANEL == 0;
     const size_t at_once = in_place ? vocabulary : maximum(l->weight_floats / ld, 1);
     const row_parts parts = {job->rows->bounds, l->group.count};
+    parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
     for (size_t first = 0; first < vocabulary; first += at_once) {
         const weight_product product = {
             .a = l->logits + first,
@@ -138,14 +139,12 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
             .c = in_place ? words->gradient : l->weight,
             .ldc = in_place ? width : ld,
             .parts = parts,
+            .sums = bias->gradient + first,
         };
         weight_product_run(&product, learner_kernels(l), l->session->executor);
         for (size_t w = 0; !in_place && w < product.columns; w++)
             memcpy(words->gradient + (first + w) * width, l->weight + w * ld, width * sizeof(float));
     }
-    parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
-    const column_sum sum = {.a = l->logits, .lda = job->stride, .n = vocabulary, .parts = parts, .y = bias->gradient};
-    column_sum_run(&sum, learner_kernels(l), l->session->executor);
 }
 
 /* The same of a group of shards without a label: -0 is what changes nothing that it is added to, not even a zero. */

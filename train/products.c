@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TASK_ROWS = 96, TASK_PANELS = 12, TASK_COLUMNS = 96, SUM_COLUMNS = 64, NORM_ROWS = 16 };
+enum { TASK_ROWS = 96, TASK_PANELS = 12, TASK_COLUMNS = 96, SUM_COLUMNS = 96, NORM_ROWS = 16 };
 
 /* --------------------------------------------------------------------------------------------------------- transposed */
 
@@ -133,6 +133,7 @@ static void weight_task(void *context, size_t task, size_t worker)
         .c_panel_stride = PANEL,
         .bounds = p->parts.bounds,
         .parts = p->parts.count,
+        .sums = p->sums && panel == 0 ? p->sums + column : NULL,
     };
     loop->table->gemm_tn_f32(&gemm);
 }

@@ -31,7 +31,8 @@ typedef struct range_product {
 
 void range_product_run(const range_product *product, const kernels *table, executor *executor);
 
-/* c [columns][ldc] = a' b over rows in parts: see gemm_tn_task. b has whole panels of columns. */
+/* c [columns][ldc] = a' b over rows in parts, and the sums of a's columns: see gemm_tn_task. b has whole panels of
+ * columns. */
 typedef struct row_parts {
     const size_t *bounds;
     size_t count;
@@ -45,6 +46,7 @@ typedef struct weight_product {
     float *c;
     size_t ldc;
     row_parts parts;
+    float *sums; /* [columns] or NULL */
 } weight_product;
 
 void weight_product_run(const weight_product *product, const kernels *table, executor *executor);

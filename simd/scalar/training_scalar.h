@@ -57,6 +57,27 @@ static void sum_of_parts(const void *task, row_chain chain, size_t i, size_t p, 
     tree_result(&tree, result);
 }
 
+/* ------------------------------------------------------------------------------------------------------ sum_rows_f32 */
+
+static void sum_rows_chain(const void *context, size_t i, size_t p, size_t first, size_t end, float x[PANEL])
+{
+    const sum_rows_task *task = context;
+    (void)i;
+    for (size_t r = first; r < end; r++)
+        for (size_t l = 0, j = p * PANEL; l < PANEL && j < task->n; l++, j++)
+            x[l] = task->b ? fmaf(task->a[r * task->lda + j], task->b[r * task->ldb + j], x[l])
+                           : x[l] + task->a[r * task->lda + j];
+}
+
+static void SUFFIXED(sum_rows_f32)(const sum_rows_task *task)
+{
+    for (size_t p = 0; p * PANEL < task->n; p++) {
+        float x[PANEL];
+        sum_of_parts(task, sum_rows_chain, 0, p, task->bounds, task->parts, x);
+        for (size_t l = 0, j = p * PANEL; l < PANEL && j < task->n; l++, j++) task->y[j] = x[l];
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------------- gemm_tn_f32 */
 
 static void gemm_tn_chain(const void *context, size_t i, size_t p, size_t first, size_t end, float x[PANEL])
@@ -82,28 +103,17 @@ static void SUFFIXED(gemm_tn_f32)(const gemm_tn_task *task)
             memcpy(c, x, sizeof x);
         }
     }
+    if (!task->sums) return;
+    SUFFIXED(sum_rows_f32)
+    (&(sum_rows_task){.n = task->columns,
+                      .a = task->a,
+                      .lda = task->lda,
+                      .bounds = task->bounds,
+                      .parts = task->parts,
+                      .y = task->sums});
 }
 
-/* ------------------------------------------------------------------------------------------------ sum_rows, dot_rows */
-
-static void sum_rows_chain(const void *context, size_t i, size_t p, size_t first, size_t end, float x[PANEL])
-{
-    const sum_rows_task *task = context;
-    (void)i;
-    for (size_t r = first; r < end; r++)
-        for (size_t l = 0, j = p * PANEL; l < PANEL && j < task->n; l++, j++)
-            x[l] = task->b ? fmaf(task->a[r * task->lda + j], task->b[r * task->ldb + j], x[l])
-                           : x[l] + task->a[r * task->lda + j];
-}
-
-static void SUFFIXED(sum_rows_f32)(const sum_rows_task *task)
-{
-    for (size_t p = 0; p * PANEL < task->n; p++) {
-        float x[PANEL];
-        sum_of_parts(task, sum_rows_chain, 0, p, task->bounds, task->parts, x);
-        for (size_t l = 0, j = p * PANEL; l < PANEL && j < task->n; l++, j++) task->y[j] = x[l];
-    }
-}
+/* ---------------------------------------------------------------------------------------------------------- dot_rows */
 
 static float dot_of(const float *a, const float *b, size_t n)
 {

@@ -1,4 +1,4 @@
-/* Sums over rows: gemm_tn_f32 and sum_rows_f32. A tile of C stays in registers along a chunk of rows. What the tiles of a block read of a
+/* gemm_tn_f32: products summed over rows. A tile of C stays in registers along a chunk of rows. What the tiles of a block read of a
  * chunk is in a cache after the first of them, so chunks are the outer loop, and the sums of a block wait in memory: at the end of a
  * chunk a tile is added to those that it meets in the tree of core/kernels.h, on its way from the registers. Rows of B lie as far apart
  * as its matrix is wide, which is a few sets of a cache: the first tile puts them one behind the other for the tiles below it.
@@ -9,19 +9,19 @@
 
 /* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead. 256 rows
  * of it are 192 KB. */
-enum { TN_COLUMNS = 96, TN_PANELS = 6, TN_AHEAD = 16, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
+enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
 /* The sum of the part at hand, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their neighbours. */
 typedef struct tn_sums {
     _Alignas(64) float part[TN_FLOATS], level[MAX_ROW_TREE][TN_FLOATS];
     _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* of B, of one chunk and the panels of a tile */
     bool there[MAX_ROW_TREE];
+    column_sums columns[SUM_GROUPS]; /* of A */
 } tn_sums;
 
-/* What becomes of a chunk's sum, and where the next chunk's rows are: NULL if there are none. */
+/* A chunk, and where the next one's rows are: NULL if there are none. */
 typedef struct tn_chunk {
-    size_t part;
-    bool continues, ends; /* the part has chunks before it; has none behind it */
+    row_chunk rows;
     const float *next_a, *next_b;
 } tn_chunk;
 
@@ -124,11 +124,11 @@ VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_zero();
     gemm_tn_chain(rows, panels, x, a, task->lda, b, count, kept, fetch, kept != NULL);
-    if (chunk->continues) gemm_tn_add(rows, panels, x, sums->part + at);
+    if (chunk->rows.continues) gemm_tn_add(rows, panels, x, sums->part + at);
     float *to = sums->part;
-    if (chunk->ends) {
+    if (chunk->rows.ends) {
         size_t level = 0;
-        for (; chunk->part >> level & 1; level++)
+        for (; chunk->rows.part >> level & 1; level++)
             if (sums->there[level]) gemm_tn_add(rows, panels, x, sums->level[level] + at);
         to = sums->level[level];
     }
@@ -165,17 +165,17 @@ VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a
 }
 
 /* A chunk of rows: all tiles of a block. */
-static void VF_NAME(gemm_tn_block)(const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t panels, size_t count,
+static void VF_NAME(gemm_tn_block)(const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t panels,
                                    tn_sums *sums, const tn_chunk *chunk)
 {
     for (size_t panel = 0, here, tile = 0; panel < panels; panel += here, b += here * task->b_panel_stride) {
         const size_t at = columns * panel * PANEL;
         here = panels - panel < TILE_PANELS ? panels - panel : TILE_PANELS;
         switch (here) {
-        case 1: gemm_tn_tiles(1, task, a, b, columns, count, sums, at, chunk, tile); break;
+        case 1: gemm_tn_tiles(1, task, a, b, columns, chunk->rows.count, sums, at, chunk, tile); break;
 #if TILE_PANELS > 1
-        case 2: gemm_tn_tiles(2, task, a, b, columns, count, sums, at, chunk, tile); break;
-        case 3: gemm_tn_tiles(3, task, a, b, columns, count, sums, at, chunk, tile); break;
+        case 2: gemm_tn_tiles(2, task, a, b, columns, chunk->rows.count, sums, at, chunk, tile); break;
+        case 3: gemm_tn_tiles(3, task, a, b, columns, chunk->rows.count, sums, at, chunk, tile); break;
 #endif
         }
         tile += (columns + TILE_ROWS(here) - 1) / TILE_ROWS(here);
@@ -194,25 +194,42 @@ static void VF_NAME(gemm_tn_result)(const gemm_tn_task *task, const float *sums,
     }
 }
 
+/* A chunk of rows of a block, and of the sums of A's columns where the block has to take them. */
+static void VF_NAME(gemm_tn_rows_of)(const gemm_tn_task *task, const sum_rows_task *columns, size_t panel, size_t panels, tn_sums *sums,
+                                     const tn_chunk *chunk)
+{
+    const size_t row = chunk->rows.first;
+    if (chunk->rows.count > 0)
+        VF_NAME(gemm_tn_block)(task, columns->a + row * task->lda, task->b + panel * task->b_panel_stride + row * task->ldb, columns->n,
+                               panels, sums, chunk);
+    if (columns->y) VF_NAME(column_sums_chunk)(sums->columns, columns, &chunk->rows);
+}
+
 /* A block from column and panel on. Not inlined, so that the sums are on the stack once. */
 static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task *task, size_t first, size_t columns, size_t panel,
                                                              size_t panels)
 {
-    const float *a = task->a + first, *b = task->b + panel * task->b_panel_stride;
     const size_t floats = columns * panels * PANEL;
+    const sum_rows_task left = {.n = columns,
+                                .a = task->a + first,
+                                .lda = task->lda,
+                                .parts = task->parts,
+                                .y = task->sums && panel == 0 ? task->sums + first : NULL};
+    const float *b = task->b + panel * task->b_panel_stride;
     tn_sums sums;
     for (size_t part = 0; part < task->parts; part++) {
         const size_t begin = task->bounds[part], end = task->bounds[part + 1];
-        for (size_t row = begin; row < end; row += ROW_CHUNK) {
+        size_t row = begin;
+        do {
             const size_t count = end - row < ROW_CHUNK ? end - row : ROW_CHUNK;
             const bool more = row + count < task->bounds[task->parts];
-            const tn_chunk chunk = {.part = part,
-                                    .continues = row > begin,
-                                    .ends = row + count == end,
-                                    .next_a = more ? a + (row + count) * task->lda : NULL,
-                                    .next_b = more ? b + (row + count) * task->ldb : NULL};
-            VF_NAME(gemm_tn_block)(task, a + row * task->lda, b + row * task->ldb, columns, panels, count, &sums, &chunk);
-        }
+            const tn_chunk chunk = {
+                .rows = {.part = part, .first = row, .count = count, .continues = row > begin, .ends = row + count == end},
+                .next_a = more ? left.a + (row + count) * task->lda : NULL,
+                .next_b = more ? b + (row + count) * task->ldb : NULL};
+            VF_NAME(gemm_tn_rows_of)(task, &left, panel, panels, &sums, &chunk);
+            row += count;
+        } while (row < end);
         if (begin == end)
             VF_NAME(tn_skip_part)(&sums, part, floats);
         else
@@ -220,6 +237,7 @@ static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task 
     }
     VF_NAME(gemm_tn_result)(task, VF_NAME(tn_result)(&sums, task->parts, floats),
                             task->c + first * task->ldc + panel * task->c_panel_stride, columns, panels);
+    if (left.y) VF_NAME(column_sums_result)(sums.columns, &left);
 }
 
 VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task, const float *a, const float *b, float *c)
@@ -282,78 +300,6 @@ static void VF_NAME(gemm_tn_f32)(const gemm_tn_task *task)
 #endif
         }
     }
-}
-
-/* The tree of sum_rows_f32, of one vector. */
-typedef struct part_tree {
-    float sums[MAX_ROW_TREE][VF_LANES];
-    bool there[MAX_ROW_TREE];
-} part_tree;
-
-/* sum is the part's, and is overwritten; without is_there it holds nothing. */
-static void VF_NAME(tree_add)(part_tree *tree, size_t part, vf sum, bool is_there)
-{
-    size_t level = 0;
-    for (; part >> level & 1; level++) {
-        if (!tree->there[level]) continue;
-        const vf other = vf_load(tree->sums[level]);
-        sum = is_there ? vf_add(sum, other) : other;
-        is_there = true;
-    }
-    if (is_there) vf_store(tree->sums[level], sum);
-    tree->there[level] = is_there;
-}
-
-static vf VF_NAME(tree_result)(const part_tree *tree, size_t parts)
-{
-    size_t level = 0;
-    while ((size_t)1 << level < parts) level++;
-    return parts > 0 && tree->there[level] ? vf_load(tree->sums[level]) : vf_zero();
-}
-
-/* Columns of a group: chains that run side by side, for an addition takes several steps. */
-enum { SUM_GROUP = 64, SUM_VECTORS = SUM_GROUP / VF_LANES };
-
-/* One chunk of a group, of which the last vector may have fewer lanes. */
-VF void sum_rows_chunk(const int vectors, const sum_rows_task *task, size_t column, size_t lanes, size_t first, size_t count, vf *x)
-{
-    const float *a = task->a + first * task->lda + column, *b = task->b ? task->b + first * task->ldb + column : NULL;
-    UNROLL for (int v = 0; v < vectors; v++) x[v] = vf_zero();
-    for (size_t r = 0; r < count; r++, a += task->lda) {
-        UNROLL for (int v = 0; v < vectors; v += VECTORS) __builtin_prefetch(a + TN_AHEAD * task->lda + v * VF_LANES);
-        UNROLL for (int v = 0; v < vectors; v++) {
-            const size_t here = v + 1 < vectors ? VF_LANES : lanes;
-            const vf y = vf_load_n(a + v * VF_LANES, here, vf_zero());
-            x[v] = b ? vf_fma(y, vf_load_n(b + v * VF_LANES, here, vf_zero()), x[v]) : vf_add(x[v], y);
-        }
-        if (b) b += task->ldb;
-    }
-}
-
-VF void sum_rows_group(const int vectors, const sum_rows_task *task, size_t column, size_t lanes)
-{
-    part_tree trees[SUM_VECTORS];
-    for (size_t part = 0; part < task->parts; part++) {
-        const size_t begin = task->bounds[part], end = task->bounds[part + 1];
-        vf sum[SUM_VECTORS], chunk[SUM_VECTORS];
-        UNROLL for (int v = 0; v < vectors; v++) sum[v] = vf_zero();
-        for (size_t first = begin; first < end; first += ROW_CHUNK) {
-            sum_rows_chunk(vectors, task, column, lanes, first, end - first < ROW_CHUNK ? end - first : ROW_CHUNK, chunk);
-            UNROLL for (int v = 0; v < vectors; v++) sum[v] = first > begin ? vf_add(sum[v], chunk[v]) : chunk[v];
-        }
-        for (int v = 0; v < vectors; v++) VF_NAME(tree_add)(&trees[v], part, sum[v], end > begin);
-    }
-    for (int v = 0; v < vectors; v++)
-        vf_store_n(task->y + column + (size_t)v * VF_LANES, v + 1 < vectors ? VF_LANES : lanes,
-                   VF_NAME(tree_result)(&trees[v], task->parts));
-}
-
-static void VF_NAME(sum_rows_f32)(const sum_rows_task *task)
-{
-    size_t column = 0;
-    for (; column + SUM_GROUP <= task->n; column += SUM_GROUP) sum_rows_group(SUM_VECTORS, task, column, VF_LANES);
-    for (; column < task->n; column += VF_LANES)
-        sum_rows_group(1, task, column, task->n - column < VF_LANES ? task->n - column : VF_LANES);
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include "simd/tmpl/gemm_tmpl.h"
 #include "simd/tmpl/position_bias_tmpl.h"
 #include "simd/tmpl/row_tmpl.h"
+#include "simd/tmpl/sum_rows_tmpl.h"
 #include "simd/tmpl/gemm_tn_tmpl.h"
 #include "simd/tmpl/training_row_tmpl.h"
 #include "simd/tmpl/dropout_tmpl.h"

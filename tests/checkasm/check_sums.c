@@ -9,11 +9,11 @@
 
 typedef struct sum_case {
     size_t columns, panels, rows, parts; /* parts 0: one chain */
-    bool accumulate, with_b;
+    bool accumulate, with_b, with_sums;
 
     /* chosen by the body */
     size_t lda, ldb, ldc, b_panel_stride, bounds[MAX_ROW_PARTS + 1];
-    test_buffer *a, *b, *c;
+    test_buffer *a, *b, *c, *sums;
 } sum_case;
 
 /* Random cuts; every fourth part or so is empty. */
@@ -57,13 +57,33 @@ static const void *gemm_tn_task_for(void *context, int copy)
                           .bounds = c->parts ? c->bounds : NULL,
                           .parts = c->parts,
                           .rows = c->rows,
-                          .accumulate = c->accumulate};
+                          .accumulate = c->accumulate,
+                          .sums = c->with_sums ? c->sums->copy[copy] : NULL};
     return &task;
+}
+
+/* Sums of columns of A over all rows; `of` is what the kernel made of them. */
+static bool compare_column_sums(test_run *run, const sum_case *c, const char *name, const test_buffer *of)
+{
+    for (size_t j = 0; j < c->columns; j++) {
+        double want = 0, terms = 0;
+        for (size_t r = 0; r < c->rows; r++) {
+            const double x = (double)c->a->copy[COPY_INITIAL][r * c->lda + j];
+            const double product = c->with_b ? x * (double)c->b->copy[COPY_INITIAL][r * c->ldb + j] : x;
+            want += product;
+            terms += fabs(product);
+        }
+        if (!run_error(run, name, j, (double)of->copy[COPY_TESTED][j], want, UNIT_EPS_S, EPS * terms + 0x1p-149,
+                       sum_limit(c->rows)))
+            return false;
+    }
+    return true;
 }
 
 static void compare_gemm_tn(test_run *run, const sum_case *c)
 {
     const float *a = c->a->copy[COPY_INITIAL], *b = c->b->copy[COPY_INITIAL];
+    if (c->with_sums && !compare_column_sums(run, c, "sums", c->sums)) return;
     for (size_t i = 0; i < c->columns; i++)
         for (size_t j = 0; j < c->panels * PANEL; j++) {
             const size_t at = i * c->ldc + j;
@@ -96,6 +116,7 @@ static void gemm_tn_body(test_run *run, const void *parameters)
                                                      : matrix_span(c.rows, width, c.ldb),
                      BUFFER_INPUT);
     c.c = run_buffer(run, "c", matrix_span(c.columns, width, c.ldc), BUFFER_OUTPUT_ANY_ZERO);
+    c.sums = run_buffer(run, "sums", c.with_sums ? c.columns : 0, BUFFER_OUTPUT_ANY_ZERO);
     fill_values(run, c.a, c.rows, c.columns, c.lda);
     for (size_t p = 0; p < (by_panels ? c.panels : 1); p++)
         fill_matrix(run, c.b->copy[COPY_INITIAL] + p * c.b_panel_stride, c.rows, by_panels ? PANEL : width, c.ldb,
@@ -106,8 +127,8 @@ static void gemm_tn_body(test_run *run, const void *parameters)
 
 static void run_gemm_tn_case(test_run *run, size_t weight, const sum_case *c)
 {
-    run_case(run, weight, gemm_tn_body, c, "%zu columns, %zu panels, %zu rows, %zu parts%s", c->columns, c->panels,
-             c->rows, c->parts, c->accumulate ? ", accumulate" : "");
+    run_case(run, weight, gemm_tn_body, c, "%zu columns, %zu panels, %zu rows, %zu parts%s%s", c->columns, c->panels,
+             c->rows, c->parts, c->accumulate ? ", accumulate" : "", c->with_sums ? ", sums" : "");
 }
 
 void check_gemm_tn_chains(test_run *run)
@@ -132,6 +153,7 @@ void check_gemm_tn_parts(test_run *run)
             for (c.panels = 1; c.panels <= 4; c.panels++) {
                 c.rows = rows[i];
                 c.columns = 1 + random_index(run, i % 4 ? 14 : 210); /* kernels work on blocks of them */
+                c.with_sums = (i + c.panels) % 2;
                 run_gemm_tn_case(run, 8, &c);
             }
 }
@@ -167,27 +189,17 @@ static void sum_rows_body(test_run *run, const void *parameters)
     fill_values(run, c.a, c.rows, c.columns, c.lda);
     if (c.with_b) fill_values(run, c.b, c.rows, c.columns, c.ldb);
     if (!run_kernels(run, call_sum_rows, sum_rows_task_for, &c)) return;
-    for (size_t j = 0; j < c.columns; j++) {
-        double want = 0, terms = 0;
-        for (size_t r = 0; r < c.rows; r++) {
-            const double x = (double)c.a->copy[COPY_INITIAL][r * c.lda + j];
-            const double product = c.with_b ? x * (double)c.b->copy[COPY_INITIAL][r * c.ldb + j] : x;
-            want += product;
-            terms += fabs(product);
-        }
-        if (!run_error(run, "y", j, (double)c.c->copy[COPY_TESTED][j], want, UNIT_EPS_S, EPS * terms + 0x1p-149,
-                       sum_limit(c.rows)))
-            return;
-    }
+    compare_column_sums(run, &c, "y", c.c);
 }
 
 void check_sum_rows(test_run *run)
 {
+    enum { FEW = 3 * PANEL + 1, MANY = 13 * PANEL, STEP = 13 }; /* kernels work on groups of columns */
     static const size_t rows[] = {0, 1, 5, ROW_CHUNK + 3};
     sum_case c = {0};
     for (c.parts = 1; c.parts <= 16; c.parts *= 2)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-            for (c.columns = 0; c.columns <= 3 * PANEL + 1; c.columns++) {
+            for (c.columns = 0; c.columns <= MANY; c.columns += c.columns < FEW ? 1 : STEP) {
                 c.rows = rows[i];
                 c.with_b = (c.columns + i) % 2;
                 run_case(run, 24, sum_rows_body, &c, "%zu columns, %zu rows, %zu parts%s", c.columns, c.rows, c.parts,
