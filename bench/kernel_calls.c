@@ -137,7 +137,8 @@ static void call_activate_backward(const kernels *table, kernel_data *d)
     const kernel_problem *p = d->problem;
     copy_rows(d, d->c, d->a, d->lda);
     for (size_t i = 0; i < p->rows; i++)
-        table->activate_backward_f32(d->c + i * d->ldc, d->b + i * d->ldb, p->columns, (kernel_activation)p->function);
+        table->activate_backward_f32(d->c + i * d->ldc, NULL, d->b + i * d->ldb, p->columns,
+                                     (kernel_activation)p->function);
 }
 
 static void call_softmax_backward(const kernels *table, kernel_data *d)

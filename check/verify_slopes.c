@@ -37,7 +37,7 @@ void round_activate_backward(verify_rounds *k)
     for (size_t e = 0; function == KERNEL_EXP && e < n; e++) k->a[e] = fminf(k->a[e], LARGEST_EXPONENT);
     rounds_start(k, n);
     rounds_keep(k, k->b, n);
-    EACH_TIER(t) k->tables[t].activate_backward_f32(k->out[t], k->a, n, function);
+    EACH_TIER(t) k->tables[t].activate_backward_f32(k->out[t], NULL, k->a, n, function);
     rounds_compare(k, n);
     for (size_t e = 0; e < n; e++) {
         const double x = fmax(fmin((double)k->a[e], FLAT), -FLAT), dy = (double)k->b[e];

@@ -310,8 +310,9 @@ typedef struct dropout_task {
     X(dot_rows_f32, (float *y, const float *a, size_t lda, const float *b, size_t ldb, size_t rows, size_t n))         \
     /* see layernorm_backward_task */                                                                                  \
     X(layernorm_backward_f32, (const layernorm_backward_task *task))                                                   \
-    /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation. Formulas: simd/math_coefficients.h */                   \
-    X(activate_backward_f32, (float *dy, const float *x, size_t n, kernel_activation function))                        \
+    /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation; y[e] = f(x[e]) unless y is NULL. Formulas:              \
+     * simd/math_coefficients.h */                                                                                     \
+    X(activate_backward_f32, (float *dy, float *y, const float *x, size_t n, kernel_activation function))              \
     /* see softmax_backward_task */                                                                                    \
     X(softmax_backward_f32, (const softmax_backward_task *task))                                                       \
     /* see fold_runs_task */                                                                                           \

@@ -68,7 +68,7 @@ void convolution_backward(learner *l)
     clear_holes(l, d_sum, hs, hidden);
     memcpy(d_hidden, d_sum, s->tokens * hs * sizeof *d_hidden);
     memcpy(d_product, d_sum, s->tokens * hs * sizeof *d_product);
-    activate_rows_backward(&s->kernels, config->convolution_activation, d_product, l->forward.convolution, hs,
+    activate_rows_backward(&s->kernels, config->convolution_activation, d_product, NULL, l->forward.convolution, hs,
                            s->tokens, hidden);
     step_dropout_rows(l, &(dropout_place){.site = DROPOUT_CONVOLUTION}, d_product, hs, hidden, s->tokens);
     clear_holes(l, d_product, hs, hidden);

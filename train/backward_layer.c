@@ -125,9 +125,7 @@ static void activation_task(void *context, size_t row, size_t worker)
     float *activated = loop->pass->activated + row * s->inner_stride,
           *d_inner = loop->pass->d_inner + row * s->inner_stride;
     (void)worker;
-    memcpy(activated, inner, s->inner_stride * sizeof *activated);
-    activate_rows(&s->kernels, config->hidden_activation, activated, s->inner_stride, 1, config->intermediate_size);
-    activate_rows_backward(&s->kernels, config->hidden_activation, d_inner, inner, s->inner_stride, 1,
+    activate_rows_backward(&s->kernels, config->hidden_activation, d_inner, activated, inner, s->inner_stride, 1,
                            config->intermediate_size);
 }
 

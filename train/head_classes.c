@@ -187,7 +187,7 @@ static void classes_backward(const class_job *job, const float *x, const float *
         head_scatter(l, &job->rows, d_read, ns);
         return;
     }
-    activate_rows_backward(&s->kernels, config->pooler_activation, d_read, u, ns, count, config->hidden_size);
+    activate_rows_backward(&s->kernels, config->pooler_activation, d_read, NULL, u, ns, count, config->hidden_size);
     matrix_gradient(l, &l->model->tasks.pooler, d_read, ns, x, ns, parts);
     input_gradient(l, &l->transposed_pooler, count, d_read, ns, dx, ns);
     drop_rows(job, DROPOUT_POOLER, dx);

@@ -202,7 +202,7 @@ static void transform_backward(learner *l, const head_rows *rows, const float *x
     const row_parts parts = {rows->bounds, l->group.count};
     norm_backward(l, rows->count, width, &heads->mlm_norm, g, ns, d_t, ns, d_g, ns);
     norm_gradient(l, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
-    activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows->count, width);
+    activate_rows_backward(&s->kernels, config->hidden_activation, d_g, NULL, u, ns, rows->count, width);
     matrix_gradient(l, &heads->mlm_dense, d_g, ns, x, ldx, parts);
     input_gradient(l, &l->transposed_mlm_dense, rows->count, d_g, ns, dx, lddx);
 }

@@ -76,7 +76,7 @@ deberta_status head_rtd(learner *l, const step_batch *batch, float weight, head_
 
     matrix_gradient(l, &heads->rtd_classifier, l->logits, stride, g, ns, parts);
     input_gradient(l, &l->transposed_rtd_classifier, rows.count, l->logits, stride, d_g, ns);
-    activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows.count, hidden);
+    activate_rows_backward(&s->kernels, config->hidden_activation, d_g, NULL, u, ns, rows.count, hidden);
     matrix_gradient(l, &heads->rtd_dense, d_g, ns, y, ns, parts);
     input_gradient(l, &l->transposed_rtd_dense, rows.count, d_g, ns, d_y, ns);
     norm_backward(l, rows.count, hidden, &heads->rtd_norm, sum, ns, d_y, ns, d_sum, ns);

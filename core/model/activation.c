@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/model/activation.h"
 
+#include <string.h>
+
 static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
     [ACTIVATION_GELU] = KERNEL_GELU,
     [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
@@ -17,10 +19,14 @@ void activate_rows(const kernels *table, activation function, float *x, size_t l
     for (size_t i = 0; i < rows; i++) table->activate_f32(x + i * ld, columns, kernel_of[function]);
 }
 
-void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
+void activate_rows_backward(const kernels *table, activation function, float *dy, float *y, const float *x, size_t ld,
                             size_t rows, size_t columns)
 {
-    if (function == ACTIVATION_NONE) return;
-    for (size_t i = 0; i < rows; i++)
-        table->activate_backward_f32(dy + i * ld, x + i * ld, columns, kernel_of[function]);
+    for (size_t i = 0; i < rows; i++) {
+        float *value = y ? y + i * ld : NULL;
+        if (function != ACTIVATION_NONE)
+            table->activate_backward_f32(dy + i * ld, value, x + i * ld, columns, kernel_of[function]);
+        else if (value)
+            memcpy(value, x + i * ld, columns * sizeof *value);
+    }
 }

@@ -7,8 +7,8 @@
 
 /* x[rows][columns] = f(x), row by row; nothing for ACTIVATION_NONE. */
 void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns);
-/* dy[rows][columns] = dy f'(x), both with the same stride. */
-void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
+/* dy[rows][columns] = dy f'(x) and, unless y is NULL, y = f(x), all with the same stride. */
+void activate_rows_backward(const kernels *table, activation function, float *dy, float *y, const float *x, size_t ld,
                             size_t rows, size_t columns);
 
 #endif

@@ -155,8 +155,10 @@ static void SUFFIXED(layernorm_backward_f32)(const layernorm_backward_task *task
     for (size_t i = 0; i < task->rows; i++) layernorm_backward_row(task, i);
 }
 
-static void SUFFIXED(activate_backward_f32)(float *dy, const float *x, size_t n, kernel_activation function)
+static void SUFFIXED(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, kernel_activation function)
 {
+    for (size_t e = 0; y && e < n; e++) y[e] = x[e];
+    if (y) SUFFIXED(activate_f32)(y, n, function);
     for (size_t e = 0; e < n; e++) dy[e] = dy[e] * scalar_derivative(x[e], function);
 }
 

@@ -85,26 +85,35 @@ static void VF_NAME(layernorm_backward_f32)(const layernorm_backward_task *task)
     }
 }
 
-#define ACTIVATE_BACKWARD_CASE(name, derivative)                                                                       \
+/* The function and its derivative have most of their work in common, which the compiler sees. */
+#define ACTIVATE_BACKWARD_CASE(name, function, derivative)                                                             \
     case name:                                                                                                         \
-        for (; e + VF_LANES <= n; e += VF_LANES) vf_store(dy + e, vf_mul(vf_load(dy + e), derivative(vf_load(x + e)))); \
-        if (e < n)                                                                                                     \
-            vf_store_n(dy + e, n - e,                                                                                  \
-                       vf_mul(vf_load_n(dy + e, n - e, vf_zero()), derivative(vf_load_n(x + e, n - e, vf_zero()))));   \
+        if (y)                                                                                                         \
+            for (; e + VF_LANES <= n; e += VF_LANES) {                                                                 \
+                const vf u = vf_load(x + e);                                                                           \
+                vf_store(y + e, function(u));                                                                          \
+                vf_store(dy + e, vf_mul(vf_load(dy + e), derivative(u)));                                              \
+            }                                                                                                          \
+        for (; e < n; e += VF_LANES) {                                                                                 \
+            const size_t here = lanes_left(n, e);                                                                      \
+            const vf u = vf_load_n(x + e, here, vf_zero());                                                            \
+            if (y) vf_store_n(y + e, here, function(u));                                                               \
+            vf_store_n(dy + e, here, vf_mul(vf_load_n(dy + e, here, vf_zero()), derivative(u)));                       \
+        }                                                                                                              \
         break;
 
-static void VF_NAME(activate_backward_f32)(float *dy, const float *x, size_t n, kernel_activation function)
+static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, kernel_activation function)
 {
     size_t e = 0;
     switch (function) {
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU, vf_gelu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_TANH, vf_gelu_tanh_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_QUICK, vf_gelu_quick_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_RELU, vf_relu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_SILU, vf_silu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_TANH, vf_tanh_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_SIGMOID, vf_sigmoid_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_EXP, vf_exp_any)
+        ACTIVATE_BACKWARD_CASE(KERNEL_GELU, vf_gelu, vf_gelu_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_TANH, vf_gelu_tanh, vf_gelu_tanh_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_QUICK, vf_gelu_quick, vf_gelu_quick_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_RELU, vf_relu, vf_relu_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_SILU, vf_silu, vf_silu_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_TANH, vf_tanh, vf_tanh_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_SIGMOID, vf_sigmoid, vf_sigmoid_derivative)
+        ACTIVATE_BACKWARD_CASE(KERNEL_EXP, vf_exp_any, vf_exp_any)
     }
 }
 

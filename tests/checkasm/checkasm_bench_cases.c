@@ -137,7 +137,7 @@ static void call_layernorm_backward(const kernels *table, bench_arrays *w)
 
 static void call_activate_backward(const kernels *table, bench_arrays *w)
 {
-    table->activate_backward_f32(w->c, w->b, VALUES, (kernel_activation)w->variant);
+    table->activate_backward_f32(w->c, NULL, w->b, VALUES, (kernel_activation)w->variant);
 }
 
 static void restore_gradients(bench_arrays *w)

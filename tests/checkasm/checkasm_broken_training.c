@@ -86,9 +86,9 @@ static void layernorm_backward_without_gamma(const layernorm_backward_task *t)
     sound.layernorm_backward_f32(&changed);
 }
 
-static void activate_backward_by_tanh(float *dy, const float *x, size_t n, kernel_activation function)
+static void activate_backward_by_tanh(float *dy, float *y, const float *x, size_t n, kernel_activation function)
 {
-    sound.activate_backward_f32(dy, x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
+    sound.activate_backward_f32(dy, y, x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
 }
 
 static void softmax_backward_without_delta(const softmax_backward_task *t)
