@@ -232,6 +232,24 @@ static void call_quantize_u8x2(const kernels *table, kernel_data *d)
     table->quantize_u8x2(&task);
 }
 
+static void call_quantize_u15(const kernels *table, kernel_data *d)
+{
+    const quantize_task task = quantize_task_of(d);
+    table->quantize_u15(&task);
+}
+
+static void call_quantize_panels_s8(const kernels *table, kernel_data *d)
+{
+    const quantize_panels_task task = {.panels = kernel_panels(d->problem),
+                                       .depth = d->problem->depth,
+                                       .x = d->b,
+                                       .x_panel_stride = d->problem->depth * PANEL,
+                                       .digits = d->weights,
+                                       .scale = d->column_scales,
+                                       .sum = d->sums};
+    table->quantize_panels_s8(&task);
+}
+
 static integer_gemm_task integer_task_of(const kernel_data *d)
 {
     return (integer_gemm_task){.rows = d->problem->rows,
@@ -261,6 +279,12 @@ static void call_gemm_u8x2(const kernels *table, kernel_data *d)
     table->gemm_u8x2(&task);
 }
 
+static void call_gemm_u15(const kernels *table, kernel_data *d)
+{
+    const integer_gemm_task task = integer_task_of(d);
+    table->gemm_u15(&task);
+}
+
 /* Floats, or bytes as parts of them, that a call moves at least: so many times rows x columns, rows x depth and depth x
  * columns. */
 #define SLOT(name)     call_##name, offsetof(kernels, name##_f32_isa)
@@ -287,8 +311,11 @@ static const struct {
     [KERNEL_DROPOUT] = {SLOT(dropout), 2, 0, 0},
     [KERNEL_QUANTIZE_U8] = {INTEGERS(quantize_u8), 0, 1.25, 0},
     [KERNEL_QUANTIZE_U8X2] = {INTEGERS(quantize_u8x2), 0, 1.5, 0},
+    [KERNEL_QUANTIZE_U15] = {INTEGERS(quantize_u15), 0, 1.5, 0},
+    [KERNEL_QUANTIZE_PANELS] = {INTEGERS(quantize_panels_s8), 0, 0, 1.25},
     [KERNEL_GEMM_U8] = {INTEGERS(gemm_u8), 1, 0.25, 0.25},
     [KERNEL_GEMM_U8X2] = {INTEGERS(gemm_u8x2), 1, 0.5, 0.5},
+    [KERNEL_GEMM_U15] = {INTEGERS(gemm_u15), 1, 0.5, 0.25},
 };
 
 void kernel_call(const kernels *table, kernel_data *data) { operations[data->problem->operation].call(table, data); }
@@ -303,14 +330,14 @@ kernel_work kernel_work_of(const kernel_problem *p)
     const kernel_operation o = p->operation;
     const double rows = (double)p->rows, depth = (double)p->depth,
                  columns = o == KERNEL_POSITION_BIAS ? PANEL : (double)p->columns;
-    const bool of_integers = o == KERNEL_GEMM_U8 || o == KERNEL_GEMM_U8X2;
-    const bool multiplies = o == KERNEL_GEMM || o == KERNEL_GEMM_TN || of_integers;
-    const bool of_depth = o == KERNEL_PACK || o == KERNEL_QUANTIZE_U8 || o == KERNEL_QUANTIZE_U8X2;
+    const bool multiplies = o == KERNEL_GEMM || o == KERNEL_GEMM_TN || o >= KERNEL_GEMM_U8;
+    const bool of_depth = o == KERNEL_PACK || (o >= KERNEL_QUANTIZE_U8 && o <= KERNEL_QUANTIZE_U15);
+    const bool of_weights = o == KERNEL_GEMM_TN || o == KERNEL_QUANTIZE_PANELS;
     const double floats = (operations[o].rows_columns + p->residual) * rows * columns +
                           operations[o].rows_depth * rows * depth + operations[o].depth_columns * depth * columns;
     return (kernel_work){.gflop = multiplies ? 1e-9 * 2 * rows * depth * columns : 0,
                          .bytes = floats * sizeof(float),
-                         .elements = of_depth              ? rows * depth
-                                     : o == KERNEL_GEMM_TN ? depth * columns
-                                                           : rows * columns};
+                         .elements = of_depth     ? rows * depth
+                                     : of_weights ? depth * columns
+                                                  : rows * columns};
 }

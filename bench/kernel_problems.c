@@ -27,8 +27,11 @@ static const char *const operation_names[KERNEL_OPERATIONS] = {
     [KERNEL_DROPOUT] = "dropout",
     [KERNEL_QUANTIZE_U8] = "quantize_u8",
     [KERNEL_QUANTIZE_U8X2] = "quantize_u8x2",
+    [KERNEL_QUANTIZE_U15] = "quantize_u15",
+    [KERNEL_QUANTIZE_PANELS] = "quantize_panels",
     [KERNEL_GEMM_U8] = "gemm_u8",
     [KERNEL_GEMM_U8X2] = "gemm_u8x2",
+    [KERNEL_GEMM_U15] = "gemm_u15",
 };
 
 static const char *const function_names[] = {
@@ -108,13 +111,16 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
 
 static deberta_status check(const kernel_problem *p, const char *where, deberta_error *err)
 {
-    const bool of_integers = p->operation == KERNEL_GEMM_U8 || p->operation == KERNEL_GEMM_U8X2;
-    if ((p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN || of_integers) && p->columns % PANEL != 0)
+    const bool has_panels =
+        p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN || p->operation >= KERNEL_QUANTIZE_PANELS;
+    const bool of_15_bits = p->operation == KERNEL_QUANTIZE_U15 || p->operation == KERNEL_GEMM_U15;
+    const size_t most_depth = of_15_bits ? MAX_U15_DEPTH : MAX_INTEGER_DEPTH;
+    if (has_panels && p->columns % PANEL != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of %s is not a multiple of %d", where, p->columns,
                      operation_names[p->operation], PANEL);
-    if (p->operation >= KERNEL_QUANTIZE_U8 && (p->depth % DIGIT_TILE_INPUTS != 0 || p->depth > MAX_INTEGER_DEPTH))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: depth=%zu of %s is not a multiple of %d, at most %d", where, p->depth,
-                     operation_names[p->operation], DIGIT_TILE_INPUTS, MAX_INTEGER_DEPTH);
+    if (p->operation >= KERNEL_QUANTIZE_U8 && (p->depth % DIGIT_TILE_INPUTS != 0 || p->depth > most_depth))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: depth=%zu of %s is not a multiple of %d, at most %zu", where, p->depth,
+                     operation_names[p->operation], DIGIT_TILE_INPUTS, most_depth);
     if (p->operation == KERNEL_SOFTMAX && p->columns > KEY_CHUNK)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: softmax takes at most %d columns at once", where, KEY_CHUNK);
     size_t wide = p->columns > p->depth ? p->columns : p->depth;

@@ -23,9 +23,12 @@
  *     adam columns=65536
  *     dropout rows=128 columns=768
  *
- *     # of low precision, with one digit or two (core/integer_kernels.h)
+ *     # of low precision, with one digit or two; attention's probabilities and values (core/integer_kernels.h)
  *     quantize_u8 rows=128 depth=768
  *     gemm_u8x2 rows=128 depth=768 columns=768
+ *     quantize_u15 rows=126 depth=512
+ *     quantize_panels depth=512 columns=64
+ *     gemm_u15 rows=126 depth=512 columns=64
  *
  * rows and columns default to 1, depth to 64. SPDX-License-Identifier: MIT */
 #ifndef BENCH_KERNEL_PROBLEMS_H
@@ -54,8 +57,11 @@ typedef enum kernel_operation {
     KERNEL_DROPOUT,
     KERNEL_QUANTIZE_U8,
     KERNEL_QUANTIZE_U8X2,
+    KERNEL_QUANTIZE_U15,
+    KERNEL_QUANTIZE_PANELS,
     KERNEL_GEMM_U8,
     KERNEL_GEMM_U8X2,
+    KERNEL_GEMM_U15,
     KERNEL_OPERATIONS
 } kernel_operation;
 

@@ -242,8 +242,11 @@ static const struct {
     {"dropout_f32", round_dropout, 0.501},
     {"quantize_u8", round_quantize_u8, 1.001},
     {"quantize_u8x2", round_quantize_u8x2, 1.001},
+    {"quantize_u15", round_quantize_u15, 1.001},
+    {"quantize_panels_s8", round_quantize_panels_s8, 1.001},
     {"gemm_u8", round_gemm_u8, 2.5},
     {"gemm_u8x2", round_gemm_u8x2, 2.5},
+    {"gemm_u15", round_gemm_u15, 2.5},
 };
 
 static deberta_status allocate(verify_rounds *k, deberta_error *err)

@@ -235,7 +235,8 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
                        .count = n * h,
                        .columns = h,
                        .limit = verify_limit_of_a_layer(c->info->precision) * (double)(layer + 1)};
-    const double limit = values.limit;
+    /* In int8 queries and keys become integers once more: their products may err by as much again. */
+    const double limit_of_terms = values.limit * (c->info->precision == DEBERTA_PRECISION_INT8 ? 2 : 1);
     snprintf(what, sizeof what, "hidden %zu", layer);
     DEBERTA_TRY(compare(c, what, &values, err));
     if (layer == c->info->layers) return DEBERTA_OK;
@@ -248,7 +249,7 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
         values.count = c->info->heads * n * n;
         values.columns = n;
         values.where = "head x n + query = %zu, key %zu";
-        values.limit = k == DEBERTA_PROBABILITIES ? limit_of_probabilities(c, layer, limit) : limit;
+        values.limit = k == DEBERTA_PROBABILITIES ? limit_of_probabilities(c, layer, limit_of_terms) : limit_of_terms;
         snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
         snprintf(what, sizeof what, "layer %zu %s", layer, name);
         DEBERTA_TRY(compare(c, what, &values, err));

@@ -7,6 +7,8 @@
  *   two digits   v = 128 high + low, 15 bits with the sign; high in -127 ... 127, low in -64 ... 63. An activation's
  *                digits are stored with 128 added, as u8; a weight's as s8. The product of both low digits is left out:
  *                it is below 2^-14 of a product. What int16 precision is made of
+ *   15 bits      probabilities, v = 128 high + low without a sign: high in 0 ... 255, low in 0 ... 127, each a plane of
+ *                u8, times weights of one digit. What attention of int8 precision adds up values with
  *
  * Layouts (the field's quad is four neighbouring inputs, what one 32-bit lane multiplies):
  *
@@ -30,7 +32,15 @@ enum {
     DIGIT_TILE_INPUTS = 64,
     DIGIT_OFFSET = 128,       /* what is added to an activation's digit where there are two */
     MAX_INTEGER_DEPTH = 1024, /* inputs of a call: |high| <= 127 127 1024 < 2^24 is exact as a float */
+    U15_TOP = 32767,          /* what stands for 1 in 15 bits */
+    MAX_U15_DEPTH = 512,      /* and how many of these times +-127 a sum of 32 bits holds */
 };
+_Static_assert((int64_t)U15_TOP * 127 * MAX_U15_DEPTH <= INT32_MAX, "sums of 15 bits are exact");
+
+/* Planes: bytes that a number of A has; digits: bytes of B. */
+typedef enum integer_format { ONE_DIGIT, TWO_DIGITS, FIFTEEN_BITS } integer_format;
+#define FORMAT_PLANES(format) ((format) == ONE_DIGIT ? 1 : 2)
+#define FORMAT_DIGITS(format) ((format) == TWO_DIGITS ? 2 : 1)
 
 /* Where row i, input k of a plane of tiles lies; depth is a multiple of 64. */
 static inline size_t digit_at(size_t depth, size_t i, size_t k)
@@ -53,17 +63,39 @@ static inline size_t digit_at(size_t depth, size_t i, size_t k)
  *
  * rint rounds to nearest, ties to even. Inputs from `depth` to the next multiple of 64 get the digit of 0. Rows of the
  * last tile that are not there are left alone. 1 <= depth <= MAX_INTEGER_DEPTH. |v - (digit - zero) scale| is at most
- * half a scale and some ULP; of two digits, |v - (128 high + low) scale / 128| <= scale / 256 and some ULP. */
+ * half a scale and some ULP; of two digits, |v - (128 high + low) scale / 128| <= scale / 256 and some ULP.
+ *
+ *   15 bits      0 <= x <= 1, no factors:  q = rint(x 32767);  high = q >> 7,  low = q - 128 high;  scale[i] = 1 /
+ * 32767 depth <= MAX_U15_DEPTH; |x - (128 high + low) scale| <= scale / 2 and some ULP. Other x, digits free */
 typedef struct quantize_task {
     size_t rows, depth;
     const float *x;
     size_t ldx;
     const float *factor; /* [depth] or NULL */
-    uint8_t *digits;     /* tiles; of two digits the high ones */
+    uint8_t *digits;     /* tiles; of two planes the high digits */
     size_t plane_bytes;  /* from a high to its low digit */
     float *scale;        /* [rows] */
-    int32_t *zero;       /* [rows]; of two digits not touched */
+    int32_t *zero;       /* [rows]; of two planes not touched */
 } quantize_task;
+
+/* Panels of 16 columns (as gemm_f32 multiplies them) as weights of one digit, a column j = 16 p + l at a time, with
+ * v[k] = x[p x_panel_stride + 16 k + l] factor[k] (without the factor if there is none):
+ *
+ *     largest = max |v|
+ *     inverse = 127 / largest,  scale = largest / 127;  both 0 unless 2^-100 <= largest < inf
+ *     digit   = rint(v inverse),  sum[j] = sum of the digits
+ *     scale[j] = scale + sum of 0 v[k]: a NaN if any v is infinite or no number; digits and sum are then free
+ *
+ * Digits of inputs from `depth` to the next multiple of 64 are 0. 1 <= depth <= MAX_INTEGER_DEPTH. */
+typedef struct quantize_panels_task {
+    size_t panels, depth;
+    const float *x;
+    size_t x_panel_stride;
+    const float *factor; /* [depth] or NULL */
+    int8_t *digits;      /* [panels][depth / 4, rounded up to whole tiles][16][4] */
+    float *scale;        /* [panels][16] */
+    int32_t *sum;        /* [panels][16] */
+} quantize_panels_task;
 
 /* C = epilogue(A B) of integers:
  *
@@ -73,27 +105,35 @@ typedef struct quantize_task {
  *       two digits   high  = sum a1 b1 - 128 sum b1,  mixed = sum (a1 b2 + a2 b1) - 128 sum (b1 + b2)
  *                    x = fma((float)mixed, 2^-7, (float)high)
  *                    b_sum[32 p + l] = sum b1,  b_sum[32 p + 16 + l] = sum (b1 + b2)
- *       y = c if accumulate, else bias, else 0
+ *       15 bits      n = sum over k of (128 high(i, k) + low(i, k)) b(k, j);  x = (float)n;  b_sum as of one digit
+ *       y = c if accumulate, or c * c_scale[i] if c_scale too, else bias, else 0
  *       y = fma(x, a_scale[i] b_scale[j], y)
  *       if gelu:     y = gelu(y)
+ *       if outer_column: y = y + (outer_column[i outer_ld] + outer_row[p 16 + l])
  *       if residual: y = y + residual[i ld_residual + p residual_panel_stride + l]
+ *       if row_scale: y = y * row_scale[i]
  *       c[i ldc + p c_panel_stride + l] = y
  *
  * (float) of an integer rounds to nearest even. C may be the residual. a begins at a tile. next: as in gemm_task. */
 typedef struct integer_gemm_task {
-    size_t rows, depth, panels; /* depth: a multiple of 64, at most MAX_INTEGER_DEPTH */
+    size_t rows, depth, panels; /* depth: a multiple of 64, at most MAX_INTEGER_DEPTH; of 15 bits, MAX_U15_DEPTH */
     const uint8_t *a;
     size_t a_plane_bytes;
     const float *a_scale;
-    const int32_t *a_zero; /* not looked at with two digits */
+    const int32_t *a_zero; /* not looked at with two planes */
     const int8_t *b;
     const float *b_scale; /* [panels][16] */
     const int32_t *b_sum; /* [panels][digits][16] */
     float *c;
     size_t ldc, c_panel_stride;
-    const float *bias; /* [panels][16] or NULL */
+    const float *c_scale; /* [rows] or NULL */
+    const float *bias;    /* [panels][16] or NULL */
+    const float *outer_column;
+    size_t outer_ld;
+    const float *outer_row; /* [panels][16] */
     const float *residual;
     size_t ld_residual, residual_panel_stride;
+    const float *row_scale; /* [rows] or NULL */
     bool accumulate, gelu;
     const void *next;
 } integer_gemm_task;
@@ -102,17 +142,22 @@ static inline void integer_gemm_task_assert(const integer_gemm_task *task)
 {
     assert(task->depth % DIGIT_TILE_INPUTS == 0 && task->depth <= MAX_INTEGER_DEPTH);
     assert(!task->accumulate || !task->bias);
+    assert(!task->c_scale || task->accumulate);
+    assert(!task->outer_column == !task->outer_row);
     (void)task;
 }
 
-/* quantize_u8 and gemm_u8: one digit; quantize_u8x2 and gemm_u8x2: two. Every vector tier quantises; products need more
- * than a vector length, and have tiers of their own. */
+/* quantize_u8 and gemm_u8: one digit; quantize_u8x2 and gemm_u8x2: two; quantize_u15 and gemm_u15: 15 bits. Every
+ * vector tier quantises; products need more than a vector length, and have tiers of their own. */
 #define QUANTIZE_KERNEL_LIST(X)                                                                                        \
     X(quantize_u8, (const quantize_task *task))                                                                        \
-    X(quantize_u8x2, (const quantize_task *task))
+    X(quantize_u8x2, (const quantize_task *task))                                                                      \
+    X(quantize_u15, (const quantize_task *task))                                                                       \
+    X(quantize_panels_s8, (const quantize_panels_task *task))
 
 #define INTEGER_GEMM_KERNEL_LIST(X)                                                                                    \
     X(gemm_u8, (const integer_gemm_task *task))                                                                        \
-    X(gemm_u8x2, (const integer_gemm_task *task))
+    X(gemm_u8x2, (const integer_gemm_task *task))                                                                      \
+    X(gemm_u15, (const integer_gemm_task *task))
 
 #endif

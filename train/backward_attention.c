@@ -82,17 +82,17 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     attention_scratch *scratch = work->scratch;
     const size_t d = model->head_size, dp = model->padded_head;
     attention_head head = attention_head_of(s, work->job->layer, sequence, head_index);
-    head.keys = scratch->packed_keys;
-    head.p2c_keys = scratch->packed_keys;
+    head.keys.floats = scratch->packed_keys;
+    head.p2c_keys.floats = scratch->packed_keys;
     if (head.far_p2c) head.far_p2c = scratch->far_p2c;
-    attention_pack_keys(s, &head);
+    attention_pack(s, &head, &scratch->forward);
     const float *rows = s->keys + (head.head * s->tokens + head.first_token) * dp;
     for (size_t panel = 0; panel < dp / PANEL; panel++) {
         for (size_t j = 0; j < head.n; j++)
             memcpy(scratch->key_columns + (panel * head.n + j) * PANEL, rows + j * dp + panel * PANEL,
                    PANEL * sizeof(float));
         s->kernels.pack_panels_f32(scratch->packed_values + panel * PANEL * PANEL, d * PANEL,
-                                   head.values + panel * head.value_panel_stride, PANEL, head.n,
+                                   head.values.floats + panel * head.values.stride, PANEL, head.n,
                                    minimum(PANEL, d - panel * PANEL));
     }
     clear_table(scratch->table_keys, &l->reached[TABLE_KEYS], dp);

@@ -52,6 +52,8 @@ void ablation_pack_mean_key(deberta_session *s, const attention_head *head)
         const float mean = (float)mean_at(s, head->first_token, head->n, rows, e);
         for (size_t l = 0; l < PANEL; l++) head->mean_key[e * PANEL + l] = mean;
     }
+    if (s->model->integer_attention)
+        integer_panels_fill(&head->p2c_keys.integers, &s->kernels, head->mean_key, 0, NULL, 1, d);
 }
 
 /* --------------------------------------------------------------------------------------------------------- applying */
@@ -68,6 +70,10 @@ void ablation_apply(const deberta_session *s, size_t layer, size_t place, attent
     if (modes[DEBERTA_C2P]) head->c2p_query = modes[DEBERTA_C2P] == ABLATION_MEAN ? mean : plan->zeros;
     if (!modes[DEBERTA_P2C]) return;
     if (modes[DEBERTA_P2C] == ABLATION_MEAN) head->mean_key = plan->mean_keys + place * s->model->head_size * PANEL;
-    head->p2c_keys = head->mean_key ? head->mean_key : plan->zeros;
-    head->p2c_panel_stride = 0;
+    head->p2c_keys = (panel_operand){0}; /* one panel for all */
+    if (!s->model->integer_attention)
+        head->p2c_keys.floats = head->mean_key ? head->mean_key : plan->zeros;
+    else
+        head->p2c_keys.integers =
+            head->mean_key ? integer_panels_from(&plan->mean_key_integers, place, s->model->head_size) : plan->zero_key;
 }

@@ -94,5 +94,9 @@ void ablation_plan_carve(ablation_plan *plan, const deberta_model *model, size_t
     if (takes_mean_of(plan, false))
         plan->mean_queries = arena_take(memory, heads * max_tokens * model->padded_head, sizeof(float));
     if (takes_mean_of(plan, true)) plan->mean_keys = arena_take(memory, key_panels * PANEL * heads * d, sizeof(float));
+    if (model->integer_attention) {
+        plan->zero_key = integer_panels_take(memory, 1, d);
+        if (takes_mean_of(plan, true)) plan->mean_key_integers = integer_panels_take(memory, key_panels * heads, d);
+    }
     if (plan->modes) fill_modes(plan, &model->config);
 }

@@ -23,6 +23,7 @@ typedef struct ablation_plan {
     float *zeros;        /* [max(padded_head, d 16)]: a row of queries, or a panel of keys */
     float *mean_queries; /* [A][max_tokens][padded_head]: of head and sequence, in the layer that ran last */
     float *mean_keys;    /* as packed_keys: the panel of a sequence and head, all 16 lanes alike */
+    integer_panels zero_key, mean_key_integers; /* where attention multiplies integers: those panels */
 } ablation_plan;
 
 /* The sentence says which of the list is wrong, and what the model has. */

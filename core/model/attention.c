@@ -28,30 +28,68 @@ static double part_lap(const deberta_session *s, const worker_scratch *scratch, 
 
 /* ------------------------------------------------------------------------------------------------------------- head */
 
+static void take_floats(const deberta_session *s, size_t layer, size_t place, attention_head *head)
+{
+    const deberta_model *model = s->model;
+    size_t d = model->head_size, rows = model->relative_rows;
+    float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
+    float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
+    head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};
+    head->values.floats = s->values + (head->head * model->head_panels * s->tokens + head->first_token) * PANEL;
+    head->values.stride = s->tokens * PANEL;
+    if (s->has_c2p) {
+        float *own = keys + head->head * ceiling_divide(rows, PANEL) * d * PANEL;
+        head->position_keys = (panel_operand){.floats = own, .stride = d * PANEL};
+    }
+    if (s->has_p2c) {
+        float *own = queries + head->head * rows * model->padded_head;
+        head->position_queries = (row_operand){.floats = own, .ld = model->padded_head};
+    }
+}
+
+/* The same of integers; panels lie one behind the other. */
+static void take_integers(const deberta_session *s, size_t layer, size_t place, attention_head *head)
+{
+    const deberta_model *model = s->model;
+    const model_layer *from = &model->layers[layer];
+    size_t d = model->head_size, rows = model->relative_rows, stride = d * PANEL;
+    size_t value_tile = place / (DIGIT_TILE_INPUTS / PANEL);
+    head->keys = (panel_operand){.stride = stride, .integers = integer_panels_from(&s->key_integers, place, d)};
+    head->values.stride = stride;
+    head->values.integers = integer_panels_from(&s->value_integers, value_tile * model->head_panels, DIGIT_TILE_INPUTS);
+    if (s->has_c2p) {
+        size_t panel = head->head * ceiling_divide(rows, PANEL);
+        head->position_keys.stride = stride;
+        head->position_keys.integers = integer_panels_from(&from->position_key_integers, panel, d);
+    }
+    if (s->has_p2c) {
+        size_t row = head->head * round_up(rows, DIGIT_TILE_ROWS);
+        head->position_queries.integers = integer_rows_from(&from->position_query_integers, row, d);
+    }
+}
+
 attention_head attention_head_of(const deberta_session *s, size_t layer, size_t sequence, size_t head)
 {
     const deberta_model *model = s->model;
-    size_t n = session_sequence_length(s, sequence), first = s->starts[sequence], panels = ceiling_divide(n, PANEL);
-    size_t place = s->panel_starts[sequence] * model->config.heads + head * panels, rows = model->relative_rows;
-    const float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
-    const float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
+    size_t n = session_sequence_length(s, sequence), first = s->starts[sequence];
+    size_t place = s->panel_starts[sequence] * model->config.heads + head * session_key_panels(s, n);
     attention_head found = {
         .sequence = sequence,
         .head = head,
         .first_token = first,
         .n = n,
-        .keys = s->packed_keys + place * model->head_size * PANEL,
-        .values = s->values + (head * model->head_panels * s->tokens + first) * PANEL,
-        .value_panel_stride = s->tokens * PANEL,
-        .position_keys = s->has_c2p ? keys + head * ceiling_divide(rows, PANEL) * model->head_size * PANEL : NULL,
-        .position_queries = s->has_p2c ? queries + head * rows * model->padded_head : NULL,
         .far_p2c = s->has_p2c ? s->far_p2c + place * FAR_SIDES * PANEL : NULL,
         .key_bias = s->has_holes ? s->key_bias + first : NULL,
-        .p2c_keys = s->packed_keys + place * model->head_size * PANEL,
-        .p2c_panel_stride = model->head_size * PANEL,
+        .key_present = s->has_holes ? s->key_present + first : NULL,
     };
+    if (model->integer_attention)
+        take_integers(s, layer, place, &found);
+    else
+        take_floats(s, layer, place, &found);
+    found.p2c_keys = found.keys;
     if (s->internal.interventions.row_bias)
-        found.row_bias = s->internal.interventions.row_bias + (layer * model->config.heads + head) * rows;
+        found.row_bias =
+            s->internal.interventions.row_bias + (layer * model->config.heads + head) * model->relative_rows;
     ablation_apply(s, layer, place, &found);
     return found;
 }
@@ -62,12 +100,49 @@ static bool has_far_pairs(const position_map *map, size_t n)
     return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
 }
 
-void attention_pack_keys(deberta_session *s, const attention_head *head)
+/* The values of the chunk of keys that begins at `key`. */
+static panel_operand values_at(const deberta_session *s, const attention_head *head, size_t key)
+{
+    panel_operand found = head->values;
+    if (found.floats) {
+        found.floats += key * PANEL;
+    } else {
+        size_t panel = key / DIGIT_TILE_INPUTS * s->model->head_panels;
+        found.integers = integer_panels_from(&head->values.integers, panel, DIGIT_TILE_INPUTS);
+    }
+    return found;
+}
+
+/* Keys and values as integers: keys a panel at a time, while it is in L1; values without those of holes, which must not
+ * show in the scales. Talking heads mix floats with their values. */
+static void pack_integers(const deberta_session *s, const attention_head *head, const float *rows, float *panel)
+{
+    const deberta_model *model = s->model;
+    size_t d = model->head_size;
+    for (size_t key = 0; key < head->n; key += PANEL) {
+        integer_panels to = integer_panels_from(&head->keys.integers, key / PANEL, d);
+        s->kernels.pack_panels_f32(panel, d * PANEL, rows + key * model->padded_head, model->padded_head,
+                                   minimum(PANEL, head->n - key), d);
+        integer_panels_fill(&to, &s->kernels, panel, d * PANEL, NULL, 1, d);
+    }
+    const float *values = s->values + (head->head * model->head_panels * s->tokens + head->first_token) * PANEL;
+    for (size_t key = 0; key < head->n && !model->config.talking_heads; key += KEY_CHUNK) {
+        panel_operand to = values_at(s, head, key);
+        integer_panels_fill(&to.integers, &s->kernels, values + key * PANEL, s->tokens * PANEL,
+                            head->key_present ? head->key_present + key : NULL, model->head_panels,
+                            minimum(KEY_CHUNK, head->n - key));
+    }
+}
+
+void attention_pack(deberta_session *s, const attention_head *head, const worker_scratch *scratch)
 {
     const deberta_model *model = s->model;
     size_t d = model->head_size, panels = ceiling_divide(head->n, PANEL);
     const float *rows = s->keys + (head->head * s->tokens + head->first_token) * model->padded_head;
-    s->kernels.pack_panels_f32(head->keys, d * PANEL, rows, model->padded_head, head->n, d);
+    if (model->integer_attention)
+        pack_integers(s, head, rows, scratch->packing);
+    else
+        s->kernels.pack_panels_f32(head->keys.floats, d * PANEL, rows, model->padded_head, head->n, d);
     ablation_pack_mean_key(s, head);
     if (!head->far_p2c || !has_far_pairs(&s->positions, head->n)) return;
     /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
@@ -76,18 +151,23 @@ void attention_pack_keys(deberta_session *s, const attention_head *head)
     for (size_t side = 0; side < FAR_SIDES; side++) {
         gemm_task task = {
             .rows = 1,
-            .depth = d,
             .panels = panels,
-            .a = head->position_queries + ends[side] * model->padded_head,
-            .lda = model->padded_head,
-            .b = head->p2c_keys,
-            .b_panel_stride = head->p2c_panel_stride,
             .c = head->far_p2c + side * panels * PANEL,
             .ldc = panels * PANEL,
             .c_panel_stride = PANEL,
         };
-        s->kernels.gemm_f32(&task);
+        operands_multiply(&s->kernels, d, &head->position_queries, ends[side], &head->p2c_keys, 0, &task);
     }
+}
+
+/* The queries, or what an ablation has in the place of each; integers of them last until the next are made. */
+static row_operand query_operand(const deberta_session *s, const attention_queries *queries, const float *instead,
+                                 const worker_scratch *scratch)
+{
+    row_operand rows = {.floats = instead ? instead : queries->rows, .ld = instead ? 0 : queries->ld};
+    if (!s->model->integer_attention) return rows;
+    integer_rows_fill(&scratch->query_integers, &s->kernels, rows.floats, rows.ld, queries->count, s->model->head_size);
+    return (row_operand){.integers = scratch->query_integers};
 }
 
 /* ------------------------------------------------------------------------------------------------------------ strip */
@@ -116,29 +196,25 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
                      worker_scratch *scratch)
 {
     const deberta_model *model = s->model;
-    size_t d = model->head_size, group = round_up(STRIP_ROWS, s->kernels.tile_rows), first_panel, end_panel;
+    size_t group = round_up(STRIP_ROWS, s->row_tile), first_panel, end_panel;
     /* Tiles stick out of the sequence to the next multiple of 16 keys. */
     ptrdiff_t first = (ptrdiff_t)queries->first, last_key = (ptrdiff_t)round_up(head->n, PANEL) - 1;
     ptrdiff_t last_query = first + (ptrdiff_t)queries->count - 1;
     reversed_panels(&s->positions, first - last_key, last_query, &first_panel, &end_panel);
     scratch->strip_first = first_panel * PANEL;
+    row_operand query_rows = query_operand(s, queries, head->c2p_query, scratch);
     for (size_t row = 0; row < queries->count; row += group) {
         size_t rows = minimum(group, queries->count - row), panel, end;
         ptrdiff_t query = first + (ptrdiff_t)row;
         reversed_panels(&s->positions, query - last_key, query + (ptrdiff_t)rows - 1, &panel, &end);
         gemm_task task = {
             .rows = rows,
-            .depth = d,
             .panels = end - panel,
-            .a = head->c2p_query ? head->c2p_query : queries->rows + row * queries->ld,
-            .lda = head->c2p_query ? 0 : queries->ld,
-            .b = head->position_keys + panel * d * PANEL,
-            .b_panel_stride = d * PANEL,
             .c = scratch->strip + row * s->strip_stride + (panel - first_panel) * PANEL,
             .ldc = s->strip_stride,
             .c_panel_stride = PANEL,
         };
-        s->kernels.gemm_f32(&task);
+        operands_multiply(&s->kernels, model->head_size, &query_rows, row, &head->position_keys, panel, &task);
         if (head->row_bias) add_row_bias(s, head->row_bias, task.c, rows, panel * PANEL, (end - panel) * PANEL);
     }
 }
@@ -151,27 +227,30 @@ typedef struct logits_job {
     const attention_head *head;
     const attention_queries *queries;
     worker_scratch *scratch;
+    row_operand query_rows;
     bool c2c, c2p, p2c, far;
     float *s;
     size_t lds, first_panel;
 } logits_job;
 
-/* q . k' of some rows and panels; the caller adds an epilogue. */
+/* Where q . k' of some rows and panels goes; the caller adds an epilogue. */
 static gemm_task content_task(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
 {
-    size_t d = job->session->model->head_size;
     return (gemm_task){
         .rows = rows,
-        .depth = d,
         .panels = panels,
-        .a = job->head->c2c_query ? job->head->c2c_query : job->queries->rows + row * job->queries->ld,
-        .lda = job->head->c2c_query ? 0 : job->queries->ld,
-        .b = job->head->keys + panel * d * PANEL,
-        .b_panel_stride = d * PANEL,
         .c = job->s + row * job->lds + (panel - job->first_panel) * PANEL,
         .ldc = job->lds,
         .c_panel_stride = PANEL,
     };
+}
+
+static void multiply_content(const logits_job *job, size_t row, size_t panel, const gemm_task *task)
+{
+    const deberta_session *s = job->session;
+    const double time = part_start(s);
+    operands_multiply(&s->kernels, s->model->head_size, &job->query_rows, row, &job->head->keys, panel, task);
+    part_lap(s, job->scratch, PROFILE_QK, time);
 }
 
 enum far_side { FAR_LEFT, FAR_RIGHT };
@@ -195,9 +274,7 @@ static void far_chunk(const logits_job *job, enum far_side side, size_t row, siz
         size_t side_floats = round_up(job->head->n, PANEL);
         task.outer_row = job->head->far_p2c + (side == FAR_LEFT ? 0 : side_floats) + panel * PANEL;
     }
-    const double time = part_start(s);
-    s->kernels.gemm_f32(&task);
-    part_lap(s, job->scratch, PROFILE_QK, time);
+    multiply_content(job, row, panel, &task);
 }
 
 /* Any number of such panels: where attention is observed, all keys are one call. */
@@ -227,27 +304,24 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
     const deberta_session *s = job->session;
     const position_map *map = &s->positions;
     worker_scratch *scratch = job->scratch;
-    size_t d = s->model->head_size, padded = s->model->padded_head, first_row = 0, last_row = 0;
+    size_t first_row = 0, last_row = 0;
     /* Distance of the first row to the first key; the last key of the last panel is nearest to the other end. */
     ptrdiff_t distance = (ptrdiff_t)(job->queries->first + row) - (ptrdiff_t)(panel * PANEL);
     position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row,
                       &last_row);
+    first_row -= first_row % operand_row_step(&job->head->position_queries);
     size_t table_rows = last_row - first_row + 1;
     double time = part_start(s);
     if (job->p2c) {
         gemm_task task = {
             .rows = table_rows,
-            .depth = d,
             .panels = panels,
-            .a = job->head->position_queries + first_row * padded,
-            .lda = padded,
-            .b = job->head->p2c_keys + panel * job->head->p2c_panel_stride,
-            .b_panel_stride = job->head->p2c_panel_stride,
             .c = scratch->transposed,
             .ldc = PANEL,
             .c_panel_stride = table_rows * PANEL,
         };
-        s->kernels.gemm_f32(&task);
+        operands_multiply(&s->kernels, s->model->head_size, &job->head->position_queries, first_row,
+                          &job->head->p2c_keys, panel, &task);
         time = part_lap(s, scratch, PROFILE_P2C, time);
     }
     for (size_t p = 0; p < panels; p++) {
@@ -267,7 +341,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
         };
         s->kernels.position_bias_f32(&task);
     }
-    time = part_lap(s, scratch, PROFILE_BIAS, time);
+    part_lap(s, scratch, PROFILE_BIAS, time);
     if (!job->c2c) {
         copy_tiles(job, rows, panel, panels);
         return;
@@ -276,8 +350,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
     task.residual = scratch->bias;
     task.ld_residual = PANEL;
     task.residual_panel_stride = rows * PANEL;
-    s->kernels.gemm_f32(&task);
-    part_lap(s, scratch, PROFILE_QK, time);
+    multiply_content(job, row, panel, &task);
 }
 
 static size_t clamp_count(ptrdiff_t count, size_t most) { return count < 0 ? 0 : minimum((size_t)count, most); }
@@ -286,7 +359,7 @@ static size_t clamp_count(ptrdiff_t count, size_t most) { return count < 0 ? 0 :
 static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
 {
     const position_map *map = &job->session->positions;
-    size_t count = job->queries->count, tile = job->session->kernels.tile_rows, far_right = 0, far_left = count;
+    size_t count = job->queries->count, tile = job->session->row_tile, far_right = 0, far_left = count;
     if (job->far) {
         ptrdiff_t first = (ptrdiff_t)job->queries->first, key = (ptrdiff_t)(panel * PANEL);
         ptrdiff_t last_key = key + (ptrdiff_t)(panels * PANEL) - 1;
@@ -329,15 +402,16 @@ void attention_logits(const deberta_session *s, const attention_head *head, cons
         .first_panel = first_key / PANEL,
     };
     size_t first = job.first_panel, end = ceiling_divide(first_key + keys, PANEL);
+    const double time = part_start(s);
+    if (job.c2c) job.query_rows = query_operand(s, queries, head->c2c_query, scratch);
+    part_lap(s, scratch, PROFILE_QK, time);
     if (!job.c2p && !job.p2c) {
-        const double time = part_start(s);
         gemm_task task = content_task(&job, 0, queries->count, first, end - first);
-        s->kernels.gemm_f32(&task);
-        part_lap(s, scratch, PROFILE_QK, time);
+        multiply_content(&job, 0, first, &task);
         return;
     }
     job.far = job.c2c && has_far_pairs(&s->positions, head->n);
-    size_t left_end, right, step = s->kernels.tile_panels;
+    size_t left_end, right, step = s->tile_panels;
     far_panels(&job, first, end, &left_end, &right);
     if (left_end > first) far_tiles(&job, FAR_LEFT, 0, queries->count, first, left_end - first);
     for (size_t panel = left_end; panel < right; panel += step) mixed_tiles(&job, panel, minimum(step, right - panel));
@@ -369,6 +443,19 @@ static void drop_probabilities(const deberta_session *s, const attention_head *h
         .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = head->head};
     dropout_probabilities(&s->kernels, s->internal.record->dropout, &place, scratch->logits, lds,
                           head->first_token + queries->first, queries->count, key, keys);
+}
+
+/* Probabilities of a chunk times its values. */
+static void mix_values(const deberta_session *s, const attention_head *head, size_t key, size_t keys, size_t lds,
+                       const worker_scratch *scratch, const gemm_task *task)
+{
+    row_operand rows = {.floats = scratch->logits, .ld = lds};
+    panel_operand values = values_at(s, head, key);
+    if (s->model->integer_attention) {
+        integer_rows_fill(&scratch->probabilities, &s->kernels, scratch->logits, lds, task->rows, keys);
+        rows = (row_operand){.integers = scratch->probabilities};
+    }
+    operands_multiply(&s->kernels, keys, &rows, 0, &values, 0, task);
 }
 
 void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries,
@@ -403,12 +490,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
         drop_probabilities(s, head, queries, key, keys, lds, scratch);
         gemm_task mix = {
             .rows = rows,
-            .depth = keys,
             .panels = s->model->head_panels,
-            .a = scratch->logits,
-            .lda = lds,
-            .b = head->values + key * PANEL,
-            .b_panel_stride = head->value_panel_stride,
             .c = context,
             .ldc = ld_context,
             .c_panel_stride = PANEL,
@@ -416,7 +498,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
             .accumulate = !first,
             .row_scale = last ? scratch->total : NULL,
         };
-        s->kernels.gemm_f32(&mix);
+        mix_values(s, head, key, keys, lds, scratch, &mix);
         part_lap(s, scratch, PROFILE_PV, time);
     }
     if (s->recording) record_softmax(s, queries, scratch);

@@ -28,7 +28,8 @@ unsigned attention_terms_of(const deberta_session *session);
 
 /* Its sequence's group has begun (attention_layer.h). */
 attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
-void attention_pack_keys(deberta_session *session, const attention_head *head);
+/* Packs its keys; of integers its values, too. */
+void attention_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
 
 /* c2p of the queries over all rows they can reach, into scratch; attention_logits needs it. */
 void attention_strip(const deberta_session *session, const attention_head *head, const attention_queries *queries,

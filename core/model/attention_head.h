@@ -4,23 +4,22 @@
 #ifndef CORE_MODEL_ATTENTION_HEAD_H
 #define CORE_MODEL_ATTENTION_HEAD_H
 
-#include <stddef.h>
+#include "core/model/attention_operands.h"
 
 /* One head of one sequence of the session's batch. */
 typedef struct attention_head {
     size_t sequence, head, first_token, n;
-    float *keys;         /* [ceil(n / 16)][d][16], packed */
-    const float *values; /* row 0 of panel 0; rows are 16 apart */
-    size_t value_panel_stride;
-    const float *position_keys;    /* NULL: no c2p */
-    const float *position_queries; /* NULL: no p2c */
-    float *far_p2c;                /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
-    const float *key_bias;         /* NULL: no holes */
-    const float *p2c_keys;         /* what p2c is made of: `keys`, unless ablated */
-    size_t p2c_panel_stride;       /* 0 where one panel stands for all */
+    panel_operand keys;           /* [ceil(n / 16)] panels, packed */
+    panel_operand values;         /* of the first chunk of keys (attention.c has the others) */
+    panel_operand position_keys;  /* of reversed rows; with c2p */
+    row_operand position_queries; /* with p2c */
+    float *far_p2c;               /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
+    const float *key_bias;        /* NULL: no holes */
+    const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
+    panel_operand p2c_keys;       /* what p2c is made of: `keys`, unless ablated; one panel may stand for all */
     /* Ablations (core/model/ablation.h); NULL: none. */
     const float *c2c_query, *c2p_query; /* in place of every query of that term */
-    float *mean_key;                    /* [d][16]: where attention_pack_keys leaves the mean key */
+    float *mean_key;                    /* [d][16]: where attention_pack leaves the mean key */
     const float *row_bias;              /* [2K]: added to c2p by table row */
 } attention_head;
 

@@ -37,7 +37,7 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
 /* Query rows of a task: their logits of one chunk take at most half of L2, and there are tasks for all threads. */
 static size_t block_rows(const deberta_session *s, size_t n)
 {
-    size_t tile = s->kernels.tile_rows, chunk = minimum(round_up(n, PANEL), KEY_CHUNK);
+    size_t tile = s->row_tile, chunk = minimum(round_up(n, PANEL), KEY_CHUNK);
     size_t fitting = maximum(s->l2_bytes / 2 / (chunk * sizeof(float)) / tile * tile, 2 * tile);
     size_t limit = minimum(fitting, s->query_rows);
     size_t wanted =
@@ -57,7 +57,7 @@ size_t attention_begin_group(deberta_session *s, size_t first)
     size_t sequence = first, panels = 0;
     s->task_starts[first] = 0;
     for (; sequence < s->sequences; sequence++) {
-        size_t more = ceiling_divide(session_sequence_length(s, sequence), PANEL);
+        size_t more = session_key_panels(s, session_sequence_length(s, sequence));
         if (panels + more > s->key_panels) break;
         s->panel_starts[sequence] = panels;
         s->task_starts[sequence + 1] = s->task_starts[sequence] + s->model->config.heads * block_count(s, sequence);
@@ -82,7 +82,7 @@ static void pack_task(void *context, size_t task, size_t worker)
     if (block_count(s, sequence) == 1) return;
     double time = profile_start(session_profiling(s));
     attention_head head = attention_head_of(s, loop->layer, sequence, task % heads);
-    attention_pack_keys(s, &head);
+    attention_pack(s, &head, &s->workers[worker]);
     profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
 }
 
@@ -98,7 +98,7 @@ static void block_task(void *context, size_t task, size_t worker)
     attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);
     if (blocks == 1) {
         /* Nobody else needs these keys: no loop of its own for packing them. */
-        attention_pack_keys(s, &head);
+        attention_pack(s, &head, &s->workers[worker]);
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }
     attention_queries queries = {

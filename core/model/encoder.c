@@ -104,6 +104,7 @@ static void take_batch(deberta_session *s, const deberta_batch *batch)
     for (size_t t = 0; t < s->tokens; t++) {
         s->mask[t] = !batch->mask || batch->mask[t] != 0;
         s->key_bias[t] = s->mask[t] ? 0 : -INFINITY;
+        s->key_present[t] = s->mask[t] ? 1 : 0;
         if (!s->mask[t]) s->has_holes = true;
     }
     for (size_t i = 0; i < s->sequences; i++) {

@@ -301,8 +301,33 @@ static matrix_plan plan_of_position_queries(const deberta_model *model)
                                        "attention.self.pos_query_proj.bias", model->scale);
 }
 
-/* What is folded is float32 in every precision. Shared projections that are integers by now are read once more; they
- * are counted among the layer's matrices. */
+/* Rows of one head among position_query_integers. */
+static size_t position_tile_rows(const deberta_model *model) { return round_up(model->relative_rows, DIGIT_TILE_ROWS); }
+
+static void take_position_integers(arena *memory, const deberta_model *model, model_layer *layer)
+{
+    size_t heads = model->config.heads, panels = heads * ceiling_divide(model->relative_rows, PANEL);
+    if (model->has_c2p) layer->position_key_integers = integer_panels_take(memory, panels, model->head_size);
+    if (model->has_p2c)
+        layer->position_query_integers =
+            integer_rows_take(memory, heads * position_tile_rows(model), model->head_size, 1);
+}
+
+static void fill_position_integers(const kernels *table, const deberta_model *model, const model_layer *layer)
+{
+    size_t heads = model->config.heads, d = model->head_size, rows = model->relative_rows;
+    if (model->has_c2p)
+        integer_panels_fill(&layer->position_key_integers, table, layer->position_keys, d * PANEL, NULL,
+                            heads * ceiling_divide(rows, PANEL), d);
+    for (size_t head = 0; model->has_p2c && head < heads; head++) {
+        integer_rows to = integer_rows_from(&layer->position_query_integers, head * position_tile_rows(model), d);
+        integer_rows_fill(&to, table, layer->position_queries + head * rows * model->padded_head, model->padded_head,
+                          rows, d);
+    }
+}
+
+/* What is folded is float32 in every precision; where attention multiplies integers they are there as well. Shared
+ * projections that are integers by now are read once more; they are counted among the layer's matrices. */
 static deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                                 position_workspace *workspace, deberta_error *err)
 {
@@ -319,6 +344,7 @@ static deberta_status load_position_projections(weight_loader *loader, deberta_m
     size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
     if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
     if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
+    if (model->integer_attention) take_position_integers(loader->arena, model, layer);
     if (loader->pass != LOAD_READ || model->relative_rows == 0 || workspace->unfolded) return DEBERTA_OK;
 
     const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
@@ -329,6 +355,7 @@ static deberta_status load_position_projections(weight_loader *loader, deberta_m
     fold.queries = layer->position_queries;
     fold.workspace = workspace->rows;
     position_fold_run(&fold, loader->executor);
+    if (model->integer_attention) fill_position_integers(loader->kernels, model, layer);
     return DEBERTA_OK;
 }
 

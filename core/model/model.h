@@ -5,6 +5,7 @@
 #define CORE_MODEL_MODEL_H
 
 #include "core/io/mapped_file.h"
+#include "core/model/attention_operands.h"
 #include "core/model/config.h"
 #include "core/model/position_fold.h"
 #include "core/model/positions.h"
@@ -22,6 +23,8 @@ typedef struct model_layer {
     packed_matrix position_key, position_query; /* only if kept, and not shared with qkv */
     float *position_keys;                       /* [A][ceil(2K / 16)][d][16], rows reversed; NULL without c2p */
     float *position_queries;                    /* [A][2K][padded_head]; NULL without p2c */
+    integer_panels position_key_integers;       /* of both, where attention multiplies integers: as position_keys; */
+    integer_rows position_query_integers;       /* [A][2K rounded up to whole tiles] */
     float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
 } model_layer;
 
@@ -53,7 +56,8 @@ struct deberta_model {
     deberta_packed packed;
     mapped_file packed_file; /* that the arena is a view of, if `packed` says so */
     deberta_precision precision;
-    size_t digits;       /* of the integers that layers are multiplied with; 0: float32 */
+    size_t digits; /* of the integers that layers are multiplied with; 0: float32 */
+    bool integer_attention;
     size_t memory_bytes; /* of the arena, real or measured */
     size_t parameters;
     deberta_model_info info;

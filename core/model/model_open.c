@@ -55,6 +55,7 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     if (internal->decorate) internal->decorate(model);
     model->head_size = config->head_size;
     model->padded_head = round_up(config->head_size, PANEL);
+    model->integer_attention = model->digits == 1 && config->head_size <= MAX_INTEGER_DEPTH;
     model->head_panels = model->padded_head / PANEL;
     model->hidden_stride = row_stride(config->hidden_size);
     model->scale = 1 / sqrt((double)config->head_size * (1 + (double)config->position_terms));

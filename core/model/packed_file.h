@@ -23,7 +23,7 @@
 
 /* To be counted up with every change to what opening computes, or to where it puts it: pieces of the arena and their
  * order, panels, padding, folding. tests/unit/test_packed_file.c notices. */
-enum { PACKED_FILE_LAYOUT = 3 };
+enum { PACKED_FILE_LAYOUT = 4 };
 
 /* Maps the packed weights of the checkpoint, whose arena has this capacity, and points *contents to them, 64-byte
  * aligned. Without a file that fits *contents is NULL and nothing is mapped; then *packed says whether there is none or

@@ -29,6 +29,9 @@ typedef struct worker_scratch {
     float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
     float *bias;                      /* [tile panels][query rows][16] */
     float *logits;                    /* [query rows][logits_stride] */
+    integer_rows query_integers;      /* [query rows], of those at hand */
+    integer_rows probabilities;       /* [query rows][logits_stride]: 15 bits, what logits become */
+    float *packing;                   /* [d][16]: a panel of keys before it becomes integers */
     float *maximum, *total, *rescale; /* [query rows] */
     float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
 } worker_scratch;
@@ -52,8 +55,9 @@ struct deberta_session {
     profile profile;
 
     /* How attention is cut. Choices of speed only: no bit depends on them. */
-    bool has_c2p, has_p2c; /* of the model, unless switched off */
-    size_t query_rows;     /* most rows of an attention task */
+    bool has_c2p, has_p2c;        /* of the model, unless switched off */
+    size_t query_rows;            /* most rows of an attention task */
+    size_t row_tile, tile_panels; /* rows and panels that its products prefer */
     size_t l2_bytes;
     size_t strip_stride, transposed_rows, logits_stride, observed_stride;
     size_t inner_rows, inner_stride;
@@ -63,17 +67,19 @@ struct deberta_session {
     float *context; /* [max_tokens][context_stride]: P V, later the output before its norm */
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
     size_t hidden_stride, context_stride, normed_stride;
-    float *inner;         /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
-    void *integers;       /* of low precision: rows of a product that all threads share */
-    float *queries;       /* [A][T][dp] */
-    float *keys;          /* [A][T][dp] */
-    float *values;        /* [A][dp / 16][T][16] */
-    float *packed_keys;   /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16] */
-    float *far_p2c;       /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
-    size_t key_panels;    /* that packed_keys holds for each head */
-    float *halo;          /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
-    float *decoder_input; /* H[L - 1] */
-    float *decoder_rows;  /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
+    float *inner;       /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
+    void *integers;     /* of low precision: rows of a product that all threads share */
+    float *queries;     /* [A][T][dp] */
+    float *keys;        /* [A][T][dp] */
+    float *values;      /* [A][dp / 16][T][16] */
+    float *packed_keys; /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16]; of float32 attention */
+    integer_panels key_integers;   /* the same of integers: [sequence][A][16-key panels of whole tiles] */
+    integer_panels value_integers; /* [sequence][A][chunk of keys][padded_head / 16], a scale a column */
+    float *far_p2c;                /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
+    size_t key_panels;             /* that packed_keys holds for each head */
+    float *halo;                   /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
+    float *decoder_input;          /* H[L - 1] */
+    float *decoder_rows;           /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
     float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */
     worker_scratch *workers;                          /* [threads] */
 
@@ -86,6 +92,7 @@ struct deberta_session {
     int32_t *position_ids; /* [max_tokens] */
     uint8_t *mask;         /* [max_tokens] */
     float *key_bias;       /* [max_tokens]: 0, or -inf for holes */
+    float *key_present;    /* [max_tokens]: 1, or 0 for holes */
     bool has_holes;
     size_t *panel_starts;  /* [sequence]: its first panel in packed_keys */
     size_t *task_starts;   /* [sequence + 1]: its first attention task */
@@ -96,6 +103,14 @@ struct deberta_session {
 static inline size_t session_sequence_length(const deberta_session *session, size_t sequence)
 {
     return session->starts[sequence + 1] - session->starts[sequence];
+}
+
+/* Panels that the packed keys of a sequence of n tokens take for each head: integers of values lie beside them, in
+ * whole tiles. */
+static inline size_t session_key_panels(const deberta_session *session, size_t n)
+{
+    return ceiling_divide(n, session->model->integer_attention ? DIGIT_TILE_INPUTS : PANEL) *
+           (session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
 }
 
 /* Profile of the session, NULL when off: what profile_start and profile_lap take. */

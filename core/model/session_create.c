@@ -12,6 +12,7 @@ enum {
     DEFAULT_MAX_TOKENS = 512,
     LARGEST_MAX_TOKENS = 1 << 24,      /* products of sizes stay small, and looking at all distances takes a second */
     ASSUMED_L2_BYTES = 512 * 1024,     /* where hwloc does not know */
+    INTEGER_TILE_PANELS = 4,           /* of keys that products of integers in attention take at a time */
     LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread, but at least those of one tile of rows */
 };
 
@@ -28,7 +29,9 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
 static void plan_attention(deberta_session *s)
 {
     const deberta_model *model = s->model;
-    size_t tile_keys = s->kernels.tile_panels * PANEL, rows = model->relative_rows;
+    size_t rows = model->relative_rows;
+    s->row_tile = model->integer_attention ? DIGIT_TILE_ROWS : s->kernels.tile_rows;
+    s->tile_panels = model->integer_attention ? INTEGER_TILE_PANELS : s->kernels.tile_panels;
     s->logits_stride = row_stride(minimum(round_up(s->max_tokens, PANEL), KEY_CHUNK));
     s->observed_stride = row_stride(round_up(s->max_tokens, PANEL));
     /* Unless every step is 0 or 1, consecutive distances may be anywhere in the table. */
@@ -39,16 +42,17 @@ static void plan_attention(deberta_session *s)
     s->strip_stride = s->has_c2p ? row_stride(round_up(reachable, PANEL) + 3 * PANEL) : 0;
 
     size_t fitting = LOGIT_SCRATCH_BYTES / sizeof(float) / (s->logits_stride + s->strip_stride);
-    size_t tile = s->kernels.tile_rows;
+    size_t tile = s->row_tile;
     s->query_rows = maximum(minimum(fitting, MAX_QUERY_ROWS) / tile * tile, tile);
     s->query_rows = minimum(s->query_rows, round_up(s->max_tokens, tile));
-    size_t distances = s->query_rows + tile_keys;
+    /* Rows of the table begin at a tile where they are integers. */
+    size_t distances = s->query_rows + s->tile_panels * PANEL + (model->integer_attention ? DIGIT_TILE_ROWS : 0);
     s->transposed_rows = !s->has_p2c ? 0 : s->positions.unit_steps ? minimum(rows, distances) : rows;
 }
 
 static void carve_worker(deberta_session *s, arena *memory, worker_scratch *worker)
 {
-    size_t tile_panels = s->kernels.tile_panels;
+    size_t tile_panels = s->tile_panels, d = s->model->head_size;
     bool talking = s->model->config.talking_heads;
     size_t observed = talking ? 2 * s->model->config.heads : s->features & DEBERTA_OBSERVE_ATTENTION ? 1 : 0;
     *worker = (worker_scratch){
@@ -61,6 +65,17 @@ static void carve_worker(deberta_session *s, arena *memory, worker_scratch *work
         .rescale = take_floats(memory, s->query_rows, 1),
         .observed = take_floats(memory, observed * OBSERVED_ROWS, s->observed_stride),
     };
+    if (!s->model->integer_attention) return;
+    worker->query_integers = integer_rows_take(memory, s->query_rows, d, 1);
+    worker->probabilities = integer_rows_take(memory, s->query_rows, s->logits_stride, 2);
+    worker->packing = take_floats(memory, d, PANEL);
+}
+
+/* A scale a column and chunk of keys, for which there is a place at every tile of keys. */
+static integer_panels take_value_integers(const deberta_session *s, arena *memory)
+{
+    size_t heads = s->model->config.heads, tiles = ceiling_divide(s->key_panels * PANEL, DIGIT_TILE_INPUTS) * heads;
+    return integer_panels_take(memory, tiles * s->model->head_panels, DIGIT_TILE_INPUTS);
 }
 
 static void carve_activations(deberta_session *s, arena *memory)
@@ -79,7 +94,12 @@ static void carve_activations(deberta_session *s, arena *memory)
     s->values = take_floats(memory, tokens, heads_width);
     /* Sequences shorter than a panel waste most of it: they are attended to in groups that fit (attention_layer.c). */
     s->key_panels = ceiling_divide(tokens + tokens / 4, PANEL) + 8;
-    s->packed_keys = take_floats(memory, s->key_panels * PANEL, config->heads * model->head_size);
+    if (model->integer_attention) {
+        s->key_integers = integer_panels_take(memory, s->key_panels * config->heads, model->head_size);
+        s->value_integers = take_value_integers(s, memory);
+    } else {
+        s->packed_keys = take_floats(memory, s->key_panels * PANEL, config->heads * model->head_size);
+    }
     s->far_p2c = s->has_p2c ? take_floats(memory, s->key_panels * PANEL, config->heads * FAR_SIDES) : NULL;
     if (config->convolution_width > 0) {
         size_t border = config->convolution_width / 2;
@@ -104,6 +124,7 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->position_ids = arena_take(memory, tokens, sizeof *s->position_ids);
     s->mask = arena_take(memory, tokens, sizeof *s->mask);
     s->key_bias = arena_take(memory, tokens, sizeof *s->key_bias);
+    s->key_present = arena_take(memory, tokens, sizeof *s->key_present);
     s->panel_starts = arena_take(memory, tokens, sizeof *s->panel_starts);
     s->task_starts = arena_take(memory, tokens + 1, sizeof *s->task_starts);
 }

@@ -32,8 +32,8 @@ static void mix_values(const deberta_session *s, const attention_head *head, con
         .panels = s->model->head_panels,
         .a = probabilities,
         .lda = s->observed_stride,
-        .b = head->values,
-        .b_panel_stride = head->value_panel_stride,
+        .b = s->values + (head->head * s->model->head_panels * s->tokens + head->first_token) * PANEL,
+        .b_panel_stride = s->tokens * PANEL,
         .c = to,
         .ldc = s->context_stride,
         .c_panel_stride = PANEL,
@@ -77,7 +77,7 @@ void talking_heads_run(deberta_session *s, size_t layer, size_t first, size_t en
     for (loop.sequence = first; loop.sequence < end; loop.sequence++) {
         for (size_t a = 0; a < s->model->config.heads; a++) {
             attention_head head = attention_head_of(s, layer, loop.sequence, a);
-            attention_pack_keys(s, &head);
+            attention_pack(s, &head, &s->workers[0]);
         }
         parallel_for(s->executor, row_loop_blocks(&loop), talking_task, &loop);
     }

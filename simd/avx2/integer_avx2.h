@@ -1,6 +1,6 @@
-/* gemm_u8 and gemm_u8x2 on AVX2, which has no exact product of bytes: maddubs saturates at 16 bits. So both sides are
- * widened to 16 bits, A with its zero point taken off, once for 48 rows, and a half panel of B into L1; madd then adds
- * two exact products to a 32-bit lane.
+/* gemm_u8, gemm_u8x2 and gemm_u15 on AVX2, which has no exact product of bytes: maddubs saturates at 16 bits. So both
+ * sides are widened to 16 bits, A with its zero point taken off, once for 48 rows, and a half panel of B into L1; madd
+ * then adds two exact products to a 32-bit lane. 15 bits are one such number, whose planes are put together again.
  *
  * The other exact way, maddubs of absolute values with the sign moved to the weights, reached 129 GOP/s where this one
  * reaches 151 (16 rows of 768 x 768, one core of a Zen 4; a Xeon with AMX: 132 and 130 to 157).
@@ -21,6 +21,19 @@ VF void widen_row(const integer_gemm_task *task, const uint8_t *plane, size_t ro
         {
             const __m256i v = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(a + e)));
             _mm256_storeu_si256((__m256i *)(wide + k + (size_t)e), _mm256_sub_epi16(v, _mm256_set1_epi16(zero)));
+        }
+}
+
+/* The same of 15 bits. */
+VF void widen_row_of_planes(const integer_gemm_task *task, size_t row, int16_t *wide)
+{
+    const uint8_t *a = task->a + digit_at(task->depth, row, 0);
+    for (size_t k = 0; k < task->depth; k += DIGIT_TILE_INPUTS, a += DIGIT_TILE_INPUTS * DIGIT_TILE_ROWS)
+        UNROLL for (int e = 0; e < DIGIT_TILE_INPUTS; e += 16)
+        {
+            const __m256i high = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(a + e)));
+            const __m256i low = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(a + task->a_plane_bytes + e)));
+            _mm256_storeu_si256((__m256i *)(wide + k + (size_t)e), _mm256_add_epi16(_mm256_slli_epi16(high, 7), low));
         }
 }
 
@@ -86,17 +99,18 @@ VF void wide_tile(const int digits, const int rows, const int16_t *a, size_t ld,
         break;
 
 /* One panel, rows [first, first + rows) of C; a: those rows, wide. */
-VF void wide_panel(const int digits, const integer_gemm_task *task, size_t first, size_t rows, size_t panel,
+VF void wide_panel(const integer_format format, const integer_gemm_task *task, size_t first, size_t rows, size_t panel,
                    const int16_t *a, size_t a_low)
 {
     enum { B_LOW = WIDE_DEPTH * PANEL };
+    const int digits = FORMAT_DIGITS(format);
     const size_t most = digits == 1 ? WIDE_TILE_ROWS : WIDE_TILE_ROWS / 2, groups = (rows + most - 1) / most;
     const size_t plane = task->depth * PANEL;
     const int8_t *from = task->b + panel * plane * (size_t)digits;
     int16_t b[2 * B_LOW];
     int32_t sums[WIDE_ROWS * 2 * PANEL];
     integer_fetch fetch =
-        integer_fetch_of(digits, task, panel, 1, groups * ((task->depth + WIDE_DEPTH - 1) / WIDE_DEPTH));
+        integer_fetch_of(format, task, panel, 1, groups * ((task->depth + WIDE_DEPTH - 1) / WIDE_DEPTH));
     __builtin_memset(sums, 0, rows * (size_t)digits * PANEL * sizeof *sums);
     for (size_t k = 0; k < task->depth; k += WIDE_DEPTH) {
         const size_t depth = task->depth - k < WIDE_DEPTH ? task->depth - k : WIDE_DEPTH;
@@ -119,33 +133,38 @@ VF void wide_panel(const int digits, const integer_gemm_task *task, size_t first
         {
             const int32_t *sum = sums + row * (size_t)digits * PANEL + (size_t)v * VF_LANES;
             const vi both[2] = {vi_load(sum), digits == 2 ? vi_load(sum + PANEL) : vi_set1(0)};
-            vf_store(tile + v * VF_LANES, integer_value(digits, DIGITS_LESS_ZERO, task, first + row, panel, v, both));
+            vf_store(tile + v * VF_LANES, integer_value(format, DIGITS_LESS_ZERO, task, first + row, panel, v, both));
         }
         integer_finish(1, 1, task, first + row, panel, tile);
     }
 }
 
-VF void wide_rows(const int digits, const integer_gemm_task *task, size_t first, size_t rows)
+VF void wide_rows(const integer_format format, const integer_gemm_task *task, size_t first, size_t rows)
 {
     enum { A_LOW = WIDE_ROWS * MAX_INTEGER_DEPTH };
     int16_t a[2 * A_LOW]; /* 192 KiB of stack */
     for (size_t row = 0; row < rows; row++) {
-        const int16_t zero = digits == 1 ? (int16_t)task->a_zero[first + row] : DIGIT_OFFSET;
+        if (format == FIFTEEN_BITS) {
+            widen_row_of_planes(task, first + row, a + row * task->depth);
+            continue;
+        }
+        const int16_t zero = format == ONE_DIGIT ? (int16_t)task->a_zero[first + row] : DIGIT_OFFSET;
         widen_row(task, task->a, first + row, zero, a + row * task->depth);
-        if (digits == 2)
+        if (format == TWO_DIGITS)
             widen_row(task, task->a + task->a_plane_bytes, first + row, zero, a + A_LOW + row * task->depth);
     }
-    for (size_t panel = 0; panel < task->panels; panel++) wide_panel(digits, task, first, rows, panel, a, A_LOW);
+    for (size_t panel = 0; panel < task->panels; panel++) wide_panel(format, task, first, rows, panel, a, A_LOW);
 }
 
-VF void wide_all(const int digits, const integer_gemm_task *task)
+VF void wide_all(const integer_format format, const integer_gemm_task *task)
 {
     integer_gemm_task_assert(task);
     for (size_t first = 0; first < task->rows; first += WIDE_ROWS)
-        wide_rows(digits, task, first, task->rows - first < WIDE_ROWS ? task->rows - first : WIDE_ROWS);
+        wide_rows(format, task, first, task->rows - first < WIDE_ROWS ? task->rows - first : WIDE_ROWS);
 }
 
-static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { wide_all(1, task); }
-static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { wide_all(2, task); }
+static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { wide_all(ONE_DIGIT, task); }
+static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { wide_all(TWO_DIGITS, task); }
+static void VF_NAME(gemm_u15)(const integer_gemm_task *task) { wide_all(FIFTEEN_BITS, task); }
 
 #endif

@@ -71,6 +71,7 @@ VF void vi_store(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
 VF vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
 VF vi vi_mul(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
 VF vi vi_shift_left7(vi a) { return _mm256_slli_epi32(a, 7); }
+VF vi vi_shift_left8(vi a) { return _mm256_slli_epi32(a, 8); }
 VF vi vi_shift_right7(vi a) { return _mm256_srai_epi32(a, 7); }
 VF vi vf_round(vf a) { return _mm256_cvtps_epi32(a); }
 VF vf vf_from_int(vi a) { return _mm256_cvtepi32_ps(a); }

@@ -68,6 +68,7 @@ VF void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
 VF vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
 VF vi vi_mul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
 VF vi vi_shift_left7(vi a) { return _mm512_slli_epi32(a, 7); }
+VF vi vi_shift_left8(vi a) { return _mm512_slli_epi32(a, 8); }
 VF vi vi_shift_right7(vi a) { return _mm512_srai_epi32(a, 7); }
 VF vi vf_round(vf a) { return _mm512_cvtps_epi32(a); }
 VF vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }

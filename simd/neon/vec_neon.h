@@ -70,6 +70,7 @@ VF void vi_store(void *p, vi a) { vst1q_s32((int32_t *)p, a); }
 VF vi vi_add(vi a, vi b) { return vaddq_s32(a, b); }
 VF vi vi_mul(vi a, vi b) { return vmulq_s32(a, b); }
 VF vi vi_shift_left7(vi a) { return vshlq_n_s32(a, 7); }
+VF vi vi_shift_left8(vi a) { return vshlq_n_s32(a, 8); }
 VF vi vi_shift_right7(vi a) { return vshrq_n_s32(a, 7); }
 VF vi vf_round(vf a) { return vcvtnq_s32_f32(a); }
 VF vf vf_from_int(vi a) { return vcvtq_f32_s32(a); }

@@ -63,7 +63,49 @@ static void SUFFIXED(quantize_u8x2)(const quantize_task *task)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------- gemm_u8, gemm_u8x2 */
+static void SUFFIXED(quantize_u15)(const quantize_task *task)
+{
+    const size_t depth = (task->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    for (size_t i = 0; i < task->rows; i++) {
+        task->scale[i] = 1.0f / U15_TOP;
+        for (size_t k = 0; k < depth; k++) {
+            const int32_t q = rounded(quantized_value(task, i, k) * U15_TOP);
+            uint8_t *to = task->digits + digit_at(depth, i, k);
+            to[0] = (uint8_t)(q / 128);
+            to[task->plane_bytes] = (uint8_t)(q % 128);
+        }
+    }
+}
+
+static float column_value(const quantize_panels_task *task, const float *x, size_t k)
+{
+    return task->factor ? x[k * PANEL] * task->factor[k] : x[k * PANEL];
+}
+
+static void SUFFIXED(quantize_panels_s8)(const quantize_panels_task *task)
+{
+    const size_t depth = (task->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    for (size_t j = 0; j < task->panels * PANEL; j++) {
+        const float *x = task->x + j / PANEL * task->x_panel_stride + j % PANEL;
+        int8_t *to = task->digits + j / PANEL * depth * PANEL + j % PANEL * 4;
+        float largest = 0.0f, poison = 0.0f;
+        for (size_t k = 0; k < task->depth; k++) {
+            const float v = column_value(task, x, k), size = fabsf(v);
+            largest = size > largest ? size : largest;
+            poison = poison + v * 0.0f;
+        }
+        const float inverse = inverse_of(127.0f, largest);
+        task->scale[j] = (inverse > 0 ? largest / 127.0f : 0.0f) + poison;
+        task->sum[j] = 0;
+        for (size_t k = 0; k < depth; k++) {
+            const int32_t digit = k < task->depth ? rounded(column_value(task, x, k) * inverse) : 0;
+            to[k / 4 * (4 * PANEL) + k % 4] = (int8_t)digit;
+            task->sum[j] += digit;
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ gemm_u8, gemm_u8x2, gemm_u15 */
 
 /* Sum of one digit of A's row i times one of B's panel, for its 16 outputs. */
 static void dot_quads(const integer_gemm_task *task, const uint8_t *a, size_t i, const int8_t *b, int32_t sums[PANEL])
@@ -77,10 +119,13 @@ static void integer_epilogue(const integer_gemm_task *task, size_t i, size_t p, 
 {
     float *c = task->c + i * task->ldc + p * task->c_panel_stride;
     for (size_t l = 0; l < PANEL; l++) {
-        const float start = task->accumulate ? c[l] : task->bias ? task->bias[p * PANEL + l] : 0.0f;
+        float start = task->accumulate ? c[l] : task->bias ? task->bias[p * PANEL + l] : 0.0f;
+        if (task->c_scale) start = start * task->c_scale[i];
         float y = fmaf(x[l], task->a_scale[i] * task->b_scale[p * PANEL + l], start);
         if (task->gelu) y = scalar_gelu(y);
+        if (task->outer_column) y = y + (task->outer_column[i * task->outer_ld] + task->outer_row[p * PANEL + l]);
         if (task->residual) y = y + task->residual[i * task->ld_residual + p * task->residual_panel_stride + l];
+        if (task->row_scale) y = y * task->row_scale[i];
         c[l] = y;
     }
 }
@@ -94,6 +139,22 @@ static void SUFFIXED(gemm_u8)(const integer_gemm_task *task)
             float x[PANEL];
             dot_quads(task, task->a, i, task->b + p * task->depth * PANEL, n);
             for (size_t l = 0; l < PANEL; l++) x[l] = (float)(n[l] - task->a_zero[i] * task->b_sum[p * PANEL + l]);
+            integer_epilogue(task, i, p, x);
+        }
+    }
+}
+
+static void SUFFIXED(gemm_u15)(const integer_gemm_task *task)
+{
+    integer_gemm_task_assert(task);
+    for (size_t p = 0; p < task->panels; p++) {
+        for (size_t i = 0; i < task->rows; i++) {
+            const int8_t *b = task->b + p * task->depth * PANEL;
+            int32_t high[PANEL] = {0}, low[PANEL] = {0};
+            float x[PANEL];
+            dot_quads(task, task->a, i, b, high);
+            dot_quads(task, task->a + task->a_plane_bytes, i, b, low);
+            for (size_t l = 0; l < PANEL; l++) x[l] = (float)(high[l] * 128 + low[l]);
             integer_epilogue(task, i, p, x);
         }
     }

@@ -1,8 +1,9 @@
-/* gemm_u8 and gemm_u8x2 for instruction sets that multiply quads of bytes by quads of s8 and add all four to a 32-bit
+/* gemm_u8, gemm_u8x2 and gemm_u15 for instruction sets that multiply quads of bytes by quads of s8 and add all four to a 32-bit
  * lane: the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one. INTEGER_OPERAND says how A's digits
  * are multiplied: as they are stored, or 128 less where the instruction takes signed bytes on both sides.
  *
- * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads.
+ * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads. Of 15 bits it adds
+ * up all high digits, takes that times 128, and goes on with the low ones.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_INTEGER_DOT_TMPL_H
@@ -44,33 +45,40 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
 }
 
 /* From the sums of a tile to C, a row at a time. */
-VF void dot_finish(const int digits, size_t rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
+VF void dot_finish(const integer_format format, size_t rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
                    const int32_t *sums)
 {
     for (size_t i = 0; i < rows; i++) {
         float tile[INTEGER_MAX_VECTORS * VF_LANES];
         UNROLL for (int v = 0; v < panels * VECTORS; v++) {
             const int32_t *at = sums + (i * (size_t)(panels * VECTORS) + (size_t)v) * 2 * VF_LANES;
-            const vi both[2] = {vi_load(at), digits == 2 ? vi_load(at + VF_LANES) : vi_set1(0)};
+            const vi both[2] = {vi_load(at), format == TWO_DIGITS ? vi_load(at + VF_LANES) : vi_set1(0)};
             vf_store(tile + v * VF_LANES,
-                     integer_value(digits, INTEGER_OPERAND, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
+                     integer_value(format, INTEGER_OPERAND, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
         }
         integer_finish(1, panels, task, row + i, panel, tile);
     }
 }
 
-VF void dot_tile(const int digits, const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
-                 integer_fetch *fetch)
+VF void dot_tile(const integer_format format, const int rows, const int panels, const integer_gemm_task *task, size_t row,
+                 size_t panel, integer_fetch *fetch)
 {
+    const int digits = FORMAT_DIGITS(format);
     const size_t b_plane = task->depth * PANEL, b_panel = b_plane * (size_t)digits;
     const uint8_t *a = task->a + digit_at(task->depth, row, 0);
     const int8_t *b = task->b + panel * b_panel;
     vi x[INTEGER_MAX_ROWS][INTEGER_MAX_VECTORS][2];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][0] = x[i][v][1] = vi_set1(0);
-    for (size_t k = 0; k < task->depth; k += DIGIT_TILE_INPUTS) {
-        integer_fetch_step(fetch);
-        dot_inputs(digits, rows, panels, x, a + k * DIGIT_TILE_ROWS, task->a_plane_bytes, b + k * PANEL, b_plane, b_panel);
+    const int passes = format == FIFTEEN_BITS ? 2 : 1;
+    for (int pass = 0; pass < passes; pass++, a += task->a_plane_bytes) {
+        if (format == FIFTEEN_BITS) /* of the first pass: zeros */
+            UNROLL for (int i = 0; i < rows; i++)
+                UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][0] = vi_shift_left7(x[i][v][0]);
+        for (size_t k = 0; k < task->depth; k += DIGIT_TILE_INPUTS) {
+            if (pass == 0) integer_fetch_step(fetch);
+            dot_inputs(digits, rows, panels, x, a + k * DIGIT_TILE_ROWS, task->a_plane_bytes, b + k * PANEL, b_plane, b_panel);
+        }
     }
     /* Through memory, and so that the compiler does not see it: or it keeps the sums there during the products, too. */
     int32_t sums[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * 2 * VF_LANES];
@@ -78,21 +86,21 @@ VF void dot_tile(const int digits, const int rows, const int panels, const integ
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             UNROLL for (int d = 0; d < digits; d++) vi_store(sums + ((i * panels * VECTORS + v) * 2 + d) * VF_LANES, x[i][v][d]);
     __asm__ volatile("" ::"r"(sums) : "memory");
-    dot_finish(digits, (size_t)rows, panels, task, row, panel, sums);
+    dot_finish(format, (size_t)rows, panels, task, row, panel, sums);
 }
 
 #define DOT_CASE(n)                                                                                                    \
     case n:                                                                                                            \
-        if (n <= INTEGER_ROWS(digits, panels)) dot_tile(digits, n, panels, task, row, panel, &fetch);                  \
+        if (n <= INTEGER_ROWS(FORMAT_DIGITS(format), panels)) dot_tile(format, n, panels, task, row, panel, &fetch);    \
         break;
 
 /* All rows against `panels` panels. A tile of 16 rows is cut into balanced groups: (16 = 8 + 8, 11 = 6 + 5). */
-VF void dot_panels(const int digits, const int panels, const integer_gemm_task *task, size_t panel)
+VF void dot_panels(const integer_format format, const int panels, const integer_gemm_task *task, size_t panel)
 {
-    const size_t most = INTEGER_ROWS(digits, panels), full = (DIGIT_TILE_ROWS + most - 1) / most;
+    const size_t most = INTEGER_ROWS(FORMAT_DIGITS(format), panels), full = (DIGIT_TILE_ROWS + most - 1) / most;
     const size_t rest = task->rows % DIGIT_TILE_ROWS, groups = task->rows / DIGIT_TILE_ROWS * full + (rest + most - 1) / most;
     integer_fetch fetch =
-        integer_fetch_of(digits, task, panel, (size_t)panels, groups * (task->depth / DIGIT_TILE_INPUTS));
+        integer_fetch_of(format, task, panel, (size_t)panels, groups * (task->depth / DIGIT_TILE_INPUTS));
     for (size_t first = 0; first < task->rows; first += DIGIT_TILE_ROWS) {
         const size_t here = task->rows - first < DIGIT_TILE_ROWS ? task->rows - first : DIGIT_TILE_ROWS;
         const size_t parts = (here + most - 1) / most;
@@ -109,19 +117,19 @@ VF void dot_panels(const int digits, const int panels, const integer_gemm_task *
     }
 }
 
-VF void dot_all(const int digits, const integer_gemm_task *task)
+VF void dot_all(const integer_format format, const integer_gemm_task *task)
 {
     integer_gemm_task_assert(task);
     for (size_t panel = 0; panel < task->panels;) {
-        const size_t left = task->panels - panel, most = INTEGER_PANELS(digits), here = left < most ? left : most;
+        const size_t left = task->panels - panel, most = INTEGER_PANELS(FORMAT_DIGITS(format)), here = left < most ? left : most;
         switch (here) {
-        case 1: dot_panels(digits, 1, task, panel); break;
+        case 1: dot_panels(format, 1, task, panel); break;
 #if INTEGER_PANELS(1) > 1
-        case 2: dot_panels(digits, 2, task, panel); break;
+        case 2: dot_panels(format, 2, task, panel); break;
 #endif
 #if INTEGER_PANELS(1) > 2
         case 3:
-            if (digits == 1) dot_panels(digits, 3, task, panel);
+            if (format != TWO_DIGITS) dot_panels(format, 3, task, panel);
             break;
 #endif
         }
@@ -129,7 +137,8 @@ VF void dot_all(const int digits, const integer_gemm_task *task)
     }
 }
 
-static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { dot_all(1, task); }
-static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { dot_all(2, task); }
+static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { dot_all(ONE_DIGIT, task); }
+static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { dot_all(TWO_DIGITS, task); }
+static void VF_NAME(gemm_u15)(const integer_gemm_task *task) { dot_all(FIFTEEN_BITS, task); }
 
 #endif

@@ -7,13 +7,17 @@
  * point, which for two digits is 128 as well. */
 enum integer_operand { DIGITS_STORED, DIGITS_LESS_128, DIGITS_LESS_ZERO };
 
-/* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products, of
- * two digits high and mixed. */
-VF vf integer_value(const int digits, const enum integer_operand of, const integer_gemm_task *task, size_t row,
-                    size_t panel, int v, const vi *sums)
+/* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products; of
+ * two digits high and mixed, of 15 bits all in one. */
+VF vf integer_value(const integer_format format, const enum integer_operand of, const integer_gemm_task *task,
+                    size_t row, size_t panel, int v, const vi *sums)
 {
-    const int32_t *b_sum = task->b_sum + panel * (size_t)digits * PANEL + (size_t)v * VF_LANES;
-    if (digits == 1) {
+    const int32_t *b_sum = task->b_sum + panel * (size_t)FORMAT_DIGITS(format) * PANEL + (size_t)v * VF_LANES;
+    if (format == FIFTEEN_BITS) {
+        if (of != DIGITS_LESS_128) return vf_from_int(sums[0]);
+        return vf_from_int(vi_add(sums[0], vi_mul(vi_set1(DIGIT_OFFSET * 128 + DIGIT_OFFSET), vi_load(b_sum))));
+    }
+    if (format == ONE_DIGIT) {
         if (of == DIGITS_LESS_ZERO) return vf_from_int(sums[0]);
         const int32_t zero = task->a_zero[row] - (of == DIGITS_LESS_128 ? DIGIT_OFFSET : 0);
         return vf_from_int(vi_sub(sums[0], vi_mul(vi_set1(zero), vi_load(b_sum))));
@@ -32,7 +36,8 @@ VF void integer_finish(const int rows, const int panels, const integer_gemm_task
             const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
             const float *c = task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane;
             float *x = tile + (i * panels * VECTORS + v) * VF_LANES;
-            const vf start = task->accumulate ? vf_load(c) : task->bias ? vf_load(task->bias + p * PANEL + lane) : vf_zero();
+            vf start = task->accumulate ? vf_load(c) : task->bias ? vf_load(task->bias + p * PANEL + lane) : vf_zero();
+            if (task->c_scale) start = vf_mul(start, vf_broadcast(task->c_scale + row + (size_t)i));
             vf_store(x, vf_fma(vf_load(x), vf_mul(a_scale, vf_load(task->b_scale + p * PANEL + lane)), start));
         }
     }
@@ -41,9 +46,13 @@ VF void integer_finish(const int rows, const int panels, const integer_gemm_task
         UNROLL for (int v = 0; v < panels * VECTORS; v++) {
             const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
             vf y = vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
+            if (task->outer_column)
+                y = vf_add(y, vf_add(vf_broadcast(task->outer_column + (row + (size_t)i) * task->outer_ld),
+                                     vf_load(task->outer_row + p * PANEL + lane)));
             if (task->residual)
                 y = vf_add(y, vf_load(task->residual + (row + (size_t)i) * task->ld_residual +
                                       p * task->residual_panel_stride + lane));
+            if (task->row_scale) y = vf_mul(y, vf_broadcast(task->row_scale + row + (size_t)i));
             vf_store(task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane, y);
         }
 }
@@ -54,10 +63,10 @@ typedef struct integer_fetch {
     size_t requests, step; /* every step */
 } integer_fetch;
 
-VF integer_fetch integer_fetch_of(const int digits, const integer_gemm_task *task, size_t panel, size_t panels, size_t steps)
+VF integer_fetch integer_fetch_of(const integer_format format, const integer_gemm_task *task, size_t panel, size_t panels, size_t steps)
 {
     enum { LINE = 64 };
-    const size_t panel_bytes = task->depth * PANEL * (size_t)digits, behind = panel + panels;
+    const size_t panel_bytes = task->depth * PANEL * (size_t)FORMAT_DIGITS(format), behind = panel + panels;
     const char *next = behind < task->panels ? (const char *)task->b + behind * panel_bytes : task->next;
     if (!task->next || steps == 0) return (integer_fetch){0};
     const size_t bytes = panel_bytes * panels / steps, requests = (bytes + LINE - 1) / LINE;

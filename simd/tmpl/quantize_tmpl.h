@@ -1,4 +1,5 @@
-/* quantize_u8, quantize_u8x2: a row at a time, twice over its floats: for the range, then for the digits.
+/* quantize_u8, quantize_u8x2: a row at a time, twice over its floats: for the range, then for the digits. quantize_u15,
+ * whose range is known, and quantize_panels_s8, a vector of columns at a time.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_QUANTIZE_TMPL_H
@@ -76,5 +77,73 @@ VF void quantize_rows(const int digits, const quantize_task *task)
 
 static void VF_NAME(quantize_u8)(const quantize_task *task) { quantize_rows(1, task); }
 static void VF_NAME(quantize_u8x2)(const quantize_task *task) { quantize_rows(2, task); }
+
+static void VF_NAME(quantize_u15)(const quantize_task *task)
+{
+    const size_t depth = (task->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    for (size_t row = 0; row < task->rows; row++) {
+        const float *x = task->x + row * task->ldx;
+        uint8_t *to = task->digits + digit_at(depth, row, 0);
+        task->scale[row] = 1.0f / U15_TOP;
+        for (size_t tile = 0; tile < depth; tile += DIGIT_TILE_INPUTS, to += DIGIT_TILE_INPUTS * DIGIT_TILE_ROWS)
+            UNROLL for (size_t k = 0; k < DIGIT_TILE_INPUTS; k += VF_LANES) {
+                const vi q = vf_round(vf_mul(quantize_values(false, task, x, tile + k), vf_set1(U15_TOP)));
+                const vi high = vi_shift_right7(q);
+                vi_store_u8(to + k, high);
+                vi_store_u8(to + task->plane_bytes + k, vi_sub(q, vi_shift_left7(high)));
+            }
+    }
+}
+
+/* Of one vector of columns, whose inputs are PANEL floats apart. */
+VF vf column_values(const bool factors, const quantize_panels_task *task, const float *x, size_t k)
+{
+    const vf v = vf_load(x + k * PANEL);
+    return factors ? vf_mul(v, vf_broadcast(task->factor + k)) : v;
+}
+
+VF void quantize_columns(const bool factors, const quantize_panels_task *task, size_t depth, const float *x, int8_t *to,
+                         float *scale, int32_t *sum)
+{
+    vf largest = vf_zero(), poison = vf_zero();
+    for (size_t k = 0; k < task->depth; k++) {
+        const vf v = column_values(factors, task, x, k);
+        largest = vf_max(vf_abs(v), largest);
+        poison = vf_fma(v, vf_zero(), poison);
+    }
+    const vf least = vf_set1(0x1p-100f), top = vf_set1(127.0f);
+    const vf inverse = vf_select_less(largest, least, vf_zero(), vf_div(top, largest)); /* 0 of an infinity */
+    vf_store(scale, vf_add(vf_select_less(largest, least, vf_zero(), vf_div(largest, top)), poison));
+    vi total = vi_set1(0);
+    for (size_t k = 0; k < depth; k += 4, to += 4 * PANEL) {
+        vi quad = vi_set1(0);
+        UNROLL for (size_t e = 4; e-- > 0;) {
+            vi q = vi_set1(0);
+            if (k + e < task->depth) q = vf_round(vf_mul(column_values(factors, task, x, k + e), inverse));
+            total = vi_add(total, q);
+            quad = vi_add(vi_shift_left8(quad), vi_add(q, vi_set1(DIGIT_OFFSET))); /* without a sign: no borrow */
+        }
+        vi_store(to, vi_xor(quad, vi_set1((int32_t)0x80808080u)));
+    }
+    vi_store(sum, total);
+}
+
+VF void quantize_panels(const bool factors, const quantize_panels_task *task)
+{
+    const size_t depth = (task->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    for (size_t p = 0; p < task->panels; p++)
+        for (size_t lane = 0; lane < PANEL; lane += VF_LANES)
+            quantize_columns(factors, task, depth, task->x + p * task->x_panel_stride + lane,
+                             task->digits + p * depth * PANEL + lane * 4, task->scale + p * PANEL + lane,
+                             task->sum + p * PANEL + lane);
+}
+
+static void VF_NAME(quantize_panels_s8)(const quantize_panels_task *task)
+{
+    if (task->factor)
+        quantize_panels(true, task);
+    else
+        quantize_panels(false, task);
+}
 
 #endif

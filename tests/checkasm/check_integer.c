@@ -1,4 +1,4 @@
-/* quantize_u8, quantize_u8x2, gemm_u8, gemm_u8x2: digits bit for bit, what they stand for against float64, and sums of
+/* quantize_*, gemm_u8, gemm_u8x2, gemm_u15: digits bit for bit, what they stand for against float64, and sums of
  * integers that are known exactly. SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
@@ -12,10 +12,13 @@ static test_buffer *byte_buffer_of(test_run *run, const char *name, size_t bytes
     return run_buffer(run, name, (bytes + sizeof(float) - 1) / sizeof(float), kind);
 }
 
+/* Of a buffer that only some cases have. */
+static float *optional(test_buffer *buffer, int copy) { return buffer ? buffer->copy[copy] : NULL; }
+
 /* --------------------------------------------------------------------------------------------------------- quantize */
 
 typedef struct quantize_case {
-    int digits;
+    integer_format format;
     size_t rows, depth;
     bool factor, damaged; /* damaged: some rows hold what is no number, and are compared apart */
     value_kind distribution;
@@ -29,6 +32,8 @@ typedef struct quantize_case {
 static void call_quantize_u8(const kernels *table, const void *task) { table->quantize_u8(task); }
 static void call_quantize_u8x2(const kernels *table, const void *task) { table->quantize_u8x2(task); }
 
+static void call_quantize_u15(const kernels *table, const void *task) { table->quantize_u15(task); }
+
 static const void *quantize_task_for(void *context, int copy)
 {
     static quantize_task task;
@@ -38,7 +43,7 @@ static const void *quantize_task_for(void *context, int copy)
         .depth = c->depth,
         .x = c->x->copy[copy],
         .ldx = c->ldx,
-        .factor = c->factors ? c->factors->copy[copy] : NULL,
+        .factor = optional(c->factors, copy),
         .digits = (uint8_t *)c->stored->copy[copy],
         .plane_bytes = c->plane_bytes,
         .scale = c->scales->copy[copy],
@@ -53,7 +58,8 @@ static double value_of_digits(const quantize_case *c, int copy, size_t i, size_t
     const uint8_t *at =
         (const uint8_t *)c->stored->copy[copy] + digit_at(whole_tiles(c->depth, DIGIT_TILE_INPUTS), i, k);
     const double scale = (double)c->scales->copy[copy][i];
-    if (c->digits == 1) return (at[0] - ((const int32_t *)c->zeros->copy[copy])[i]) * scale;
+    if (c->format == ONE_DIGIT) return (at[0] - ((const int32_t *)c->zeros->copy[copy])[i]) * scale;
+    if (c->format == FIFTEEN_BITS) return (128 * at[0] + at[c->plane_bytes]) * scale;
     return ((at[0] - DIGIT_OFFSET) + (at[c->plane_bytes] - DIGIT_OFFSET) / 128.0) * scale;
 }
 
@@ -70,7 +76,7 @@ static void compare_values(test_run *run, const quantize_case *c)
         if (c->damaged && scale != c->scales->copy[COPY_EXPECTED][i])
             run_fail(run, "scale[%zu]: got %g, expected %g", i, (double)scale,
                      (double)c->scales->copy[COPY_EXPECTED][i]);
-        const double step = (double)scale * (c->digits == 1 ? 1 : 1 / 128.0);
+        const double step = (double)scale * (c->format == TWO_DIGITS ? 1 / 128.0 : 1);
         for (size_t k = 0; k < c->depth; k++) {
             const float x = c->x->copy[COPY_INITIAL][i * c->ldx + k];
             const float v = c->factors ? x * c->factors->copy[COPY_INITIAL][k] : x;
@@ -79,7 +85,23 @@ static void compare_values(test_run *run, const quantize_case *c)
                            1.001))
                 return;
         }
+        for (size_t k = c->depth; k < whole_tiles(c->depth, DIGIT_TILE_INPUTS); k++)
+            if (value_of_digits(c, COPY_TESTED, i, k) != 0) run_fail(run, "row %zu, behind it %zu: not 0", i, k);
     }
+}
+
+/* From 0 to 1, with both ends, and what lies below half a step. */
+static void fill_probabilities(test_run *run, const quantize_case *c)
+{
+    float *x = c->x->copy[COPY_INITIAL];
+    for (size_t i = 0; i < c->rows; i++)
+        for (size_t k = 0; k < c->depth; k++) {
+            const size_t kind = random_index(run, 8);
+            x[i * c->ldx + k] = kind == 0   ? 0.0f
+                                : kind == 1 ? 1.0f
+                                : kind == 2 ? random_uniform(run, 0.0f, 2.0f / U15_TOP)
+                                            : random_uniform(run, 0.0f, 1.0f);
+        }
 }
 
 static void fill_rows(test_run *run, const quantize_case *c)
@@ -106,25 +128,30 @@ static void quantize_body(test_run *run, const void *parameters)
         c.factors = run_buffer(run, "factor", c.depth, BUFFER_INPUT);
         for (size_t k = 0; k < c.depth; k++) c.factors->copy[COPY_INITIAL][k] = random_uniform(run, 0.1f, 3.0f);
     }
-    c.stored = byte_buffer_of(run, "digits", c.plane_bytes * (size_t)c.digits, kind);
+    c.stored = byte_buffer_of(run, "digits", c.plane_bytes * FORMAT_PLANES(c.format), kind);
     c.scales = run_buffer(run, "scale", c.rows, kind);
     c.zeros = run_buffer(run, "zero", c.rows, kind);
-    fill_rows(run, &c);
-    if (run_kernels(run, c.digits == 1 ? call_quantize_u8 : call_quantize_u8x2, quantize_task_for, &c))
-        compare_values(run, &c);
+    if (c.format == FIFTEEN_BITS)
+        fill_probabilities(run, &c);
+    else
+        fill_rows(run, &c);
+    static void (*const calls[])(const kernels *, const void *) = {call_quantize_u8, call_quantize_u8x2,
+                                                                   call_quantize_u15};
+    if (run_kernels(run, calls[c.format], quantize_task_for, &c)) compare_values(run, &c);
 }
 
-static void walk_quantize(test_run *run, int digits)
+static void walk_quantize(test_run *run, integer_format format)
 {
     static const size_t depths[] = {1, 3, 15, 16, 17, 63, 64, 65, 100, 128, 511, 768, 1024};
     static const value_kind kinds[] = {DIST_BELL, DIST_WIDE, DIST_EXACT};
-    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+    const bool any = format != FIFTEEN_BITS; /* numbers, factors and depths */
+    for (size_t d = 0; d < sizeof depths / sizeof *depths && (any || depths[d] <= MAX_U15_DEPTH); d++)
         for (size_t rows = 0; rows <= 35; rows += rows < 18 ? 1 : 8) {
-            const quantize_case c = {.digits = digits,
+            const quantize_case c = {.format = format,
                                      .rows = rows,
                                      .depth = depths[d],
-                                     .factor = (rows + d) % 2,
-                                     .damaged = rows % 4 == 2,
+                                     .factor = any && (rows + d) % 2,
+                                     .damaged = any && rows % 4 == 2,
                                      .distribution = kinds[(rows + d) % 3],
                                      .scale = rows % 7 == 6   ? 0x1p-120f
                                               : rows % 7 == 5 ? 0x1p90f
@@ -134,23 +161,128 @@ static void walk_quantize(test_run *run, int digits)
         }
 }
 
-void check_quantize_u8(test_run *run) { walk_quantize(run, 1); }
-void check_quantize_u8x2(test_run *run) { walk_quantize(run, 2); }
+void check_quantize_u8(test_run *run) { walk_quantize(run, ONE_DIGIT); }
+void check_quantize_u8x2(test_run *run) { walk_quantize(run, TWO_DIGITS); }
+void check_quantize_u15(test_run *run) { walk_quantize(run, FIFTEEN_BITS); }
+
+/* -------------------------------------------------------------------------------------------------- quantize_panels */
+
+typedef struct panels_case {
+    size_t panels, depth;
+    bool factor, damaged; /* damaged: every third column holds what is no number */
+    value_kind distribution;
+    float scale;
+
+    /* chosen by the body */
+    size_t stride;
+    test_buffer *x, *factors, *stored, *scales, *sums;
+} panels_case;
+
+static void call_quantize_panels(const kernels *table, const void *task) { table->quantize_panels_s8(task); }
+
+static const void *panels_task_for(void *context, int copy)
+{
+    static quantize_panels_task task;
+    const panels_case *c = context;
+    task = (quantize_panels_task){
+        .panels = c->panels,
+        .depth = c->depth,
+        .x = c->x->copy[copy],
+        .x_panel_stride = c->stride,
+        .factor = optional(c->factors, copy),
+        .digits = (int8_t *)c->stored->copy[copy],
+        .scale = c->scales->copy[copy],
+        .sum = (int32_t *)c->sums->copy[copy],
+    };
+    return &task;
+}
+
+static void compare_column(test_run *run, const panels_case *c, size_t j)
+{
+    const size_t padded = whole_tiles(c->depth, DIGIT_TILE_INPUTS);
+    const int8_t *digits = (const int8_t *)c->stored->copy[COPY_TESTED] + j / PANEL * padded * PANEL + j % PANEL * 4;
+    const float *x = c->x->copy[COPY_INITIAL] + j / PANEL * c->stride + j % PANEL,
+                scale = c->scales->copy[COPY_TESTED][j];
+    if (c->damaged && j % 3 == 1) {
+        if (!isnan(scale)) run_fail(run, "scale[%zu]: got %g of a column with an infinity or NaN", j, (double)scale);
+        return;
+    }
+    int32_t sum = 0;
+    for (size_t k = 0; k < padded; k++) {
+        const int8_t digit = digits[k / 4 * (4 * PANEL) + k % 4];
+        const float v = k >= c->depth ? 0.0f
+                        : c->factors  ? x[k * PANEL] * c->factors->copy[COPY_INITIAL][k]
+                                      : x[k * PANEL];
+        const double size = 0.5 * (double)scale + 4 * EPS * fabs((double)v) + 0x1p-99;
+        sum += digit;
+        if (!run_error(run, "value", j * padded + k, digit * (double)scale, (double)v, UNIT_EPS_S, size, 1.001)) return;
+    }
+    const int32_t found = ((const int32_t *)c->sums->copy[COPY_TESTED])[j];
+    if (found != sum) run_fail(run, "sum[%zu]: got %d, expected %d", j, found, sum);
+}
+
+static void panels_body(test_run *run, const void *parameters)
+{
+    panels_case c = *(const panels_case *)parameters;
+    const size_t columns = c.panels * PANEL;
+    const buffer_kind kind = c.damaged ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT;
+    c.stride = c.depth * PANEL + random_index(run, 40);
+    c.x = run_buffer(run, "x", (c.panels - 1) * c.stride + c.depth * PANEL, BUFFER_INPUT);
+    if (c.factor) {
+        c.factors = run_buffer(run, "factor", c.depth, BUFFER_INPUT);
+        for (size_t k = 0; k < c.depth; k++) c.factors->copy[COPY_INITIAL][k] = (float)random_index(run, 2);
+    }
+    c.stored = byte_buffer_of(run, "digits", whole_tiles(c.depth, DIGIT_TILE_INPUTS) * columns, kind);
+    c.scales = run_buffer(run, "scale", columns, kind);
+    c.sums = run_buffer(run, "sum", columns, kind);
+    float *x = c.x->copy[COPY_INITIAL];
+    for (size_t p = 0; p < c.panels; p++) {
+        fill_matrix(run, x + p * c.stride, c.depth, PANEL, PANEL, c.distribution, c.scale);
+        for (size_t k = 0; k < c.depth; k++) x[p * c.stride + k * PANEL + 2] = 0.0f; /* a column of zeros */
+    }
+    for (size_t j = 1; c.damaged && j < columns; j += 3)
+        x[j / PANEL * c.stride + random_index(run, c.depth) * PANEL + j % PANEL] = j % 2 ? NAN : INFINITY;
+    if (!run_kernels(run, call_quantize_panels, panels_task_for, &c)) return;
+    for (size_t j = 0; j < columns; j++) compare_column(run, &c, j);
+}
+
+void check_quantize_panels_s8(test_run *run)
+{
+    static const size_t depths[] = {1, 3, 4, 15, 16, 63, 64, 65, 100, 128, 511, 512, 1024};
+    static const value_kind kinds[] = {DIST_BELL, DIST_WIDE, DIST_EXACT};
+    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+        for (size_t panels = 1; panels <= 5; panels++) {
+            const panels_case c = {.panels = panels,
+                                   .depth = depths[d],
+                                   .factor = (panels + d) % 2,
+                                   .damaged = panels % 4 == 2,
+                                   .distribution = kinds[(panels + d) % 3],
+                                   .scale = panels == 5   ? 0x1p-120f
+                                            : panels == 4 ? 0x1p90f
+                                                          : 1};
+            run_case(run, 20, panels_body, &c, "panels %zu, depth %zu%s%s, scale %g", c.panels, c.depth,
+                     c.factor ? ", factor" : "", c.damaged ? ", damaged" : "", (double)c.scale);
+        }
+}
 
 /* ------------------------------------------------------------------------------------------------------------- gemm */
 
 typedef struct integer_case {
-    int digits;
+    integer_format format;
     size_t rows, depth, panels;
     bool accumulate, bias, gelu, residual, next, extreme; /* extreme: all digits as large as they can be */
+    bool c_scale, outer, row_scale;
 
     /* chosen by the body */
     size_t a_plane, ldc, ld_residual;
     test_buffer *a, *a_scale, *a_zero, *b, *b_scale, *b_sum, *c, *bias_values, *residual_values;
+    test_buffer *c_scales, *outer_column, *outer_row, *row_scales;
 } integer_case;
 
 static void call_gemm_u8(const kernels *table, const void *task) { table->gemm_u8(task); }
 static void call_gemm_u8x2(const kernels *table, const void *task) { table->gemm_u8x2(task); }
+
+static void call_gemm_u15(const kernels *table, const void *task) { table->gemm_u15(task); }
 
 static const void *integer_task_for(void *context, int copy)
 {
@@ -170,8 +302,13 @@ static const void *integer_task_for(void *context, int copy)
         .c = g->c->copy[copy],
         .ldc = g->ldc,
         .c_panel_stride = PANEL,
-        .bias = g->bias ? g->bias_values->copy[copy] : NULL,
-        .residual = g->residual ? g->residual_values->copy[copy] : NULL,
+        .c_scale = optional(g->c_scales, copy),
+        .bias = optional(g->bias_values, copy),
+        .outer_column = optional(g->outer_column, copy),
+        .outer_ld = 1,
+        .outer_row = optional(g->outer_row, copy),
+        .residual = optional(g->residual_values, copy),
+        .row_scale = optional(g->row_scales, copy),
         .ld_residual = g->ld_residual,
         .residual_panel_stride = PANEL,
         .accumulate = g->accumulate,
@@ -185,7 +322,8 @@ static int8_t weight_digit(const integer_case *g, int digit, size_t k, size_t j)
 {
     const int8_t *b = (const int8_t *)g->b->copy[COPY_INITIAL];
     const size_t plane = g->depth * PANEL;
-    return b[(j / PANEL * (size_t)g->digits + (size_t)digit) * plane + k / 4 * (4 * PANEL) + j % PANEL * 4 + k % 4];
+    return b[(j / PANEL * FORMAT_DIGITS(g->format) + (size_t)digit) * plane + k / 4 * (4 * PANEL) + j % PANEL * 4 +
+             k % 4];
 }
 
 static int row_digit(const integer_case *g, int digit, size_t i, size_t k)
@@ -199,16 +337,20 @@ static void fill_operands(test_run *run, integer_case *g)
     uint8_t *a = (uint8_t *)g->a->copy[COPY_INITIAL];
     int8_t *b = (int8_t *)g->b->copy[COPY_INITIAL];
     int32_t *zero = (int32_t *)g->a_zero->copy[COPY_INITIAL], *sum = (int32_t *)g->b_sum->copy[COPY_INITIAL];
-    for (size_t e = 0; e < g->a_plane * (size_t)g->digits; e++) {
+    const bool two = g->format == TWO_DIGITS;
+    for (size_t e = 0; e < g->a_plane * FORMAT_PLANES(g->format); e++) {
         const bool low = e >= g->a_plane;
-        const int random = low ? 64 + (int)random_index(run, 128) : (int)random_index(run, 255 + (g->digits == 1));
-        a[e] = (uint8_t)(g->extreme ? (low ? 191 : 255) : random + (g->digits == 2 && !low));
+        const int least = low && two ? 64 : 0; /* of a low digit */
+        const int random = low ? least + (int)random_index(run, 128) : (int)random_index(run, 255 + !two);
+        a[e] = (uint8_t)(g->extreme ? (low ? least + 127 : 255) : random + (two && !low));
     }
     const size_t plane = g->depth * PANEL;
-    for (size_t e = 0; e < plane * g->panels * (size_t)g->digits; e++) {
-        const bool low = g->digits == 2 && e / plane % 2 == 1;
+    for (size_t e = 0; e < plane * g->panels * FORMAT_DIGITS(g->format); e++) {
+        const bool low = two && e / plane % 2 == 1;
         const int random = low ? (int)random_index(run, 128) - 64 : (int)random_index(run, 255) - 127;
-        b[e] = (int8_t)(g->extreme ? (low ? -64 : e % 3 ? 127 : -127) : random);
+        const int sign =
+            g->format == FIFTEEN_BITS ? e / plane % 2 : e % 3 > 0; /* whole columns: their sums are largest */
+        b[e] = (int8_t)(g->extreme ? (low ? -64 : sign ? 127 : -127) : random);
     }
     for (size_t i = 0; i < g->rows; i++) {
         zero[i] = g->extreme ? (int32_t)(i % 2) * 255 : (int32_t)random_index(run, 256);
@@ -218,11 +360,11 @@ static void fill_operands(test_run *run, integer_case *g)
         int32_t first = 0, both = 0;
         for (size_t k = 0; k < g->depth; k++) {
             first += weight_digit(g, 0, k, j);
-            both += weight_digit(g, 0, k, j) + (g->digits == 2 ? weight_digit(g, 1, k, j) : 0);
+            both += weight_digit(g, 0, k, j) + (two ? weight_digit(g, 1, k, j) : 0);
         }
-        int32_t *at = sum + j / PANEL * (size_t)g->digits * PANEL + j % PANEL;
+        int32_t *at = sum + j / PANEL * FORMAT_DIGITS(g->format) * PANEL + j % PANEL;
         at[0] = first;
-        if (g->digits == 2) at[PANEL] = both;
+        if (two) at[PANEL] = both;
         g->b_scale->copy[COPY_INITIAL][j] = random_uniform(run, 0.001f, 0.1f);
     }
 }
@@ -233,9 +375,14 @@ static double exact_sum(const integer_case *g, size_t i, size_t j)
     int64_t high = 0, mixed = 0;
     const int32_t zero = ((const int32_t *)g->a_zero->copy[COPY_INITIAL])[i];
     for (size_t k = 0; k < g->depth; k++) {
-        const int a = row_digit(g, 0, i, k) - (g->digits == 1 ? zero : DIGIT_OFFSET), b = weight_digit(g, 0, k, j);
+        const int b = weight_digit(g, 0, k, j);
+        if (g->format == FIFTEEN_BITS) {
+            high += (128 * row_digit(g, 0, i, k) + row_digit(g, 1, i, k)) * b;
+            continue;
+        }
+        const int a = row_digit(g, 0, i, k) - (g->format == ONE_DIGIT ? zero : DIGIT_OFFSET);
         high += a * b;
-        if (g->digits == 2) mixed += a * weight_digit(g, 1, k, j) + (row_digit(g, 1, i, k) - DIGIT_OFFSET) * b;
+        if (g->format == TWO_DIGITS) mixed += a * weight_digit(g, 1, k, j) + (row_digit(g, 1, i, k) - DIGIT_OFFSET) * b;
     }
     return (double)high + (double)mixed / 128;
 }
@@ -247,20 +394,38 @@ static void compare_products(test_run *run, const integer_case *g)
             const size_t index = i * g->ldc + j;
             const double scales = (double)g->a_scale->copy[COPY_INITIAL][i] * (double)g->b_scale->copy[COPY_INITIAL][j];
             const double product = exact_sum(g, i, j) * scales;
-            const double start = g->accumulate ? (double)g->c->copy[COPY_INITIAL][index]
-                                 : g->bias     ? (double)g->bias_values->copy[COPY_INITIAL][j]
-                                               : 0;
+            double start = g->accumulate ? (double)g->c->copy[COPY_INITIAL][index]
+                           : g->bias     ? (double)g->bias_values->copy[COPY_INITIAL][j]
+                                         : 0;
+            if (g->c_scale) start *= (double)g->c_scales->copy[COPY_INITIAL][i];
             double want = product + start, terms = fabs(product) + fabs(start);
             if (g->gelu) want = reference_activation(want, KERNEL_GELU);
+            if (g->outer) {
+                const double column = g->outer_column->copy[COPY_INITIAL][i], row = g->outer_row->copy[COPY_INITIAL][j];
+                want += column + row;
+                terms += fabs(column) + fabs(row);
+            }
             if (g->residual) {
                 const double residual = g->residual_values->copy[COPY_INITIAL][i * g->ld_residual + j];
                 want += residual;
                 terms += fabs(residual);
             }
+            if (g->row_scale) {
+                want *= (double)g->row_scales->copy[COPY_INITIAL][i];
+                terms *= (double)g->row_scales->copy[COPY_INITIAL][i];
+            }
             if (!run_error(run, "c", index, g->c->copy[COPY_TESTED][index], want, UNIT_EPS_S, EPS * terms + 0x1p-149,
-                           g->gelu ? 12 : 5))
+                           g->gelu ? 12 : 6))
                 return;
         }
+}
+
+static test_buffer *scale_buffer(test_run *run, const char *name, bool wanted, size_t count)
+{
+    if (!wanted) return NULL;
+    test_buffer *found = run_buffer(run, name, count, BUFFER_INPUT);
+    for (size_t i = 0; i < count; i++) found->copy[COPY_INITIAL][i] = random_uniform(run, 0.1f, 3.0f);
+    return found;
 }
 
 static void integer_body(test_run *run, const void *parameters)
@@ -270,12 +435,16 @@ static void integer_body(test_run *run, const void *parameters)
     g.a_plane = whole_tiles(g.rows, DIGIT_TILE_ROWS) * g.depth;
     g.ldc = random_ld(run, columns);
     g.ld_residual = random_ld(run, columns);
-    g.a = byte_buffer_of(run, "a", g.a_plane * (size_t)g.digits, BUFFER_INPUT);
+    g.a = byte_buffer_of(run, "a", g.a_plane * FORMAT_PLANES(g.format), BUFFER_INPUT);
     g.a_scale = run_buffer(run, "a_scale", g.rows, BUFFER_INPUT);
     g.a_zero = run_buffer(run, "a_zero", g.rows, BUFFER_INPUT);
-    g.b = byte_buffer_of(run, "b", g.depth * columns * (size_t)g.digits, BUFFER_INPUT);
+    g.b = byte_buffer_of(run, "b", g.depth * columns * FORMAT_DIGITS(g.format), BUFFER_INPUT);
     g.b_scale = run_buffer(run, "b_scale", columns, BUFFER_INPUT);
-    g.b_sum = run_buffer(run, "b_sum", columns * (size_t)g.digits, BUFFER_INPUT);
+    g.b_sum = run_buffer(run, "b_sum", columns * FORMAT_DIGITS(g.format), BUFFER_INPUT);
+    g.c_scales = scale_buffer(run, "c_scale", g.c_scale, g.rows);
+    g.outer_column = scale_buffer(run, "outer_column", g.outer, g.rows);
+    g.outer_row = scale_buffer(run, "outer_row", g.outer, columns);
+    g.row_scales = scale_buffer(run, "row_scale", g.row_scale, g.rows);
     g.c = run_buffer(run, "c", matrix_span(g.rows, columns, g.ldc), BUFFER_OUTPUT);
     if (g.accumulate) fill_matrix(run, g.c->copy[COPY_INITIAL], g.rows, columns, g.ldc, DIST_BELL, 1.0f);
     if (g.bias) {
@@ -287,24 +456,44 @@ static void integer_body(test_run *run, const void *parameters)
         fill_matrix(run, g.residual_values->copy[COPY_INITIAL], g.rows, columns, g.ld_residual, DIST_BELL, 1.0f);
     }
     fill_operands(run, &g);
-    if (run_kernels(run, g.digits == 1 ? call_gemm_u8 : call_gemm_u8x2, integer_task_for, &g))
-        compare_products(run, &g);
+    static void (*const calls[])(const kernels *, const void *) = {call_gemm_u8, call_gemm_u8x2, call_gemm_u15};
+    if (run_kernels(run, calls[g.format], integer_task_for, &g)) compare_products(run, &g);
 }
 
 static void run_integer_case(test_run *run, size_t weight, const integer_case *g)
 {
-    run_case(run, weight, integer_body, g, "rows %zu, depth %zu, panels %zu%s%s%s%s%s%s", g->rows, g->depth, g->panels,
-             g->accumulate ? ", accumulate" : "", g->bias ? ", bias" : "", g->gelu ? ", gelu" : "",
-             g->residual ? ", residual" : "", g->next ? ", next" : "", g->extreme ? ", extreme" : "");
+    run_case(run, weight, integer_body, g, "rows %zu, depth %zu, panels %zu%s%s%s%s%s%s%s%s%s", g->rows, g->depth,
+             g->panels, g->accumulate ? ", accumulate" : "", g->bias ? ", bias" : "", g->gelu ? ", gelu" : "",
+             g->residual ? ", residual" : "", g->c_scale ? ", c_scale" : "", g->outer ? ", outer" : "",
+             g->row_scale ? ", row_scale" : "", g->next ? ", next" : "", g->extreme ? ", extreme" : "");
 }
 
-static void walk_integer(test_run *run, int digits)
+/* What attention asks of an epilogue, in all combinations. */
+static void walk_epilogues(test_run *run, integer_format format)
 {
-    static const size_t depths[] = {64, 128, 384, 448, 768, 1024};
-    for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
+    for (unsigned flags = 0; flags < 32; flags++)
+        for (size_t rows = 1; rows <= 40; rows += 13) {
+            const integer_case g = {.format = format,
+                                    .rows = rows,
+                                    .depth = 64 * (1 + flags % 3),
+                                    .panels = 1 + flags % 5,
+                                    .accumulate = flags & 1,
+                                    .c_scale = (flags & 3) == 3,
+                                    .outer = flags & 4,
+                                    .residual = flags & 8,
+                                    .row_scale = flags & 16};
+            run_integer_case(run, 6, &g);
+        }
+}
+
+static void walk_integer(test_run *run, integer_format format)
+{
+    static const size_t depths[] = {64, 128, 384, 448, 512, 768, 1024};
+    const size_t most = format == FIFTEEN_BITS ? MAX_U15_DEPTH : MAX_INTEGER_DEPTH;
+    for (size_t d = 0; d < sizeof depths / sizeof *depths && depths[d] <= most; d++)
         for (size_t rows = 0; rows <= 34; rows++)
             for (size_t panels = 1; panels <= 7; panels += d ? 3 : 1) {
-                const integer_case g = {.digits = digits,
+                const integer_case g = {.format = format,
                                         .rows = rows,
                                         .depth = depths[d],
                                         .panels = panels,
@@ -315,7 +504,7 @@ static void walk_integer(test_run *run, int digits)
             }
     for (unsigned flags = 0; flags < 16; flags++)
         for (size_t rows = 1; rows <= 50; rows += 7) {
-            const integer_case g = {.digits = digits,
+            const integer_case g = {.format = format,
                                     .rows = rows,
                                     .depth = 64,
                                     .panels = 1 + rows % 4,
@@ -325,9 +514,12 @@ static void walk_integer(test_run *run, int digits)
                                     .residual = flags & 8};
             run_integer_case(run, 6, &g);
         }
-    const integer_case tall = {.digits = digits, .rows = 100, .depth = 768, .panels = 2, .next = true, .bias = true};
+    walk_epilogues(run, format);
+    const integer_case tall = {
+        .format = format, .rows = 100, .depth = most < 768 ? most : 768, .panels = 2, .next = true, .bias = true};
     run_integer_case(run, 1, &tall);
 }
 
-void check_gemm_u8(test_run *run) { walk_integer(run, 1); }
-void check_gemm_u8x2(test_run *run) { walk_integer(run, 2); }
+void check_gemm_u8(test_run *run) { walk_integer(run, ONE_DIGIT); }
+void check_gemm_u8x2(test_run *run) { walk_integer(run, TWO_DIGITS); }
+void check_gemm_u15(test_run *run) { walk_integer(run, FIFTEEN_BITS); }

@@ -139,8 +139,11 @@ const kernel_check checks[] = {
     {SLOT_dropout_f32, "dropout_f32/sizes", check_dropout},
     {SLOT_quantize_u8, "quantize_u8/rows", check_quantize_u8},
     {SLOT_quantize_u8x2, "quantize_u8x2/rows", check_quantize_u8x2},
+    {SLOT_quantize_u15, "quantize_u15/rows", check_quantize_u15},
+    {SLOT_quantize_panels_s8, "quantize_panels_s8/columns", check_quantize_panels_s8},
     {SLOT_gemm_u8, "gemm_u8/products", check_gemm_u8},
     {SLOT_gemm_u8x2, "gemm_u8x2/products", check_gemm_u8x2},
+    {SLOT_gemm_u15, "gemm_u15/products", check_gemm_u15},
 };
 const size_t check_count = sizeof checks / sizeof *checks;
 

@@ -213,8 +213,11 @@ void check_adam(test_run *run);
 void check_dropout(test_run *run);
 void check_quantize_u8(test_run *run);
 void check_quantize_u8x2(test_run *run);
+void check_quantize_u15(test_run *run);
+void check_quantize_panels_s8(test_run *run);
 void check_gemm_u8(test_run *run);
 void check_gemm_u8x2(test_run *run);
+void check_gemm_u15(test_run *run);
 
 /* Fastest first: which scalar tier the others are compared with. */
 tier_id scalar_tier(void);

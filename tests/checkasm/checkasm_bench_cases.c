@@ -229,10 +229,35 @@ static void call_quantize(const kernels *table, bench_arrays *w)
     (w->variant == 1 ? table->quantize_u8 : table->quantize_u8x2)(&task);
 }
 
+static void call_quantize_u15(const kernels *table, bench_arrays *w)
+{
+    const quantize_task task = {.rows = ROWS,
+                                .depth = KEYS,
+                                .x = w->a,
+                                .ldx = KEYS,
+                                .digits = w->digits,
+                                .plane_bytes = ROWS * KEYS,
+                                .scale = w->scales[0]};
+    table->quantize_u15(&task);
+}
+
+static void call_quantize_panels(const kernels *table, bench_arrays *w)
+{
+    const quantize_panels_task task = {.panels = PANELS,
+                                       .depth = KEYS,
+                                       .x = w->b,
+                                       .x_panel_stride = KEYS * PANEL,
+                                       .digits = w->weights,
+                                       .scale = w->scales[1],
+                                       .sum = w->sums};
+    table->quantize_panels_s8(&task);
+}
+
+/* The same, and the depth of a chunk of keys: what a variant of 0 stands for. */
 static void call_integer_gemm(const kernels *table, bench_arrays *w)
 {
     const integer_gemm_task task = {.rows = ROWS,
-                                    .depth = DEPTH,
+                                    .depth = w->variant ? DEPTH : KEYS,
                                     .panels = PANELS,
                                     .a = w->digits,
                                     .a_plane_bytes = ROWS * DEPTH,
@@ -245,7 +270,7 @@ static void call_integer_gemm(const kernels *table, bench_arrays *w)
                                     .ldc = DEPTH,
                                     .c_panel_stride = PANEL,
                                     .bias = w->bias};
-    (w->variant == 1 ? table->gemm_u8 : table->gemm_u8x2)(&task);
+    (w->variant == 0 ? table->gemm_u15 : w->variant == 1 ? table->gemm_u8 : table->gemm_u8x2)(&task);
 }
 
 #define GFLOPS          "GFLOP/s", 1e-9
@@ -287,6 +312,10 @@ const bench_case bench_cases[] = {
     {SLOT_quantize_u8x2, "96 rows of 768", restore_nothing, call_quantize, ROWS *DEPTH, NS, 2},
     {SLOT_gemm_u8, "96 x 768 x 192, bias", restore_nothing, call_integer_gemm, GEMM_FLOP(ROWS), GFLOPS, 1},
     {SLOT_gemm_u8x2, "96 x 768 x 192, bias", restore_nothing, call_integer_gemm, GEMM_FLOP(ROWS), GFLOPS, 2},
+    {SLOT_quantize_u15, "96 rows of 512", restore_nothing, call_quantize_u15, ROWS *KEYS, NS, 0},
+    {SLOT_quantize_panels_s8, "512 x 192", restore_nothing, call_quantize_panels, KEYS *PANELS *PANEL, NS, 0},
+    {SLOT_gemm_u15, "96 x 512 x 192, bias", restore_nothing, call_integer_gemm, 2.0 * ROWS *KEYS *PANELS *PANEL, GFLOPS,
+     0},
     {.call = NULL},
 };
 

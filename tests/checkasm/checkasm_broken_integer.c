@@ -117,6 +117,93 @@ static void gemm_u8x2_without_bias(const integer_gemm_task *t)
     sound.gemm_u8x2(&changed);
 }
 
+static void quantize_u15_counts_to_32768(const quantize_task *t)
+{
+    sound.quantize_u15(t);
+    for (size_t i = 0; i < t->rows; i++) t->scale[i] = 0x1p-15f;
+}
+
+static void quantize_u15_leaves_padding(const quantize_task *t)
+{
+    const size_t depth = (t->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    sound.quantize_u15(t);
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t k = t->depth; k < depth; k++) t->digits[digit_at(depth, i, k)] = 1;
+}
+
+static void quantize_panels_s8_without_factors(const quantize_panels_task *t)
+{
+    quantize_panels_task changed = *t;
+    changed.factor = NULL;
+    sound.quantize_panels_s8(&changed);
+}
+
+/* What a borrow between the bytes of a quad does. */
+static void quantize_panels_s8_borrows(const quantize_panels_task *t)
+{
+    sound.quantize_panels_s8(t);
+    for (size_t e = 0; e + 1 < (t->depth + 3) / 4 * 4 * PANEL && t->panels; e++)
+        if (e % 4 < 3 && t->digits[e] < 0) t->digits[e + 1]--;
+}
+
+static void quantize_panels_s8_forgets_sums(const quantize_panels_task *t)
+{
+    sound.quantize_panels_s8(t);
+    if (t->panels) t->sum[PANEL - 1] = 0;
+}
+
+static void gemm_u15_without_low_digits(const integer_gemm_task *t)
+{
+    static uint8_t a[1 << 20];
+    const size_t plane = (t->rows + DIGIT_TILE_ROWS - 1) / DIGIT_TILE_ROWS * DIGIT_TILE_ROWS * t->depth;
+    integer_gemm_task changed = *t;
+    if (2 * plane > sizeof a) return;
+    memcpy(a, t->a, plane);
+    memset(a + plane, 0, plane);
+    changed.a = a;
+    changed.a_plane_bytes = plane;
+    sound.gemm_u15(&changed);
+}
+
+/* What signed bytes on both sides do where only the high digits are corrected. */
+static void gemm_u15_corrects_half(const integer_gemm_task *t)
+{
+    sound.gemm_u15(t);
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t p = 0; p < t->panels; p++)
+            t->c[i * t->ldc + p * t->c_panel_stride] -=
+                (float)(DIGIT_OFFSET * t->b_sum[p * PANEL]) * t->a_scale[i] * t->b_scale[p * PANEL];
+}
+
+static void gemm_u15_scales_before_residual(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    if (t->row_scale && t->residual && t->c != t->residual) {
+        changed.residual = NULL;
+        sound.gemm_u15(&changed);
+        for (size_t i = 0; i < t->rows; i++)
+            for (size_t j = 0; j < t->panels * PANEL; j++)
+                t->c[i * t->ldc + j / PANEL * t->c_panel_stride + j % PANEL] +=
+                    t->residual[i * t->ld_residual + j / PANEL * t->residual_panel_stride + j % PANEL];
+        return;
+    }
+    sound.gemm_u15(t);
+}
+
+static void gemm_u8_without_outer(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    changed.outer_column = changed.outer_row = NULL;
+    sound.gemm_u8(&changed);
+}
+
+static void gemm_u8_without_c_scale(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    changed.c_scale = NULL;
+    sound.gemm_u8(&changed);
+}
+
 #define FAULTS(X)                                                                                                      \
     X(quantize_u8, GROSS, quantize_u8_without_factors)                                                                 \
     X(quantize_u8, GROSS, quantize_u8_forgets_damage)                                                                  \
@@ -129,7 +216,17 @@ static void gemm_u8x2_without_bias(const integer_gemm_task *t)
     X(gemm_u8, GROSS, gemm_u8_writes_whole_tiles)                                                                      \
     X(gemm_u8x2, GROSS, gemm_u8x2_without_mixed_products)                                                              \
     X(gemm_u8x2, GROSS, gemm_u8x2_repeats_a_panel)                                                                     \
-    X(gemm_u8x2, GROSS, gemm_u8x2_without_bias)
+    X(gemm_u8x2, GROSS, gemm_u8x2_without_bias)                                                                        \
+    X(quantize_u15, GROSS, quantize_u15_counts_to_32768)                                                               \
+    X(quantize_u15, GROSS, quantize_u15_leaves_padding)                                                                \
+    X(quantize_panels_s8, GROSS, quantize_panels_s8_without_factors)                                                   \
+    X(quantize_panels_s8, GROSS, quantize_panels_s8_borrows)                                                           \
+    X(quantize_panels_s8, GROSS, quantize_panels_s8_forgets_sums)                                                      \
+    X(gemm_u15, GROSS, gemm_u15_without_low_digits)                                                                    \
+    X(gemm_u15, GROSS, gemm_u15_corrects_half)                                                                         \
+    X(gemm_u15, GROSS, gemm_u15_scales_before_residual)                                                                \
+    X(gemm_u8, GROSS, gemm_u8_without_outer)                                                                           \
+    X(gemm_u8, GROSS, gemm_u8_without_c_scale)
 
 FAULTS(PLANT_FAULT)
 

@@ -45,6 +45,8 @@ static void test_wrong_lines_are_refused(void **state)
         {"gemm rows=-3 columns=16", "rows='-3'"},
         {"gemm rows=4 columns=17", "columns=17 of gemm is not a multiple of 16"},
         {"gemm_u8 rows=4 depth=100 columns=16", "depth=100 of gemm_u8 is not a multiple of 64"},
+        {"gemm_u15 rows=4 depth=576 columns=16", "depth=576 of gemm_u15 is not a multiple of 64, at most 512"},
+        {"quantize_panels depth=64 columns=8", "columns=8 of quantize_panels is not a multiple of 16"},
         {"gemm rows=4 columns=16 fast", "'fast' is not understood"},
         {"softmax rows=4 columns=513", "softmax takes at most 512 columns"},
         {"softmax rows=4 columns=16 gelu", "'gelu' belongs to gemm"},
@@ -104,6 +106,9 @@ static void test_every_operation_runs(void **state)
         "quantize_u8x2 rows=3 depth=128",
         "gemm_u8 rows=19 depth=64 columns=32",
         "gemm_u8x2 rows=3 depth=128 columns=16",
+        "quantize_u15 rows=19 depth=64",
+        "quantize_panels depth=128 columns=32",
+        "gemm_u15 rows=19 depth=512 columns=32",
     };
     enum { LINES = sizeof lines / sizeof *lines, ACTIVATE = 5 };
     kernel_problem problems[sizeof lines / sizeof *lines];

@@ -303,7 +303,7 @@ static void refusals(void **state)
 static void layout_is_the_one_with_this_number(void **state)
 {
     (void)state;
-    assert_int_equal(PACKED_FILE_LAYOUT, 3);
+    assert_int_equal(PACKED_FILE_LAYOUT, 4);
 #ifdef WITH_ASAN
     skip(); /* pieces are farther apart */
 #endif

@@ -24,12 +24,15 @@
 static const char small_model[] =
     "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=61,buckets=16,distance=64,lm=1";
 
-static deberta_model *open_model(const char *path)
+static deberta_model *open_model_in(const char *path, deberta_precision precision)
 {
     deberta_model *model = NULL;
-    assert_int_equal(deberta_model_open(&model, path, NULL, NULL), DEBERTA_OK);
+    deberta_model_options options = {.struct_size = sizeof options, .precision = precision};
+    assert_int_equal(deberta_model_open(&model, path, &options, NULL), DEBERTA_OK);
     return model;
 }
+
+static deberta_model *open_model(const char *path) { return open_model_in(path, DEBERTA_PRECISION_FLOAT32); }
 
 static deberta_session *open_session(const deberta_model *model, size_t max_tokens, size_t threads)
 {
@@ -393,11 +396,10 @@ static const float *encode(deberta_session *session, const int32_t *ids, const s
 }
 
 /* So many sequences of one to three tokens that their keys, each in a panel of its own, need several groups. */
-static void short_sequences_in_groups(void **state)
+static void check_groups(deberta_precision precision)
 {
-    (void)state;
     enum { SEQUENCES = 150 };
-    deberta_model *model = open_model(small_model);
+    deberta_model *model = open_model_in(small_model, precision);
     int32_t ids[3 * SEQUENCES];
     size_t starts[SEQUENCES + 1] = {0}, alone[] = {0, 0};
     for (size_t i = 0; i < SEQUENCES; i++) starts[i + 1] = starts[i] + 1 + i % 3;
@@ -418,12 +420,18 @@ static void short_sequences_in_groups(void **state)
     deberta_model_free(&model);
 }
 
-/* Query blocks of every size: also where tiles are partly saturated, and across chunks of keys. */
-static void query_blocks_change_no_bit(void **state)
+static void short_sequences_in_groups(void **state)
 {
     (void)state;
+    check_groups(DEBERTA_PRECISION_FLOAT32);
+    check_groups(DEBERTA_PRECISION_INT8);
+}
+
+/* Query blocks of every size: also where tiles are partly saturated, and across chunks of keys. */
+static void check_blocks(deberta_precision precision)
+{
     enum { TOKENS = 700 };
-    deberta_model *model = open_model(small_model);
+    deberta_model *model = open_model_in(small_model, precision);
     int32_t ids[TOKENS];
     size_t starts[] = {0, TOKENS};
     for (size_t i = 0; i < TOKENS; i++) ids[i] = (int32_t)(i * i % 61);
@@ -433,7 +441,7 @@ static void query_blocks_change_no_bit(void **state)
     float *expected = malloc(floats * sizeof *expected);
     assert_non_null(expected);
     memcpy(expected, hidden, floats * sizeof *expected);
-    size_t largest = session->query_rows, tile = session->kernels.tile_rows;
+    size_t largest = session->query_rows, tile = session->row_tile;
     for (size_t rows = tile; rows < largest; rows += 5 * tile) {
         session->query_rows = rows;
         assert_memory_equal(encode(session, ids, starts, 1), expected, floats * sizeof *expected);
@@ -441,6 +449,13 @@ static void query_blocks_change_no_bit(void **state)
     free(expected);
     deberta_session_free(&session);
     deberta_model_free(&model);
+}
+
+static void query_blocks_change_no_bit(void **state)
+{
+    (void)state;
+    check_blocks(DEBERTA_PRECISION_FLOAT32);
+    check_blocks(DEBERTA_PRECISION_INT8);
 }
 
 static long page_faults(void)
