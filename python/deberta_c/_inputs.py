@@ -2,8 +2,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from types import SimpleNamespace
-from typing import AbstractSet, Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -32,10 +31,16 @@ def address(array: Optional[np.ndarray]) -> Optional[int]:
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
+class _Memory:
+    __slots__ = ("__array_interface__",)
+    __array_interface__: Dict[str, Any]
+
+
 def view(place: int, shape: Tuple[int, ...], kind: str = "<f4", strides: Optional[Tuple[int, ...]] = None) -> np.ndarray:
     """The library's memory as an array, without a copy; valid as long as the library says."""
-    interface = {"version": 3, "data": (place, True), "shape": shape, "typestr": kind, "strides": strides}
-    return np.asarray(SimpleNamespace(__array_interface__=interface))
+    memory = _Memory()
+    memory.__array_interface__ = {"version": 3, "data": (place, True), "shape": shape, "typestr": kind, "strides": strides}
+    return np.asarray(memory)
 
 
 class Batch(NamedTuple):
@@ -76,17 +81,20 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Batch:
     _expect_rows("texts or ids", ids)
     single = ids.ndim == 1 and ids.dtype != object if hasattr(ids, "ndim") else len(ids) > 0 and not hasattr(ids[0], "__len__")
     rows = [integers(row, "ids") for row in ([ids] if single else ids)]
-    lengths, others = [len(row) for row in rows], {}
-    for name, what, given, kind in (("token_types", "token types", token_types, INT32), ("mask", "the mask", mask, BYTE)):
-        if given is not None:
-            _expect_rows(what, given)
-            found = [integers(row, what, kind) for row in ([given] if single else given)]
-            if [len(row) for row in found] != lengths:
-                raise ArgumentError(f"{what}: {[len(row) for row in found][:8]} values in a row, expected as many as ids: {lengths[:8]}")
-            others[name] = _join(found)
-    return Batch.of_rows(rows, **others)
+
+    def beside(given: Any, what: str, kind: np.dtype) -> Optional[np.ndarray]:
+        if given is None:
+            return None
+        _expect_rows(what, given)
+        found = [integers(row, what, kind) for row in ([given] if single else given)]
+        counts, lengths = ([len(row) for row in one] for one in (found, rows))
+        if counts != lengths:
+            raise ArgumentError(f"{what}: {counts[:8]} values in a row, expected as many as ids: {lengths[:8]}")
+        return _join(found)
+
+    return Batch.of_rows(rows, token_types=beside(token_types, "token types", INT32), mask=beside(mask, "the mask", BYTE))
 
 
 def _expect_rows(what: str, given: Any) -> None:
-    if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, AbstractSet, Mapping)):
+    if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, dict, AbstractSet)):
         raise ArgumentError(f"expected {what}, found {type(given).__name__}")
