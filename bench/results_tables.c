@@ -111,9 +111,11 @@ static void add_parts(result_table *table, const bench_result *r, double peak)
     }
 }
 
-/* In low precision the linear layers of the encoder are of integers, the other stages of float32. */
-static bool is_of_integers(profile_stage stage)
+/* In low precision the linear layers of the encoder are of integers, in int8 attention as well; other stages are of
+ * float32. */
+static bool is_of_integers(profile_stage stage, deberta_precision precision)
 {
+    if (stage == PROFILE_ATTENTION) return precision == DEBERTA_PRECISION_INT8;
     return stage == PROFILE_QKV || stage == PROFILE_ATTENTION_OUTPUT || stage == PROFILE_FEED_FORWARD;
 }
 
@@ -144,9 +146,9 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
         if (stage->seconds == 0 && (s == PROFILE_TASKS || stage->bytes == 0)) continue;
-        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s,
-                  is_of_integers((profile_stage)s) ? peak : of_floats);
-        if (s == PROFILE_ATTENTION) add_parts(table, r, of_floats);
+        const double own_peak = is_of_integers((profile_stage)s, bench_precision(r)) ? peak : of_floats;
+        add_stage(table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, own_peak);
+        if (s == PROFILE_ATTENTION) add_parts(table, r, own_peak);
         total.gflop += stage->gflop;
         total.bytes += stage->bytes;
     }
