@@ -49,7 +49,7 @@ step_batch shard_group_view(const shard_group *group, const step_batch *batch, s
     view.passes = batch->passes ? batch->passes + i : NULL;
     view.ids = batch->ids + t;
     view.mask = batch->mask + t;
-    view.labels = batch->labels + t;
+    view.labels = batch->labels ? batch->labels + t : NULL;
     view.token_types = batch->token_types ? batch->token_types + t : NULL;
     view.positions = batch->positions ? batch->positions + t : NULL;
     view.sampled_ids = batch->sampled_ids ? batch->sampled_ids + t : NULL;
