@@ -177,7 +177,7 @@ static void test_steps(void **state)
         snprintf(content + strlen(content), sizeof content - strlen(content), "%.*s end\n\n", (int)(2 + i),
                  "aaaaaaaaaaaaaa");
     read_corpus(&texts, content, 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY, false, 512},
+    const drawn_options options = {.masking = {MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_items = STEP_SEQUENCES}};
     assert_int_equal(texts.sequences, SEQUENCES);
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
@@ -209,7 +209,7 @@ static void test_token_limit(void **state)
     step_batch batch;
     size_t sequences = 0, tokens = 0;
     read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY, false, 512},
+    const drawn_options options = {.masking = {MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_tokens = texts.longest + 3}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
     assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);
