@@ -141,18 +141,21 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
-/* In low precision: how large the hidden states become, behind the norm of the embeddings, */
+/* In low precision reading keeps track of how large the channels become, product by product. */
+static bool follows_channels(const weight_loader *loader) { return loader->digits && loader->pass == LOAD_READ; }
+
+/* The hidden states: behind the norm of the embeddings, */
 static void tell_hidden_of_embeddings(const weight_loader *loader, const deberta_model *model)
 {
     const layer_norm *norm = &model->embedding_norm;
-    if (loader->digits && loader->pass == LOAD_READ)
+    if (follows_channels(loader))
         spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
 }
 
 /* behind that of a sum, to which the last product adds, */
 static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *norm, const model_config *config)
 {
-    if (loader->digits && loader->pass == LOAD_READ)
+    if (follows_channels(loader))
         spread_of_sum_norm(&loader->hidden, &loader->outputs, norm->gamma, norm->beta, config->layer_norm_eps,
                            config->hidden_size);
 }
@@ -160,7 +163,7 @@ static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *no
 /* and behind that of the convolution, which adds to the first layer what only running tells. */
 static void tell_hidden_of_convolution(const weight_loader *loader, const deberta_model *model)
 {
-    if (!loader->digits || loader->pass != LOAD_READ || model->config.convolution_width == 0) return;
+    if (!follows_channels(loader) || model->config.convolution_width == 0) return;
     spread_of_unknown(&loader->outputs, model->config.hidden_size);
     tell_hidden_of_sum(loader, &model->convolution_norm, &model->config);
 }
@@ -168,7 +171,7 @@ static void tell_hidden_of_convolution(const weight_loader *loader, const debert
 /* The product that is read next has the hidden states as its inputs. */
 static void tell_inputs_of_hidden(const weight_loader *loader, size_t channels)
 {
-    if (!loader->digits || loader->pass != LOAD_READ) return;
+    if (!follows_channels(loader)) return;
     memcpy(loader->inputs.mean, loader->hidden.mean, channels * sizeof(float));
     memcpy(loader->inputs.deviation, loader->hidden.deviation, channels * sizeof(float));
 }
@@ -176,7 +179,7 @@ static void tell_inputs_of_hidden(const weight_loader *loader, size_t channels)
 /* It has what the last product wrote, from its output `first` on. */
 static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t channels)
 {
-    if (!loader->digits || loader->pass != LOAD_READ) return;
+    if (!follows_channels(loader)) return;
     memcpy(loader->inputs.mean, loader->outputs.mean + first, channels * sizeof(float));
     memcpy(loader->inputs.deviation, loader->outputs.deviation + first, channels * sizeof(float));
 }
@@ -220,7 +223,7 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     tell_inputs_of_hidden(loader, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->intermediate, &first, err));
     tell_inputs_of_outputs(loader, 0, inner);
-    if (loader->digits && loader->pass == LOAD_READ)
+    if (follows_channels(loader))
         spread_activate(&loader->inputs, loader->kernels, model->config.hidden_activation, inner);
     DEBERTA_TRY(loader_product(loader, &layer->output, &second, err));
     DEBERTA_TRY(
