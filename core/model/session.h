@@ -109,8 +109,7 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
  * whole tiles. */
 static inline size_t session_key_panels(const deberta_session *session, size_t n)
 {
-    return ceiling_divide(n, session->model->integer_attention ? DIGIT_TILE_INPUTS : PANEL) *
-           (session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
+    return round_up(ceiling_divide(n, PANEL), session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
 }
 
 /* Profile of the session, NULL when off: what profile_start and profile_lap take. */
