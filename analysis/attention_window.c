@@ -44,7 +44,7 @@ static float dot_position_key(const window_query *w, size_t row)
 static const float *key_of(const window_query *w, size_t j)
 {
     const deberta_session *s = w->session;
-    return s->keys + (w->head * s->tokens + w->first + j) * s->model->padded_head;
+    return head_key(s, w->head, w->first + j);
 }
 
 static bool is_admitted(const window_query *w, size_t j)
@@ -74,7 +74,7 @@ static void add_value(const window_query *w, size_t j, float weight, float *cont
 {
     const deberta_session *s = w->session;
     for (size_t panel = 0; panel < s->model->head_panels; panel++) {
-        const float *value = s->values + ((w->head * s->model->head_panels + panel) * s->tokens + w->first + j) * PANEL;
+        const float *value = head_value(s, w->head, w->first + j) + panel * s->tokens * PANEL;
         for (size_t l = 0; l < PANEL; l++) context[panel * PANEL + l] += weight * value[l];
     }
 }
@@ -118,7 +118,7 @@ static void query_task(void *context, size_t task, size_t worker)
         .first = first,
         .n = n,
         .place = place,
-        .q = s->queries + (head * s->tokens + first + place) * model->padded_head,
+        .q = head_query(s, head, first + place),
         .position_keys = s->has_c2p ? layer->position_keys + head * table_panels * model->head_size * PANEL : NULL,
         .position_queries =
             s->has_p2c ? layer->position_queries + head * model->relative_rows * model->padded_head : NULL,

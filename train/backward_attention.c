@@ -86,7 +86,7 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     head.p2c_keys.floats = scratch->packed_keys;
     if (head.far_p2c) head.far_p2c = scratch->far_p2c;
     attention_pack(s, &head, &scratch->forward);
-    const float *rows = s->keys + (head.head * s->tokens + head.first_token) * dp;
+    const float *rows = head_key(s, head.head, head.first_token);
     for (size_t panel = 0; panel < dp / PANEL; panel++) {
         for (size_t j = 0; j < head.n; j++)
             memcpy(scratch->key_columns + (panel * head.n + j) * PANEL, rows + j * dp + panel * PANEL,
@@ -359,7 +359,7 @@ static void p2c_backward(const chunk_work *c)
         .table = l->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
         .d_rows = d_keys_of(c, 1),
         .ld_rows = l->qkv_stride,
-        .vectors = s->keys + (work->head.head * s->tokens + work->head.first_token + c->key) * dp,
+        .vectors = head_key(s, work->head.head, work->head.first_token + c->key),
         .d_table = work->scratch->table_queries + strip.first * dp,
     };
     position_strips_multiply(&strip, &products);
@@ -376,7 +376,7 @@ static void block_backward(const head_work *work, const query_block *block)
     chunk_work chunk = {
         .work = work,
         .block = block,
-        .queries = s->queries + (work->head.head * s->tokens + row) * dp,
+        .queries = head_query(s, work->head.head, row),
         .d_context = job->d_context + row * s->context_stride + column,
         .d_queries = job->d_queries + row * job->ld_queries + column,
         .lds = s->logits_stride,

@@ -36,7 +36,7 @@ void ablation_take_means(deberta_session *s, size_t layer)
         if (modes[DEBERTA_C2C] != ABLATION_MEAN && modes[DEBERTA_C2P] != ABLATION_MEAN) continue;
         for (size_t sequence = 0; sequence < s->sequences; sequence++) {
             const size_t first = s->starts[sequence], n = session_sequence_length(s, sequence);
-            const float *rows = s->queries + (head * s->tokens + first) * padded;
+            const float *rows = head_query(s, head, first);
             float *mean = s->ablation.mean_queries + (head * s->max_tokens + sequence) * padded;
             for (size_t e = 0; e < padded; e++) mean[e] = (float)mean_at(s, first, n, rows, e);
         }
@@ -47,7 +47,7 @@ void ablation_pack_mean_key(deberta_session *s, const attention_head *head)
 {
     const size_t d = s->model->head_size;
     if (!head->mean_key) return;
-    const float *rows = s->keys + (head->head * s->tokens + head->first_token) * s->model->padded_head;
+    const float *rows = head_key(s, head->head, head->first_token);
     for (size_t e = 0; e < d; e++) {
         const float mean = (float)mean_at(s, head->first_token, head->n, rows, e);
         for (size_t l = 0; l < PANEL; l++) head->mean_key[e * PANEL + l] = mean;

@@ -35,7 +35,7 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
     float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
     head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};
-    head->values.floats = s->values + (head->head * model->head_panels * s->tokens + head->first_token) * PANEL;
+    head->values.floats = head_value(s, head->head, head->first_token);
     head->values.stride = s->tokens * PANEL;
     if (s->has_c2p) {
         float *own = keys + head->head * ceiling_divide(rows, PANEL) * d * PANEL;
@@ -125,7 +125,7 @@ static void pack_integers(const deberta_session *s, const attention_head *head, 
                                    minimum(PANEL, head->n - key), d);
         integer_panels_fill(&to, &s->kernels, panel, d * PANEL, NULL, 1, d);
     }
-    const float *values = s->values + (head->head * model->head_panels * s->tokens + head->first_token) * PANEL;
+    const float *values = head_value(s, head->head, head->first_token);
     for (size_t key = 0; key < head->n && !model->config.talking_heads; key += KEY_CHUNK) {
         panel_operand to = values_at(s, head, key);
         integer_panels_fill(&to.integers, &s->kernels, values + key * PANEL, s->tokens * PANEL,
@@ -138,7 +138,7 @@ void attention_pack(deberta_session *s, const attention_head *head, const worker
 {
     const deberta_model *model = s->model;
     size_t d = model->head_size, panels = ceiling_divide(head->n, PANEL);
-    const float *rows = s->keys + (head->head * s->tokens + head->first_token) * model->padded_head;
+    const float *rows = head_key(s, head->head, head->first_token);
     if (model->integer_attention)
         pack_integers(s, head, rows, scratch->packing);
     else

@@ -102,7 +102,7 @@ static void block_task(void *context, size_t task, size_t worker)
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }
     attention_queries queries = {
-        .rows = s->queries + (head.head * s->tokens + head.first_token + first) * model->padded_head,
+        .rows = head_query(s, head.head, head.first_token + first),
         .ld = model->padded_head,
         .first = first,
         .count = minimum(rows, head.n - first),

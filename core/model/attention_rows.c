@@ -49,10 +49,10 @@ void row_loop_show(const row_loop *loop, const attention_head *head, const atten
 attention_queries row_loop_queries(const row_loop *loop, const attention_head *head, size_t block)
 {
     const deberta_session *s = loop->session;
-    size_t rows = rows_of_block(s), first = block * rows, padded = s->model->padded_head;
+    size_t rows = rows_of_block(s), first = block * rows;
     return (attention_queries){
-        .rows = s->queries + (head->head * s->tokens + head->first_token + first) * padded,
-        .ld = padded,
+        .rows = head_query(s, head->head, head->first_token + first),
+        .ld = s->model->padded_head,
         .first = first,
         .count = minimum(rows, head->n - first),
     };

@@ -37,7 +37,7 @@ static void emd_head_task(void *context, size_t head_index, size_t worker)
     attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
     if (loop->pack) attention_pack(s, &head, &s->workers[worker]);
     attention_queries queries = {
-        .rows = s->queries + (head_index * s->tokens + loop->row) * padded,
+        .rows = head_query(s, head_index, loop->row),
         .ld = padded,
         .first = loop->run.first,
         .count = loop->run.count,

@@ -112,6 +112,21 @@ static inline size_t session_key_panels(const deberta_session *session, size_t n
     return round_up(ceiling_divide(n, PANEL), session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
 }
 
+/* Where a head has a token of the batch: its row among queries or keys; its 16 columns of the head's first panel of
+ * values, whose panels lie tokens * PANEL floats apart. */
+static inline float *head_query(const deberta_session *session, size_t head, size_t token)
+{
+    return session->queries + (head * session->tokens + token) * session->model->padded_head;
+}
+static inline float *head_key(const deberta_session *session, size_t head, size_t token)
+{
+    return session->keys + (head * session->tokens + token) * session->model->padded_head;
+}
+static inline float *head_value(const deberta_session *session, size_t head, size_t token)
+{
+    return session->values + (head * session->model->head_panels * session->tokens + token) * PANEL;
+}
+
 /* Profile of the session, NULL when off: what profile_start and profile_lap take. */
 static inline const profile *session_profiling(const deberta_session *session)
 {

@@ -32,7 +32,7 @@ static void mix_values(const deberta_session *s, const attention_head *head, con
         .panels = s->model->head_panels,
         .a = probabilities,
         .lda = s->observed_stride,
-        .b = s->values + (head->head * s->model->head_panels * s->tokens + head->first_token) * PANEL,
+        .b = head_value(s, head->head, head->first_token),
         .b_panel_stride = s->tokens * PANEL,
         .c = to,
         .ldc = s->context_stride,
