@@ -6,16 +6,9 @@
 #include "core/base/integers.h"
 #include "core/base/large_floats.h"
 
-static size_t level_of(size_t shards)
-{
-    size_t level = 0;
-    while ((size_t)1 << level < shards) level++;
-    return level;
-}
-
 size_t gradient_tree_bytes(size_t shards, size_t least, size_t floats)
 {
-    return (level_of(shards) - level_of(least)) * floats * sizeof(float);
+    return (tree_levels(shards) - tree_levels(least)) * floats * sizeof(float);
 }
 
 deberta_status gradient_tree_open(gradient_tree *tree, gradient_place *places, size_t count, size_t shards,
@@ -24,8 +17,8 @@ deberta_status gradient_tree_open(gradient_tree *tree, gradient_place *places, s
     *tree = (gradient_tree){.places = places,
                             .count = count,
                             .shards = shards,
-                            .first_level = level_of(least),
-                            .end_level = level_of(shards)};
+                            .first_level = tree_levels(least),
+                            .end_level = tree_levels(shards)};
     for (size_t level = tree->first_level; level < tree->end_level; level++) {
         gradient_level *made = &tree->levels[level];
         made->sums = calloc(count, sizeof *made->sums);
@@ -90,7 +83,7 @@ static void exchange(const gradient_tree *tree, const gradient_level *level)
 
 void gradient_tree_add(gradient_tree *tree, size_t first, size_t count, bool is_there, executor *executor)
 {
-    size_t number = level_of(count);
+    size_t number = tree_levels(count);
     for (; first >> number & 1; number++) {
         gradient_level *level = &tree->levels[number];
         if (!level->there) continue;

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/base/integers.h"
 #include "train/exact_log.h"
 
 enum { CHUNK = 512 };
@@ -161,13 +162,11 @@ void losses_by_part(const double *losses, const size_t *bounds, size_t parts, do
 double sum_of_parts(const double *sums, size_t parts)
 {
     double waiting[MAX_ROW_TREE] = {0};
-    size_t top = 0;
     for (size_t part = 0; part < parts; part++) {
         double sum = sums[part];
         size_t level = 0;
         for (; part >> level & 1; level++) sum = waiting[level] + sum;
         waiting[level] = sum;
     }
-    while ((size_t)1 << top < parts) top++;
-    return parts ? waiting[top] : 0;
+    return parts ? waiting[tree_levels(parts)] : 0;
 }

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/integers.h"
+
 enum { COLUMNS = 64 };
 
 static int compare_keys(const void *left, const void *right)
@@ -54,7 +56,7 @@ static void add_id(const row_loop *loop, size_t first, size_t end, size_t column
     const size_t parts = loop->learner->group.count;
     float *to = loop->to + (size_t)(loop->order[first] >> 32) * loop->width + column;
     row_tree tree = {.there = {false}};
-    size_t at = first, top = 0;
+    size_t at = first, top = tree_levels(parts);
     for (size_t part = 0; part < parts; part++) {
         float sum[COLUMNS] = {0};
         const size_t before = at;
@@ -64,7 +66,6 @@ static void add_id(const row_loop *loop, size_t first, size_t end, size_t column
         }
         tree_add(&tree, part, sum, at > before);
     }
-    while ((size_t)1 << top < parts) top++;
     for (size_t c = 0; tree.there[top] && c < columns; c++) to[c] = to[c] + tree.sums[top][c];
 }
 
