@@ -148,8 +148,7 @@ static bool follows_channels(const weight_loader *loader) { return loader->digit
 static void tell_hidden_of_embeddings(const weight_loader *loader, const deberta_model *model)
 {
     const layer_norm *norm = &model->embedding_norm;
-    if (follows_channels(loader))
-        spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
+    if (follows_channels(loader)) spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
 }
 
 /* behind that of a sum, to which the last product adds, */
