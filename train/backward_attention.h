@@ -5,19 +5,7 @@
 #ifndef TRAIN_BACKWARD_ATTENTION_H
 #define TRAIN_BACKWARD_ATTENTION_H
 
-#include "train/learner.h"
-
-typedef struct attention_backward {
-    learner *learner;
-    size_t layer;
-    const layer_record *record; /* of the queries */
-    const query_run *runs;      /* in the order of their rows */
-    const size_t *run_bounds;   /* [parts + 1] */
-    const float *d_context;     /* [rows][context_stride] */
-    float *d_queries;           /* [rows][ld_queries] */
-    size_t ld_queries;
-    bool continues; /* adds to the gradients of keys, values and tables instead of beginning them */
-} attention_backward;
+#include "train/attention_job.h"
 
 /* Once for each layer, before its attention_backward_run: the layer's tables in the layout of sums over rows. */
 void attention_backward_begin(learner *learner, size_t layer);

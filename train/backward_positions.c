@@ -6,6 +6,7 @@
 #include "train/products.h"
 #include "train/step_dropout.h"
 
+enum { TOTAL_ROWS = 32 };              /* of a table that a task has */
 enum { REACHED_PARTS = 2 };            /* of the table's rows, see reached_rows */
 enum { QUERY_PART = 0, KEY_PART = 1 }; /* of qkv */
 
@@ -13,35 +14,40 @@ enum { QUERY_PART = 0, KEY_PART = 1 }; /* of qkv */
 
 typedef struct table_totals {
     learner *learner;
-    float *to; /* of the layer: [2][2K][A dp] */
+    float *to;   /* of the layer: [2][2K][A dp] */
+    size_t cuts; /* tasks of a head's table */
 } table_totals;
 
-/* One row of one table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros. PK is by
- * place, which is the last row minus the row. */
-static void total_row(void *context, size_t task, size_t worker)
+/* Some rows of one head's table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros.
+ * PK is by place, which is the last row minus the row. */
+static void total_rows(void *context, size_t task, size_t worker)
 {
     const table_totals *job = context;
     const learner *l = job->learner;
-    const size_t rows = l->model->relative_rows, width = l->heads_width;
-    const size_t reached = l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first;
-    const size_t which = task / reached, row = l->reached[which].first + task % reached;
+    const size_t rows = l->model->relative_rows, heads = l->model->config.heads, dp = l->model->padded_head;
+    const size_t which = task / job->cuts / heads, head = task / job->cuts % heads;
+    const size_t first = l->reached[which].first + task % job->cuts * TOTAL_ROWS;
+    const size_t end = minimum(first + TOTAL_ROWS, l->reached[which].end);
     (void)worker;
     for (size_t step = 1; step < l->group.count; step *= 2)
         for (size_t part = 0; part < l->group.count; part += 2 * step) {
-            float *to = table_part(l, which, part, row);
-            const float *from = table_part(l, which, part + step, row);
-            for (size_t c = 0; c < width; c++) to[c] += from[c];
+            float *to = table_part(l, which, part, head);
+            const float *from = table_part(l, which, part + step, head);
+            for (size_t c = first * dp; c < end * dp; c++) to[c] += from[c];
         }
-    const size_t natural = which == TABLE_KEYS ? rows - 1 - row : row;
-    memcpy(job->to + (which * rows + natural) * width, table_part(l, which, 0, row), width * sizeof(float));
+    for (size_t row = first; row < end; row++) {
+        const size_t natural = which == TABLE_KEYS ? rows - 1 - row : row;
+        memcpy(job->to + (which * rows + natural) * l->heads_width + head * dp,
+               table_part(l, which, 0, head) + row * dp, dp * sizeof(float));
+    }
 }
 
 void positions_total(learner *l, size_t index)
 {
     table_totals job = {.learner = l, .to = learner_table_sums(l, index)};
-    const size_t reached = l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first;
+    job.cuts = ceiling_divide(l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first, TOTAL_ROWS);
     if (l->model->relative_rows > 0 && l->weights_wanted)
-        parallel_for(l->session->executor, POSITION_TABLES * reached, total_row, &job);
+        parallel_for(l->session->executor, POSITION_TABLES * l->model->config.heads * job.cuts, total_rows, &job);
 }
 
 /* --------------------------------------------------------------------------------------------------------- projections */

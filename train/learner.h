@@ -138,7 +138,7 @@ typedef struct learner {
     size_t logits_capacity;
     float *second_weight, *second_vector;       /* of position projections */
     float *weight;                              /* [weight_floats]: a packed gradient */
-    float *table_parts;                         /* [2][parts][2K][A dp]: dPK, dPQ of each shard */
+    float *table_parts;                         /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     table_range reached[POSITION_TABLES];       /* what the step's distances read, so that others have no gradient */
     float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
@@ -189,10 +189,11 @@ size_t learner_bytes(const learner *learner);
 /* After the parameters have changed: packs them again, as opening would. */
 deberta_status learner_take_parameters(learner *learner, deberta_error *err);
 
-/* A row of a part's gradient of a table of positions. */
-static inline float *table_part(const learner *l, size_t which, size_t part, size_t row)
+/* A part's gradient of a head's table of positions, [2K][dp]. */
+static inline float *table_part(const learner *l, size_t which, size_t part, size_t head)
 {
-    return l->table_parts + ((which * l->options.parts + part) * l->model->relative_rows + row) * l->heads_width;
+    const size_t floats = l->model->relative_rows * l->model->padded_head;
+    return l->table_parts + ((which * l->options.parts + part) * l->model->config.heads + head) * floats;
 }
 
 static inline float *learner_table_sums(const learner *l, size_t layer)
