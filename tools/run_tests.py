@@ -11,7 +11,7 @@ Stages, all of them after `build/` has been built:
     neon              a cross build for aarch64, under qemu
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
     openmp            a build whose loops run on OpenMP: threads, golden results, one arithmetic
-    options           a build without figures and its tests, warnings are errors
+    options           a build without figures and its tests, without those of training; warnings are errors
     clang             a release build with the second compiler: kernels, golden results, one arithmetic
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
     threads           the compiler's thread sanitizer over the tests in which threads meet
@@ -24,6 +24,7 @@ Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
 SPDX-License-Identifier: MIT
 """
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -112,11 +113,25 @@ def show_end(command, output, lines):
 
 def run(title, command, environment=None, timeout=1800, of_tiers=True):
     """One program as a test of its own."""
+    return add_program(title, command, *timed(command, environment, timeout), of_tiers)
+
+
+def run_together(programs):
+    """{title: command}: side by side, each as a test of its own."""
+    with concurrent.futures.ThreadPoolExecutor(int(JOBS)) as pool:
+        for (title, command), ended in zip(programs.items(), pool.map(timed, programs.values())):
+            add_program(title, command, *ended)
+
+
+def timed(command, environment=None, timeout=1800):
     begin = time.time()
-    output, well = execute(command, environment, timeout)
+    return *execute(command, environment, timeout), time.time() - begin
+
+
+def add_program(title, command, output, well, seconds, of_tiers=True):
     counts = count_output(output, well)
     totals.add(*counts, of_tiers=of_tiers)
-    say(f"  {title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({time.time() - begin:.0f} s)")
+    say(f"  {title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({seconds:.0f} s)")
     if not well:
         show_end(command, output, 40)
     return output
@@ -276,13 +291,15 @@ def neon():
         # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's.
         meson_tests("kernels and golden results", "build-arm64", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
                                                                   "--no-suite", "long"])
-        for kernel in ("gemm_u8", "gemm_u8x2"):
-            for cpu, tiers in (("max", ("neon", "neondot", "neoni8mm")), ("cortex-a53", ("neon",))):
-                run(f"{kernel} on {cpu}", ["qemu-aarch64-static", "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick",
-                                           f"--kernel={kernel}", *(f"--require={tier}" for tier in tiers)])
+        programs = {f"one arithmetic, a sample, {part}": ["qemu-aarch64-static", "build-arm64/tests/golden/identity", "--folder", "tests/golden",
+                                                          "--quick", "--part", part] for part in ("1/5", "2/5", "3/5", "4/5", "5/5")}
+        programs |= {f"{kernel} on {cpu}": ["qemu-aarch64-static", "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick",
+                                            f"--kernel={kernel}", *(f"--require={tier}" for tier in tiers)]
+                     for kernel in ("gemm_u8", "gemm_u8x2")
+                     for cpu, tiers in (("max", ("neon", "neondot", "neoni8mm")), ("cortex-a53", ("neon",)))}
+        run_together(programs)
         # And sums of scores, which are the only floating-point numbers outside the kernels that decide something.
         meson_tests("tokenizers", "build-arm64", ["--setup", "quick", "unigram", "piece_bpe", "sentencepiece", "tokenizer"])
-        run("one arithmetic, a sample", ["qemu-aarch64-static", "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick"])
     return [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
 
 
@@ -315,7 +332,8 @@ def avx512_emulated():
 def options():
     say("a build without figures and its tests, warnings are errors")
     if build_in("build-no-viz", "-Dviz=disabled", "--werror", "--buildtype=release"):
-        meson_tests("without viz", "build-no-viz", ["--setup", "quick", "--suite", "unit", "--suite", "cli", "--no-suite", "long"])
+        meson_tests("without viz", "build-no-viz", ["--setup", "quick", "--suite", "unit", "--suite", "cli", "--no-suite", "long",
+                                                   "--no-suite", "training"])
         lint("build-no-viz", "--objects")
 
 

@@ -45,6 +45,17 @@ def test_nothing_counted_is_a_failure(bench):
     equal(run_tests.count_output("3 passed, 0 failed\n", False), (3, 1, 0))
 
 
+def test_what_runs_side_by_side_is_added_up_in_order(bench):
+    said, old, run_tests.totals = io.StringIO(), run_tests.totals, run_tests.Totals()
+    try:
+        with contextlib.redirect_stdout(said):
+            run_tests.run_together({"slow": ["sh", "-c", "sleep 0.2; echo 2 passed, 0 failed, 1 skipped"], "bad": ["false"], "good": ["true"]})
+        equal((run_tests.totals.passed, run_tests.totals.failed, run_tests.totals.skipped), (3, 1, 1))
+    finally:
+        run_tests.totals = old
+    equal([line.split(":")[0].strip() for line in said.getvalue().split("\n") if " passed, " in line], ["slow", "bad", "good"])
+
+
 def test_which_failures_are_a_tiers(bench):
     for name, expected in (("unit - deberta:one", False), ("golden+long - deberta:one", True), ("kernels - deberta:two", True), ("one", True)):
         equal(run_tests.judges_tiers(name), expected)
