@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/io/hub_name.h"
+
 void fill_model_options(const common_options *options, deberta_model_options *model_options)
 {
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
@@ -38,28 +40,6 @@ int check_float32(const common_options *options, const char *what)
     return option_wrong(options, &options->precision, "%s is in float32 only; found %s", what, precision);
 }
 
-/* Whether a path that does not exist reads like ORGANISATION/NAME of a hub: two words, and the first is no folder here.
- */
-static bool is_hub_name(const char *path)
-{
-    const char *slash = strchr(path, '/');
-    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-    if (!slash || slash == path || *path == '.' || strspn(path, word) != (size_t)(slash - path)) return false;
-    if (!slash[1] || slash[1 + strspn(slash + 1, word)] || strlen(path) > 80) return false;
-    char folder[81];
-    struct stat about;
-    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    return stat(folder, &about) != 0;
-}
-
-static void tell_download(deberta_error *error, const char *path)
-{
-    snprintf(error->message, sizeof error->message,
-             "%s: no such folder; if a model on the hub has that name: hf download %s '*.json' spm.model merges.txt "
-             "bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir %s",
-             path, path, strchr(path, '/') + 1);
-}
-
 /* What `train rtd --generator` leaves: no model itself, one in each of two folders. */
 static bool is_pair(const char *path)
 {
@@ -82,11 +62,10 @@ static bool is_model_place(const common_options *options, const char *path)
     const int reason = stat(path, &about) == 0 ? 0 : errno;
     if (*path == 0)
         snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
-    else if (reason == ENOENT && is_hub_name(path))
-        tell_download(&error, path);
-    else if (reason == ENOENT)
-        snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
-    else if (reason == 0 && !S_ISDIR(about.st_mode))
+    else if (reason == ENOENT) {
+        if (hub_name_check(path, &error) == DEBERTA_OK)
+            snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+    } else if (reason == 0 && !S_ISDIR(about.st_mode))
         snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
     else if (reason == 0 && is_pair(path))
         snprintf(error.message, sizeof error.message,

@@ -580,6 +580,11 @@ DEBERTA_API deberta_status deberta_session_create_within(deberta_session **sessi
  * separate position projections) and those that stay in the files. */
 DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
                                                      size_t count, deberta_error *err);
+/* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
+ * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
+ * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */
+DEBERTA_API deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text,
+                                                   deberta_error *err);
 /* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
 DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
 /* 1 / (1 + exp(-logit)) */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/dispatch.h"
+#include "core/io/hub_name.h"
 #include "core/io/quote.h"
 #include "core/model/convolution.h"
 #include "core/model/packed_file.h"
@@ -88,6 +89,7 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
         return DEBERTA_OK;
     }
     const char *text = internal->config;
+    DEBERTA_TRY(text ? DEBERTA_OK : hub_name_check(path, err));
     DEBERTA_TRY(text ? config_parse(&model->config, text, strlen(text), path, err)
                      : config_read(&model->config, path, err));
     if (internal->weights) {

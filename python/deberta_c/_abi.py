@@ -11,7 +11,6 @@ from . import _errors
 
 HERE = Path(__file__).resolve().parent
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
-EVERY = SIZE(-1).value
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
 TASKS = ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")
 SPECIALS = ("cls", "sep", "unk", "pad", "mask")
@@ -78,9 +77,9 @@ FUNCTIONS = {
     "task_logits": "status at int at size at size", "tokenizer_open": "status at* text", "tokenizer_free": "nothing at*",
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
     "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
-    "softmax": "nothing at at size", "sigmoid": "double double", "rank": "size at size at size", "token_place": "Place Tokens* size text",
-    "entities": "status Entity* size* at Tokens* text size at int", "context_tokens": "size Tokens*",
-    "answers": "status Answer* size* double* Tokens* text at size",
+    "ablations_parse": "status Ablation* size* text", "softmax": "nothing at at size", "sigmoid": "double double",
+    "rank": "size at size at size", "token_place": "Place Tokens* size text", "context_tokens": "size Tokens*",
+    "entities": "status Entity* size* at Tokens* text size at int", "answers": "status Answer* size* double* Tokens* text at size",
 }
 
 

@@ -1,13 +1,19 @@
-"""What encode() takes, as the library wants it. SPDX-License-Identifier: MIT"""
+"""Texts, pairs and ids as the library's batches. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from itertools import accumulate
-from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from ._errors import ArgumentError
+from . import _abi as abi
+from ._abi import library
+from ._errors import ArgumentError, whole_number
 
+Text = Union[str, Tuple[str, str]]
 # Of size_t, which no count here fills, so that NumPy need not mix it with signed numbers.
 INT32, BYTE, SIZE = np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.intp)
 
@@ -31,16 +37,12 @@ def address(array: Optional[np.ndarray]) -> Optional[int]:
     return None if array is None else int(array.__array_interface__["data"][0])
 
 
-class _Memory:
-    __slots__ = ("__array_interface__",)
-    __array_interface__: Dict[str, Any]
+_MEMORY: Any = ctypes.c_char * sys.maxsize  # whatever lies behind an address: only as much of it is read as an array's shape says
 
 
-def view(place: int, shape: Tuple[int, ...], kind: str = "<f4", strides: Optional[Tuple[int, ...]] = None) -> np.ndarray:
-    """The library's memory as an array, without a copy; valid as long as the library says."""
-    memory = _Memory()
-    memory.__array_interface__ = {"version": 3, "data": (place, True), "shape": shape, "typestr": kind, "strides": strides}
-    return np.asarray(memory)
+def view(place: int, shape: Tuple[int, ...], kind: str = "<f4", stride: int = 0) -> np.ndarray:
+    """The library's memory as an array, without a copy; valid as long as the library says. stride: floats from a row to the next."""
+    return np.ndarray(shape, kind, _MEMORY.from_address(place), 0, (4 * stride, 4) if stride else None)
 
 
 class Batch(NamedTuple):
@@ -72,29 +74,111 @@ def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
     return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.empty(0, INT32)
 
 
+# ------------------------------------------------------------------------------------------------------------------- ids
+
+
 def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Batch:
     """ids: one row, a list of rows, a 2-D array, or a mapping as tokenizers give it; the others as many, row by row."""
     if isinstance(ids, Mapping):
         if "input_ids" not in ids:
             raise ArgumentError(f"expected a mapping with input_ids, found {list(ids)[:8]}")
         ids, token_types, mask = ids["input_ids"], ids.get("token_type_ids", token_types), ids.get("attention_mask", mask)
-    _expect_rows("texts or ids", ids)
-    single = ids.ndim == 1 and ids.dtype != object if hasattr(ids, "ndim") else len(ids) > 0 and not hasattr(ids[0], "__len__")
-    rows = [integers(row, "ids") for row in ([ids] if single else ids)]
+    rows, single = _rows("ids", ids, "texts or ids")
 
-    def beside(given: Any, what: str, kind: np.dtype) -> Optional[np.ndarray]:
+    def beside(what: str, given: Any, kind: np.dtype) -> Optional[np.ndarray]:
         if given is None:
             return None
-        _expect_rows(what, given)
-        found = [integers(row, what, kind) for row in ([given] if single else given)]
+        found, _ = _rows(what, given, what, kind, single)
         counts, lengths = ([len(row) for row in one] for one in (found, rows))
         if counts != lengths:
             raise ArgumentError(f"{what}: {counts[:8]} values in a row, expected as many as ids: {lengths[:8]}")
         return _join(found)
 
-    return Batch.of_rows(rows, token_types=beside(token_types, "token types", INT32), mask=beside(mask, "the mask", BYTE))
+    return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=beside("the mask", mask, BYTE))
 
 
-def _expect_rows(what: str, given: Any) -> None:
+def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: Optional[bool] = None) -> Tuple[List[np.ndarray], bool]:
+    """Rows of integers, and whether it is one row by itself, which the ids decide for what stands beside them."""
     if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, dict, AbstractSet)):
-        raise ArgumentError(f"expected {what}, found {type(given).__name__}")
+        raise ArgumentError(f"expected {expected}, found {type(given).__name__}")
+    if single is None:
+        single = given.ndim == 1 and given.dtype != object if hasattr(given, "ndim") else len(given) > 0 and not hasattr(given[0], "__len__")
+    return [integers(row, what, kind) for row in ([given] if single else given)], single
+
+
+# ----------------------------------------------------------------------------------------------------------------- texts
+
+
+def as_texts(inputs: Any) -> "Tuple[Optional[List[Text]], bool]":
+    """Texts and pairs as a list, and whether it was one by itself; None: something else, ids."""
+    if isinstance(inputs, str) or (isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs)):
+        return [inputs], True
+    if isinstance(inputs, (list, tuple)) and inputs and isinstance(inputs[0], (str, tuple, bytes)):
+        return list(inputs), False
+    return None, False
+
+
+def described(place: Any) -> Dict[str, Any]:
+    """A deberta_place."""
+    return {name: [getattr(place, name).begin, getattr(place, name).end] for name in ("characters", "bytes")}
+
+
+class Cut:
+    """Tokens of a text or a pair, in the library's memory as long as this is there."""
+
+    def __init__(self, tokenizer: Any, item: Any, max_tokens: Optional[int]) -> None:
+        parts = item if isinstance(item, (tuple, list)) else (item,)
+        if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
+            found = ", ".join(type(part).__name__ for part in parts)
+            raise ArgumentError(f"expected a text or a pair of texts, found {found or 'nothing'}")
+        self.text, self.pair = [*(part.encode("utf-8", "surrogatepass") for part in parts), None][:2]
+        asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
+                          max_tokens=whole_number("max_tokens", max_tokens))
+        self._owned = abi.Owned(library.tokens_free, kind=abi.AT(abi.Tokens))
+        self.list = self._owned.handle
+        library.tokenize(self.list, tokenizer, asked)
+        self.count = self.list.contents.count
+
+    def values(self, name: str, kind: str = "<i4", *columns: int) -> np.ndarray:
+        """An array of deberta_tokens by its name, copied: the list goes with its Cut."""
+        return view(getattr(self.list.contents, name), (self.count, *columns), kind).copy()
+
+    def name(self, token: int) -> Optional[str]:
+        return abi.text_of(library.tokens_text, self.list, token)
+
+    def place(self, token: int) -> Dict[str, Any]:
+        return described(library.token_place(self.list, token, self.text))
+
+
+def batch_of_cuts(cuts: List[Cut]) -> Batch:
+    types = np.concatenate([cut.values("token_types") for cut in cuts])
+    return Batch.of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
+
+
+class Tokenizer:
+    """That of a model's folder, opened when it is first needed."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._opened = folder, abi.Owned(library.tokenizer_free)
+
+    @property
+    def handle(self) -> Any:
+        if not self._opened.handle:
+            if self._folder.startswith(abi.MADE_UP):
+                raise ArgumentError(f"{self._folder}: a made-up model has no tokenizer, so it cannot read texts: give ids")
+            library.tokenizer_open(self._opened.handle, os.fsencode(self._folder))
+        return self._opened.handle
+
+    def cut(self, items: List[Text], max_tokens: Optional[int]) -> List[Cut]:
+        return [Cut(self.handle, item, max_tokens) for item in items]
+
+    def special(self, name: str) -> int:
+        return int(library.tokenizer_special_id(self.handle, abi.SPECIALS.index(name)))
+
+    def token(self, number: int) -> Optional[str]:
+        return abi.text_of(library.tokenizer_token, self.handle, number)
+
+    def spell(self, ids: np.ndarray) -> str:
+        text, size = abi.Owned(library.free), abi.SIZE()
+        library.detokenize(text.handle, size, self.handle, address(ids), len(ids))
+        return abi.string(text.handle.value, size) or ""

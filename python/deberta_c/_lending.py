@@ -13,9 +13,9 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from . import _abi as abi
 from ._abi import library
-from ._errors import ArgumentError, UnsupportedError
+from ._errors import ArgumentError, UnsupportedError, whole_number
 from ._inputs import INT32, SIZE, Batch, address
-from ._session import Capture, Session, number_of_threads
+from ._session import Capture, Session
 
 BASES = ("DebertaModel", "DebertaV2Model")
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)  # in the order of deberta_dtype
@@ -61,7 +61,7 @@ def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     tensors = [(name.encode(), one.data_ptr(), DTYPES.index(one.dtype), one.dim(),
                 *((abi.SIZE * max(one.dim(), 1))(*numbers) for numbers in (one.shape, one.stride()))) for name, one in weights.items()]
     config = {key: value for key, value in base.config.to_dict().items() if key not in NOT_THE_ENCODER_S}
-    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=number_of_threads(threads),
+    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=whole_number("threads", threads, abi.MOST_THREADS),
                         precision=abi.PRECISIONS.index(precision))
     opened = abi.Owned(library.model_free, weights["embeddings.word_embeddings.weight"])  # keeps the table alive, whatever the module does
     name = getattr(base.config, "_name_or_path", "") or type(base).__name__

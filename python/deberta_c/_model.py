@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-import re
 from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -12,22 +11,12 @@ import numpy as np
 from . import _abi as abi
 from ._abi import library
 from . import _program
-from ._errors import ArgumentError, FileError, one_of, whole_number
-from ._inputs import Batch, batch_of_ids, integers
-from ._session import Ablations, Capture, Matrices, Session, number_of_threads, parse_ablations
+from ._errors import ArgumentError, one_of, whole_number
+from ._inputs import Batch, Text, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._session import Capture, Matrices, Session, parse_ablations
 from ._tasks import Tasks
-from ._tokenizer import Text, Tokenizer, as_texts, batch_of_cuts
 
 Arrays = Dict[str, Any]
-_HUB_NAME = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)/([A-Za-z0-9_.-]+)")
-
-
-def _check_downloaded(path: str) -> None:
-    """What people try first is the name of a model on a hub, ORGANISATION/NAME: the program's sentence for it."""
-    name = _HUB_NAME.fullmatch(path)
-    if name and not os.path.exists(path) and not os.path.exists(name[1]):
-        raise FileError(f"{path}: no such folder; if a model on the hub has that name: hf download {path} '*.json' spm.model merges.txt "
-                        f"bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir {name[2]}")
 
 
 class Tokens(NamedTuple):
@@ -58,25 +47,18 @@ class Model(Tasks):
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
                  reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
-        options = abi.sized(abi.ModelOptions, threads=number_of_threads(threads), layers=whole_number("layers", layers),
+        options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=whole_number("layers", layers),
                             reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
                             precision=one_of("precision", precision, *abi.PRECISIONS))
         weights, folder = abi.Owned(library.model_free), os.fspath(path)
-        _check_downloaded(folder)
         library.model_open(weights.handle, os.fsencode(folder), options)
-        given = {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision}
-        self._start(folder, weights, {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")})
-
-    def _start(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
-        self.path, self.opened_with, self.ablated, self.precision = path, given, "", given.get("precision", "float32")
-        self._weights, self._tokenizer = weights, Tokenizer(path)
-        self._session = Session(weights, given.get("isa"), given.get("threads"))
+        super().__init__(folder, weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision})
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
         self._session.check_open()
         other = object.__new__(Model)
-        other._start(self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
+        Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
         return other
 
     def close(self) -> None:
@@ -104,7 +86,7 @@ class Model(Tasks):
             info = library.model_describe(self._weights.handle).contents
             found = {name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}
             return {**found, "name": info.name.decode(), "precision": abi.PRECISIONS[info.precision],
-                    "tasks": [name for bit, name in enumerate(abi.TASKS) if info.tasks_present >> bit & 1]}
+                    "tasks": [abi.TASKS[task] for task in self._widths()]}
 
     @property
     def labels(self) -> List[str]:
@@ -137,9 +119,8 @@ class Model(Tasks):
         """Tokens of a text, or of a pair (text, second text); max_tokens cuts, frame included."""
         with self._session.working():
             (cut,) = self._tokenizer.cut([text], max_tokens)
-            characters, octets = (cut.values(name, "<u8", 2).astype(np.int64) for name in ("character_spans", "byte_spans"))
-            return Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)], characters, octets,
-                          cut.values("roles", "|u1"))
+            return Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)],
+                          cut.values("character_spans", "<i8", 2), cut.values("byte_spans", "<i8", 2), cut.values("roles", "|u1"))
 
     def detokenize(self, ids: Any) -> str:
         """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
@@ -190,9 +171,8 @@ class Model(Tasks):
     def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, logits: bool, most_tokens: int) -> Arrays:
         session, texts = self._session, len(batch.starts) - 1
         capture = Capture(batch, session, layers, wanted)
-        widths = {task: library.task_width(self._weights.handle, task) for task in range(len(abi.TASKS)) if logits}
         heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else len(batch.ids), width), np.float32)
-                 for task, width in widths.items() if width}
+                 for task, width in (self._widths() if logits else {}).items()}
         for first, begin, part in session.parts(batch, most_tokens, abi.KEEP_DECODER_INPUT if abi.TASK_EMD in heads else 0, capture):
             for task, rows in heads.items():
                 start, count = (first, len(part.starts) - 1) if task == abi.TASK_SEQUENCE else (begin, len(part.ids))
@@ -209,24 +189,19 @@ class Model(Tasks):
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
         """Within the block, takes terms out: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
+        terms = "".join(str(terms).split())
         added, before = parse_ablations(terms), (self._session.ablations, self.ablated)
-        self._ablate(before[0] + added, ",".join(filter(None, (before[1], "".join(str(terms).split())))))
         try:
+            self._ablate(before[0] + added, ",".join(filter(None, (before[1], terms))))
             yield self
         finally:
             self._ablate(*before)
 
-    def _ablate(self, ablations: Ablations, names: str) -> None:
-        session = self._session
-        with session.working():
-            before, session.ablations = session.ablations, ablations
-            session.close()
-            try:
-                session.prepare()
-            except Exception:
-                session.ablations = before
-                raise
-        self.ablated = names
+    def _ablate(self, ablations: List[Any], terms: str) -> None:
+        with self._session.working():
+            self._session.close()
+            self._session.ablations, self.ablated = ablations, terms
+            self._session.prepare()
 
     def receptive_field(self, **options: Any) -> Arrays:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""

@@ -57,8 +57,7 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
     (tokens=[16, 128], threads=2)."""
     folder, given = _opened(model)
-    rows: List[Dict[str, Any]] = json_of("bench", folder, **{**given, **options})["results"]
-    return rows
+    return list(json_of("bench", folder, **{**given, **options})["results"])
 
 
 class Figure:
@@ -87,8 +86,7 @@ def attention_figure(model: Any, text: Optional[str] = None, kind: Optional[str]
     folder, given = _opened(model)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
-    if getattr(model, "ablated", ""):
-        given["ablate"] = model.ablated
+    given["ablate"] = getattr(model, "ablated", "") or None
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "figure.svg"
         run("attention", *([kind] if kind else []), folder, text=text, pair=pair, out=path, **{**given, **options})

@@ -4,7 +4,6 @@ from __future__ import annotations
 import contextlib
 import ctypes as c
 import os
-import re
 import signal
 import threading
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
@@ -17,44 +16,14 @@ from ._errors import ArgumentError, Error, whole_number
 from ._inputs import SIZE, Batch, address, view
 
 WATCHED_WORK = 4096  # tokens times layers from which on an encode is worth interrupting
-_ABLATION = re.compile(r"(c2c|c2p|p2c)(?:=(zero|mean))?@(all|\d+)(?::(all|\d+))?")
-Ablations = List[Tuple[int, int, int, int]]
 Matrices = Mapping[Tuple[int, int], Sequence[int]]  # {(layer, component): heads}
 
 
-def number_of_threads(threads: Optional[int]) -> int:
-    return whole_number("threads", threads, abi.MOST_THREADS)
-
-
-def parse_ablations(text: str) -> Ablations:
-    """"c2p@3:5,p2c=mean@all" as term, layer, head and kind."""
-    found: Ablations = []
-    for item in str(text).split(","):
-        parts = _ABLATION.fullmatch(item.strip())
-        if not parts:
-            raise ArgumentError("expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head a number or all; "
-                                f"found '{item}'")
-        term, kind, *places = parts.groups()
-        layer, head = (abi.EVERY if place in (None, "all") else int(place) for place in places)
-        found.append((abi.COMPONENTS.index(term), layer, head, int(kind == "mean")))
-    return found
-
-
-@contextlib.contextmanager
-def _interrupts(noted: List[BaseException]) -> Iterator[None]:
-    """Notes SIGINT instead of raising at once: an exception inside a callback would be lost. The observer then stops the encode, and
-    the handler that was there is called behind it. Only the main thread receives signals; elsewhere this does nothing."""
-    before: Any = signal.getsignal(signal.SIGINT)
-    here = callable(before) and threading.current_thread() is threading.main_thread()
-    if here:
-        signal.signal(signal.SIGINT, lambda *_: noted.append(KeyboardInterrupt()))
-    try:
-        yield
-    finally:
-        if here:
-            signal.signal(signal.SIGINT, before)
-            if any(isinstance(one, KeyboardInterrupt) for one in noted):
-                before(signal.SIGINT, None)
+def parse_ablations(terms: str) -> List[Any]:
+    """"c2p@3:5,p2c=mean@all" as structs."""
+    found, count = (abi.Ablation * (terms.count(",") + 1))(), abi.SIZE()
+    library.ablations_parse(found, count, terms.encode())
+    return list(found)
 
 
 class Capture:
@@ -72,8 +41,8 @@ class Capture:
 
     def on_hidden(self, block: Any) -> None:
         if block.layer in self.hidden:
-            rows = view(block.values, (block.tokens, block.columns), strides=(4 * block.stride, 4))
-            self.hidden[block.layer][self.begin:self.begin + block.tokens] = rows
+            rows = slice(self.begin, self.begin + block.tokens)
+            self.hidden[block.layer][rows] = view(block.values, (block.tokens, block.columns), stride=block.stride)
 
     def wants(self, _context: Any, layer: int, head: int, component: int) -> int:
         return head in self.heads.get((layer, component), ())
@@ -81,21 +50,20 @@ class Capture:
     def on_attention(self, block: Any) -> None:
         place = block.layer, block.component
         matrix = self.attention[place][self.first + block.sequence][self.heads[place].index(block.head)]
-        rows = view(block.values, (block.rows, block.keys), strides=(4 * block.stride, 4))
-        matrix[block.first_query:block.first_query + block.rows] = rows
+        rows = slice(block.first_query, block.first_query + block.rows)
+        matrix[rows] = view(block.values, (block.rows, block.keys), stride=block.stride)
 
 
 class Session:
     """One caller's workspace, made anew when a batch needs more tokens or other features than it has."""
 
     def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
-        self.weights, self._threads, self._lock = weights, number_of_threads(threads), threading.Lock()
-        self._session = abi.Owned(library.session_free)
+        self.weights, self._session, self._lock = weights, abi.Owned(library.session_free), threading.Lock()
+        self._threads = whole_number("threads", threads, abi.MOST_THREADS)
         self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
-        self.ablations: Ablations = []
-        self._isa = c.c_int(0)
-        if isa is not None:
-            library.isa_from_name(self._isa, str(isa).encode())
+        self.ablations: List[Any] = []
+        self._isa = abi.INT()
+        library.isa_from_name(self._isa, b"auto" if isa is None else str(isa).encode())
         info = library.model_describe(weights.handle).contents
         self.layers, self.heads, self.hidden_size = info.layers, info.heads, info.hidden_size
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)
@@ -119,7 +87,6 @@ class Session:
 
     def close(self) -> None:
         self._session.close()
-        self._capacity = 0
 
     def prepare(self, tokens: int = 1, features: int = 0) -> Any:
         """The library's session, large enough."""
@@ -141,17 +108,20 @@ class Session:
         tokens, given = len(batch.ids), self._batch
         handle = self.prepare(tokens, features | (abi.OBSERVE_ATTENTION if capture and capture.attention else 0))
         given.ids, given.sequence_starts, given.sequences = address(batch.ids), address(batch.starts), len(batch.starts) - 1
-        given.token_types, given.mask = address(batch.token_types), address(batch.mask)
-        given.position_ids = address(batch.position_ids)
+        given.token_types, given.mask, given.position_ids = map(address, (batch.token_types, batch.mask, batch.position_ids))
         if (capture and capture.observes) or tokens * self.layers >= WATCHED_WORK:
             self._watched(handle, capture)
         else:
             library.encode(handle, given, self._outputs)
-        return view(self._outputs.hidden, (tokens, self.hidden_size), strides=(4 * self._outputs.hidden_stride, 4))
+        return view(self._outputs.hidden, (tokens, self.hidden_size), stride=self._outputs.hidden_stride)
 
     def _watched(self, handle: Any, capture: Optional[Capture]) -> None:
-        """With an observer, which keeps what is wanted and stops the encode when it is interrupted."""
+        """With an observer, which keeps what is wanted, and stops the encode when that failed or SIGINT came: an exception inside a
+        callback would be lost. The handler of SIGINT is called behind it."""
         failures: List[BaseException] = []
+        handler: Any = signal.getsignal(signal.SIGINT)
+        ours = callable(handler) and threading.current_thread() is threading.main_thread()  # no other thread receives signals
+        stopped = False
 
         def guarded(keep: Any) -> Any:
             def observe(_context: Any, block: Any) -> int:
@@ -160,7 +130,7 @@ class Session:
                         keep(block.contents)
                 except BaseException as failure:  # noqa: BLE001: nothing may leave a callback
                     failures.append(failure)
-                return int(bool(failures))
+                return bool(failures)
             return observe
 
         observer = abi.sized(abi.Observer, on_hidden=abi.ON_HIDDEN(guarded(capture and capture.on_hidden)))
@@ -168,15 +138,22 @@ class Session:
             observer.wants_attention = abi.WANTS(capture.wants)
             observer.on_attention = abi.ON_ATTENTION(guarded(capture.on_attention))
         self._batch.observer = c.addressof(observer)
+        if ours:
+            signal.signal(signal.SIGINT, lambda *_: failures.append(KeyboardInterrupt()))
         try:
-            with _interrupts(failures):
-                library.encode(handle, self._batch, self._outputs)
+            library.encode(handle, self._batch, self._outputs)
         except Error:
-            if failures:
-                raise failures[0] from None
-            raise
+            stopped = bool(failures)
+            if not stopped:
+                raise
         finally:
             self._batch.observer = None
+            if ours:
+                signal.signal(signal.SIGINT, handler)
+        if any(isinstance(one, KeyboardInterrupt) for one in failures):
+            handler(signal.SIGINT, None)
+        if stopped:
+            raise failures[0]
 
     def parts(self, batch: Batch, most_tokens: int, features: int = 0, capture: Optional[Capture] = None) -> Iterator[Tuple[int, int, Batch]]:
         """Encodes a batch in parts; gives each, with the numbers of its first text and token, while the session holds it."""

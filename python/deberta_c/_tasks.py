@@ -9,9 +9,8 @@ import numpy as np
 from . import _abi as abi
 from ._abi import library
 from ._errors import ArgumentError, FormatError, UnsupportedError, one_of, whole_number
-from ._inputs import address
+from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described
 from ._session import Session
-from ._tokenizer import Cut, Tokenizer, as_texts, batch_of_cuts, described
 
 Answer = Dict[str, Any]
 TOGETHER = 2048  # tokens
@@ -31,25 +30,26 @@ def _rank(values: np.ndarray, top: int) -> List[int]:
     return [int(k) for k in found]
 
 
-def _all(cut: Cut) -> np.ndarray:
-    return np.arange(cut.count)
-
-
 def _spoken(text: bytes, place: Any) -> Answer:
     """A place with what stands there."""
     return {"text": text[place.bytes.begin:place.bytes.end].decode("utf-8", "replace"), **described(place)}
 
 
 class Tasks:
-    """The part of a Model that asks its heads."""
+    """The part of a Model that asks its heads, and what it needs for that."""
 
-    path: str
-    _session: Session
-    _tokenizer: Tokenizer
-    _weights: abi.Owned
+    def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
+        self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
+        self.opened_with = {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")}
+        self._weights, self._tokenizer = weights, Tokenizer(path)
+        self._session = Session(weights, given.get("isa"), given.get("threads"))
+
+    def _widths(self) -> Dict[int, int]:
+        """Columns of the logits of each head that the checkpoint holds."""
+        return {task: width for task in range(len(abi.TASKS)) if (width := library.task_width(self._weights.handle, task))}
 
     def _answers(self, texts: Any, max_tokens: Optional[int], task: int, describe: Callable[[Cut, np.ndarray], Answer],
-                 places: Callable[[Cut], np.ndarray] = _all) -> Any:
+                 places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count)) -> Any:
         """places(cut): which of its tokens the head is asked for; describe(cut, logits): the answer."""
         items, single = as_texts(texts)
         if items is None:
@@ -68,10 +68,11 @@ class Tasks:
         return found[0] if single else found
 
     def _check_head(self, task: int) -> None:
-        present = [name for other, name in enumerate(abi.TASKS) if library.task_width(self._weights.handle, other)]
-        if abi.TASKS[task] not in present:
+        present = self._widths()
+        if task not in present:
             way = f" (`deberta {MADE_BY[task]}` makes one)" if task in MADE_BY else ""
-            raise UnsupportedError(f"{self.path} has no head '{abi.TASKS[task]}'{way}; it has {', '.join(present) or 'no head at all'}")
+            others = ", ".join(abi.TASKS[one] for one in present) or "no head at all"
+            raise UnsupportedError(f"{self.path} has no head '{abi.TASKS[task]}'{way}; it has {others}")
 
     def _label(self, number: int) -> str:
         name: Optional[bytes] = library.model_label(self._weights.handle, number)
@@ -92,7 +93,7 @@ class Tasks:
         "probability"}]}]}. decoder: "emd", the Enhanced Mask Decoder (default where there is one), or "plain"."""
         one_of("decoder", decoder, "emd", "plain", None)
         with self._session.working():
-            emd = decoder == "emd" or (decoder is None and library.task_width(self._weights.handle, abi.TASK_EMD) > 0)
+            emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
             mask = self._tokenizer.special("mask")
 
         def places(cut: Cut) -> np.ndarray:
@@ -144,5 +145,4 @@ class Tasks:
             library.answers(answers, count, none, cut.list, cut.pair, address(logits), longest)
             return {"answers": [{**_spoken(cut.pair or b"", a.place), "probability": a.probability} for a in answers[:count.value]],
                     "no_answer": none.value}
-        found: Answer = self._answers((question, context), max_tokens, abi.TASK_QA, describe)
-        return found
+        return dict(self._answers((question, context), max_tokens, abi.TASK_QA, describe))

@@ -213,12 +213,37 @@ static void test_wrong_ones(void **state)
     deberta_model_free(&model);
 }
 
+static void test_of_a_text(void **state)
+{
+    (void)state;
+    deberta_error error = {0};
+    deberta_ablation found[3];
+    size_t count = 9;
+    assert_int_equal(deberta_ablations_parse(found, &count, "c2p@3:5,p2c=mean@all,c2c=zero@0:all", &error), DEBERTA_OK);
+    static const deberta_ablation expected[] = {{DEBERTA_C2P, 3, 5, DEBERTA_ABLATE_ZERO},
+                                                {DEBERTA_P2C, DEBERTA_EVERY, DEBERTA_EVERY, DEBERTA_ABLATE_MEAN},
+                                                {DEBERTA_C2C, 0, DEBERTA_EVERY, DEBERTA_ABLATE_ZERO}};
+    assert_int_equal(count, 3);
+    for (size_t k = 0; k < count; k++) {
+        assert_int_equal(found[k].term, expected[k].term);
+        assert_int_equal(found[k].layer, expected[k].layer);
+        assert_int_equal(found[k].head, expected[k].head);
+        assert_int_equal(found[k].kind, expected[k].kind);
+    }
+    static const char *const wrong[] = {"",       "c2p",       "c2p@",   "c2p@x",  "p2p@1",
+                                        "c2p@-1", "c2p=max@1", "c2p@1:", "c2p@1,", "c2p@1048576"};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        assert_int_equal(deberta_ablations_parse(found, &count, wrong[k], &error), DEBERTA_E_ARGUMENT);
+        assert_non_null(strstr(error.message, "expected term[=zero|=mean]@layer[:head]"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equals_the_reference), cmocka_unit_test(test_threads_and_company),
         cmocka_unit_test(test_zero_is_left_out),     cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_wrong_ones),
+        cmocka_unit_test(test_wrong_ones),           cmocka_unit_test(test_of_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
