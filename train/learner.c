@@ -82,6 +82,36 @@ static void carve_record(const learner *l, arena *memory, layer_record *record, 
     };
 }
 
+static embedding_rows carve_embedding_rows(const learner *l, arena *memory)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity, convolved = config->convolution_width ? rows : 0;
+    return (embedding_rows){
+        .embedded = take_floats(memory, rows, s->hidden_stride),
+        .narrow = take_floats(memory, config->embedding_size == config->hidden_size ? 0 : rows, s->normed_stride),
+        .convolution = take_floats(memory, convolved, s->hidden_stride),
+        .convolution_sum = take_floats(memory, convolved, s->hidden_stride),
+    };
+}
+
+static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
+{
+    const size_t layers = l->model->config.layers, stride = l->session->hidden_stride;
+    layer_record record;
+    pair_memory *pairs = &l->pairs;
+    *pairs = (pair_memory){.layers = l->records, .rows = *rows, .joined_rows = carve_embedding_rows(l, memory)};
+    for (size_t half = 0; half < PAIR_HALVES; half++) {
+        pairs->half_layers[half] = arena_take(memory, layers, sizeof *pairs->half_layers[half]);
+        pairs->hidden[half] = take_floats(memory, ceiling_divide(l->tokens_capacity, PAIR_HALVES), stride);
+    }
+    pairs->joined_layers = arena_take(memory, layers, sizeof *pairs->joined_layers);
+    carve_record(l, memory, &record, true);
+    record.input = take_floats(memory, l->tokens_capacity, stride);
+    for (record.layer = 0; pairs->joined_layers && record.layer < layers; record.layer++)
+        pairs->joined_layers[record.layer] = record;
+}
+
 static void carve_records(learner *l, arena *memory)
 {
     const deberta_session *s = l->session;
@@ -102,15 +132,17 @@ static void carve_records(learner *l, arena *memory)
         decoder->pass = pass;
         decoder->input = take_floats(memory, rows, s->hidden_stride);
     }
+    const embedding_rows kept = carve_embedding_rows(l, memory);
     l->forward = (forward_record){
         .layers = l->records,
         .decoder = l->decoder_records,
         .decoder_only = l->options.decodes,
-        .embedded = take_floats(memory, rows, s->hidden_stride),
-        .narrow = take_floats(memory, config->embedding_size == config->hidden_size ? 0 : rows, s->normed_stride),
-        .convolution = take_floats(memory, config->convolution_width ? rows : 0, s->hidden_stride),
-        .convolution_sum = take_floats(memory, config->convolution_width ? rows : 0, s->hidden_stride),
+        .embedded = kept.embedded,
+        .narrow = kept.narrow,
+        .convolution = kept.convolution,
+        .convolution_sum = kept.convolution_sum,
     };
+    if (l->options.pairs_up) carve_pairs(l, memory, &kept);
 }
 
 static void carve_attention(learner *l, arena *memory, attention_scratch *w)
@@ -408,6 +440,7 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
     l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
+    l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     settle_shapes(l);
     learner_carve(l, &l->arena);

@@ -7,6 +7,7 @@
  *     shard_groups       which shards are in memory               gradient_tree  sums of those that wait for others
  *     backward_*         one piece of the encoder each            head_*         logits, loss and gradient of one head
  *     step               one batch forward and backward           step_batch     what a step reads
+ *     pair_records       one way back through two forward passes
  *
  * Letters as in core/model/session.h. "Parts" are the shards of a step: its sequences lie in the order of their shards,
  * and every sum over tokens is cut at their borders (docs/training.md).
@@ -68,7 +69,8 @@ typedef struct learner_options {
     bool predicts_words;       /* the loss is that of a masked language model */
     bool drops;                /* a step may have dropout */
     bool recomputes;           /* of the layers only inputs are kept; each runs again before its way back */
-    bool differs; /* has differences beside the tables that a generator shares: added as zeros where there are none */
+    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not where memory is saved */
+    bool differs;  /* has differences beside the tables that a generator shares: added as zeros where there are none */
     const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
     bool begins;                 /* the folder has a configuration and no weights: all are new */
     uint32_t seed;               /* of new weights */
@@ -89,6 +91,26 @@ typedef struct layer_pass {
     float *d_context;           /* [rows][context_stride] */
     float *d_queries;           /* of the decoder: [rows][row_stride(A dp)] */
 } layer_pass;
+
+/* What a forward pass leaves beside the records of its layers: see forward_record. */
+typedef struct embedding_rows {
+    float *embedded, *narrow, *convolution, *convolution_sum;
+} embedding_rows;
+
+typedef enum pair_half { PAIR_CLEAN, PAIR_MOVED, PAIR_HALVES } pair_half;
+
+/* Of a learner that pairs up (pair_records.h). */
+typedef struct pair_memory {
+    layer_record *layers; /* [L]: what the halves are halves of, */
+    embedding_rows rows;
+    layer_record *half_layers[PAIR_HALVES]; /* [L] each */
+    embedding_rows half_rows[PAIR_HALVES];
+    float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
+    layer_record *joined_layers; /* [L], all the same memory */
+    embedding_rows joined_rows;
+    pair_half half; /* at hand */
+    bool is_joined;
+} pair_memory;
 
 typedef enum folded_state { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } folded_state;
 
@@ -120,9 +142,11 @@ typedef struct learner {
         transposed_rtd_classifier, transposed_pooler, transposed_classifier, transposed_answer;
 
     /* What forward passes leave. */
-    layer_record *records; /* [L]; with options.recomputes all but their inputs are the same memory */
+    layer_record
+        *records; /* [L]; with options.recomputes all but their inputs are the same memory. Of the pass at hand */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
     forward_record forward;                       /* what the session writes to: points into these */
+    pair_memory pairs;
 
     /* Gradients of activations. Rows: tokens; strides of the session. */
     float *d_input,

@@ -24,6 +24,9 @@ typedef struct shard_group {
  * whole steps. */
 shard_plan shard_plan_make(size_t shards, size_t step_tokens, size_t longest, size_t limit);
 
+/* All shards of any step are one group. */
+static inline bool shard_plan_is_whole(const shard_plan *plan) { return plan->least == plan->shards; }
+
 /* The group that begins with shard `first`. */
 shard_group shard_group_at(const shard_plan *plan, const step_batch *batch, size_t first);
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/pair_records.h"
+#include "train/step_dropout.h"
+
 #define SIFT_EPSILON   1e-7f /* of the norm without gain */
 #define SIFT_STEP      1e-4f
 #define SIFT_DEVIATION 0.01 /* of the start of the ascent */
@@ -14,16 +17,16 @@
 /* Dropout of each is drawn anew. The final pass has the clean rows once more, beside the moved ones. */
 typedef enum sift_pass { PASS_CLEAN, PASS_ASCENT, PASS_FINAL } sift_pass;
 
-#define NOT_MOVED SIZE_MAX
-
 typedef struct sift_run {
     learner *learner;
     const step_batch *batch;
     step_batch doubled;
     sift_pass pass;
-    size_t *source;      /* [2 T]: of the doubled batch, whose copy a moved token is; clean ones NOT_MOVED */
-    uint8_t *ascending;  /* [sequences]: their pass in the ascent */
-    float *sums;         /* [2 T][hidden_stride]: embeddings before their norm, of the shards at hand */
+    bool moves_all;      /* the rows of the final pass that go forward are moved ones, as in the ascent */
+    size_t *source;      /* [2 T]: whose copy a token of the doubled batch is, */
+    bool *is_moved;      /* [2 T]: and which copy */
+    uint8_t *moving;     /* [sequences]: their pass, where all are moved */
+    float *sums;         /* [T][hidden_stride]: embeddings before their norm */
     float *clean;        /* [T][classes]: logits of rows that the head reads */
     float *delta;        /* [T][h] */
     float *moves;        /* [T][h]: what the ascent adds to delta, */
@@ -74,7 +77,8 @@ static void copy_sequence(sift_run *run, size_t sequence, size_t to, bool moved)
     if (d->positions) memcpy(d->positions + first, from->positions + source, n * sizeof *d->positions);
     for (size_t t = 0; t < n; t++) {
         d->labels[first + t] = moved ? NOT_LABELLED : from->labels[source + t];
-        run->source[first + t] = moved ? source + t : NOT_MOVED;
+        run->source[first + t] = source + t;
+        run->is_moved[first + t] = moved;
     }
 }
 
@@ -100,26 +104,27 @@ static bool allocate_doubled(sift_run *run)
     d->token_types = batch->token_types ? calloc(tokens, sizeof *d->token_types) : NULL;
     d->positions = batch->positions ? calloc(tokens, sizeof *d->positions) : NULL;
     run->source = calloc(tokens, sizeof *run->source);
+    run->is_moved = calloc(tokens, sizeof *run->is_moved);
     return d->starts && d->shard_bounds && d->origin && d->passes && d->ids && d->mask && d->labels &&
            (d->sequence_labels || !batch->sequence_labels) && (d->targets || !batch->targets) &&
-           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->source;
+           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->source &&
+           run->is_moved;
 }
 
 static bool allocate(sift_run *run)
 {
     const learner *l = run->learner;
     const size_t tokens = run->batch->tokens, width = l->model->config.hidden_size;
-    run->ascending = malloc(run->batch->sequences);
-    if (run->ascending) memset(run->ascending, PASS_ASCENT, run->batch->sequences);
-    run->sums = calloc(minimum(2 * tokens, l->tokens_capacity) * l->session->hidden_stride, sizeof *run->sums);
+    run->moving = malloc(run->batch->sequences);
+    run->sums = calloc(tokens * l->session->hidden_stride, sizeof *run->sums);
     run->clean = calloc(tokens * l->model->tasks.labels, sizeof *run->clean);
     run->delta = calloc(tokens * width, sizeof *run->delta);
     run->moves = calloc(tokens * width, sizeof *run->moves);
     run->ones = malloc(width * sizeof *run->ones);
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
-    return allocate_doubled(run) && run->ascending && run->sums && run->clean && run->delta && run->moves &&
-           run->ones && run->zeros;
+    return allocate_doubled(run) && run->moving && run->sums && run->clean && run->delta && run->moves && run->ones &&
+           run->zeros;
 }
 
 static void double_batch(sift_run *run)
@@ -149,7 +154,8 @@ static void free_run(sift_run *run)
     free(d->token_types);
     free(d->positions);
     free(run->source);
-    free(run->ascending);
+    free(run->is_moved);
+    free(run->moving);
     free(run->clean);
     free(run->moves);
     free(run->sums);
@@ -160,13 +166,20 @@ static void free_run(sift_run *run)
 
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
 
+/* Whose copy token t of the shards at hand is. */
+static size_t source_of(const sift_run *run, size_t t)
+{
+    const size_t token = run->learner->group.first_token + t;
+    return run->pass == PASS_FINAL && !run->moves_all ? run->source[token] : token;
+}
+
 /* What token t of the shards at hand is moved by; NULL: nothing. */
-static float *delta_of(const sift_run *run, size_t t)
+static const float *delta_of(const sift_run *run, size_t t)
 {
     const learner *l = run->learner;
-    const size_t token = l->group.first_token + t, width = l->model->config.hidden_size;
-    if (run->pass == PASS_CLEAN || (run->pass == PASS_FINAL && run->source[token] == NOT_MOVED)) return NULL;
-    return run->delta + (run->pass == PASS_FINAL ? run->source[token] : token) * width;
+    const bool both = run->pass == PASS_FINAL && !run->moves_all;
+    if (run->pass == PASS_CLEAN || (both && !run->is_moved[l->group.first_token + t])) return NULL;
+    return run->delta + source_of(run, t) * l->model->config.hidden_size;
 }
 
 /* z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's own norm
@@ -176,7 +189,8 @@ static void edit_forward(void *context, float *rows, size_t first, size_t count)
     const sift_run *run = context;
     const deberta_session *s = run->learner->session;
     const size_t width = run->learner->model->config.hidden_size, stride = s->hidden_stride;
-    memcpy(run->sums + first * stride, rows, count * stride * sizeof *rows);
+    if (run->pass == PASS_CLEAN)
+        memcpy(run->sums + source_of(run, first) * stride, rows, count * stride * sizeof *rows);
     if (!run->raw)
         s->kernels.layernorm_f32(rows, stride, rows, stride, run->ones, run->zeros, count, width, SIFT_EPSILON);
     for (size_t i = 0; i < count; i++) {
@@ -211,7 +225,7 @@ static void edit_backward(void *context, float *d_rows, size_t ld)
         return;
     }
     for (size_t t = 0; t < s->tokens; t++) {
-        float *row = d_rows + t * ld, *sum = run->sums + t * stride;
+        float *row = d_rows + t * ld, *sum = run->sums + source_of(run, t) * stride;
         const layernorm_backward_task norm = {
             .rows = 1, .n = width, .dx = row, .normal = sum, .x = sum, .dy = row, .eps = SIFT_EPSILON};
         if (delta_of(run, t))
@@ -234,18 +248,56 @@ static void keep_logits(void *context, const step_batch *batch, const head_rows 
                classes * sizeof *logits);
 }
 
+/* All rows are moved. */
+static step_batch moved_batch(const sift_run *run, sift_pass pass)
+{
+    step_batch moved = *run->batch;
+    memset(run->moving, (int)pass, moved.sequences);
+    moved.passes = run->moving;
+    return moved;
+}
+
+/* The moved rows, beside which the clean ones have waited. */
+static deberta_status forward_of_moved(sift_run *run, const step_batch *group, deberta_error *err)
+{
+    learner *l = run->learner;
+    const step_batch moved = moved_batch(run, PASS_FINAL);
+    const deberta_batch joined = step_encoded_batch(l, group);
+    pair_records_enter(l, PAIR_MOVED, moved.tokens);
+    l->ids = moved.ids;
+    run->moves_all = true;
+    const deberta_status status = step_forward(l, &moved, err);
+    run->moves_all = false;
+    l->ids = group->ids;
+    DEBERTA_TRY(status);
+    pair_records_keep(l);
+    pair_records_join(l, &joined);
+    step_dropout_number(l, group);
+    return DEBERTA_OK;
+}
+
+static deberta_status forward_of_half(void *context, const step_batch *group, deberta_error *err)
+{
+    sift_run *run = context;
+    learner *l = run->learner;
+    if (run->pass == PASS_FINAL) return forward_of_moved(run, group, err);
+    pair_records_enter(l, run->pass == PASS_CLEAN ? PAIR_CLEAN : PAIR_MOVED, group->tokens);
+    DEBERTA_TRY(step_forward(l, group, err));
+    pair_records_keep(l);
+    return DEBERTA_OK;
+}
+
 /* The clean logits, then the step that takes the moved ones away from them. */
 static deberta_status find_delta(sift_run *run, const step_options *options, deberta_error *err)
 {
     const logit_listener listener = {.context = run, .on_logits = keep_logits};
+    const step_batch moved = moved_batch(run, PASS_ASCENT);
     step_options clean = *options, ascent = *options;
-    step_batch moved = *run->batch;
     step_result unread;
     clean.pairs = PAIRS_CLEAN;
     clean.listener = &listener;
     ascent.pairs = PAIRS_ASCENT;
     ascent.clean = run->clean;
-    moved.passes = run->ascending;
     run->pass = PASS_CLEAN;
     DEBERTA_TRY(step_run(run->learner, run->batch, &clean, &unread, err));
     run->pass = PASS_ASCENT;
@@ -256,17 +308,21 @@ static deberta_status find_delta(sift_run *run, const step_options *options, deb
     return DEBERTA_OK;
 }
 
+/* The clean rows go forward once where their records can wait for the moved ones, else once more with these. */
 static deberta_status run_passes(sift_run *run, const step_options *options, step_result *result, deberta_error *err)
 {
     learner *l = run->learner;
+    const step_forward_pass half = {.context = run, .run = forward_of_half};
     step_options final = *options;
-    final.pairs = PAIRS_FINAL;
+    if (l->options.pairs_up) final.pass = &half;
     l->weights_wanted = false;
-    const deberta_status status = find_delta(run, options, err);
+    deberta_status status = find_delta(run, &final, err);
     l->weights_wanted = true;
-    DEBERTA_TRY(status);
     run->pass = PASS_FINAL;
-    return step_run(l, &run->doubled, &final, result, err);
+    final.pairs = PAIRS_FINAL;
+    if (status == DEBERTA_OK) status = step_run(l, &run->doubled, &final, result, err);
+    if (l->options.pairs_up) pair_records_leave(l);
+    return status;
 }
 
 static deberta_status check(const learner *l, deberta_error *err)

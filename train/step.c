@@ -9,6 +9,7 @@
 #include "train/backward_layer.h"
 #include "train/backward_positions.h"
 #include "train/losses.h"
+#include "train/pair_records.h"
 #include "train/step_counts.h"
 #include "train/step_dropout.h"
 
@@ -21,10 +22,10 @@ typedef struct running_step {
 
 /* ------------------------------------------------------------------------------------------------------------ forward */
 
-static deberta_status forward(learner *l, const step_batch *batch, deberta_error *err)
+deberta_batch step_encoded_batch(const learner *l, const step_batch *batch)
 {
-    const deberta_batch encoded = {
-        .struct_size = sizeof encoded,
+    return (deberta_batch){
+        .struct_size = sizeof(deberta_batch),
         .sequences = batch->sequences,
         .sequence_starts = batch->starts,
         .ids = l->ids,
@@ -32,7 +33,13 @@ static deberta_status forward(learner *l, const step_batch *batch, deberta_error
         .position_ids = batch->positions,
         .mask = batch->mask,
     };
+}
+
+deberta_status step_forward(learner *l, const step_batch *batch, deberta_error *err)
+{
+    const deberta_batch encoded = step_encoded_batch(l, batch);
     deberta_outputs outputs = {.struct_size = sizeof outputs};
+    step_dropout_number(l, batch);
     return deberta_encode(l->session, &encoded, &outputs, err);
 }
 
@@ -80,6 +87,7 @@ static void add_rows(learner *l, float *to, const float *from)
  * The last layer's is still at hand. */
 static void restore_record(learner *l, size_t layer)
 {
+    if (l->pairs.is_joined) pair_records_restore(l, layer);
     if (!l->options.recomputes || layer + 1 == l->model->config.layers) return;
     encoder_layer_again(l->session, layer);
     stage_lap(l->clock, TRAINING_FORWARD);
@@ -154,8 +162,8 @@ static deberta_status run_group(running_step *step, const step_batch *group, boo
         clear_looked_up(l);
     }
     stage_lap(l->clock, TRAINING_CLEAR);
-    step_dropout_number(l, group);
-    DEBERTA_TRY(forward(l, group, err));
+    const step_forward_pass *pass = step->options->pass;
+    DEBERTA_TRY(pass ? pass->run(pass->context, group, err) : step_forward(l, group, err));
     stage_lap(l->clock, TRAINING_FORWARD);
     executor_begin(l->session->executor);
     const deberta_status status = run_head(step, group, err);

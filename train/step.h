@@ -8,6 +8,12 @@
 #include "train/learner.h"
 #include "train/step_batch.h"
 
+/* In place of the forward pass of a group of shards: leaves what that would. */
+typedef struct step_forward_pass {
+    void *context;
+    deberta_status (*run)(void *context, const step_batch *group, deberta_error *err);
+} step_forward_pass;
+
 typedef struct step_options {
     step_task task;
     bool decodes;       /* masked language model: behind the Enhanced Mask Decoder */
@@ -16,6 +22,7 @@ typedef struct step_options {
     class_pairs pairs;
     float sift_weight;
     const float *clean;             /* of the ascent of SiFT: see class_options */
+    const step_forward_pass *pass;  /* NULL: step_forward */
     bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */
     const logit_listener *listener; /* of heads with classes; NULL: nobody asks */
     dropout_rates dropout;          /* not where only the loss is wanted */
@@ -35,5 +42,10 @@ typedef struct step_result {
  * as the learner has parts. */
 deberta_status step_run(learner *learner, const step_batch *batch, const step_options *options, step_result *result,
                         deberta_error *err);
+
+/* The forward pass of a batch, with dropout by its numbers; ids are learner->ids. */
+deberta_status step_forward(learner *learner, const step_batch *batch, deberta_error *err);
+/* A batch as the encoder takes it. */
+deberta_batch step_encoded_batch(const learner *learner, const step_batch *batch);
 
 #endif

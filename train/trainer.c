@@ -210,6 +210,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .micro_tokens = o->micro_tokens,
         .predicts_words = run->options.task == STEP_MLM,
         .recomputes = o->recompute != 0,
+        .pairs_up = o->sift_weight > 0,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
         .head = o->new_labels && !goes_on && run == &t->pair.discriminator ? &head : NULL,
         .begins = o->begin && !goes_on,

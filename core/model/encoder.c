@@ -114,6 +114,12 @@ static void take_batch(deberta_session *s, const deberta_batch *batch)
     }
 }
 
+void encoder_take_batch(deberta_session *s, const deberta_batch *batch)
+{
+    take_batch(s, batch);
+    memset(s->panel_starts, 0, s->sequences * sizeof *s->panel_starts); /* no keys are packed */
+}
+
 static deberta_status show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer,
                                   deberta_error *err)
 {

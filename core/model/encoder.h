@@ -11,4 +11,8 @@
  * hidden states. Between executor_begin and executor_end. */
 void encoder_layer_again(deberta_session *session, size_t index);
 
+/* The batch becomes the one at work, as deberta_encode would have it, but nothing runs: its hidden states and records
+ * are the caller's to fill. It is one that deberta_encode would take. */
+void encoder_take_batch(deberta_session *session, const deberta_batch *batch);
+
 #endif
