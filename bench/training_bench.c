@@ -9,6 +9,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
+#include "train/learner_memory.h"
+#include "train/learner_open.h"
 
 /* ----------------------------------------------------------------------------------------------------------- a batch */
 

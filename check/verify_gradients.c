@@ -9,6 +9,7 @@
 
 #include "check/random_training.h"
 #include "core/base/random.h"
+#include "train/learner_open.h"
 
 /* Of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
 static const double step_size = 1e-5;

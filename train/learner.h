@@ -25,10 +25,6 @@
 #include "train/shard_groups.h"
 #include "train/stage_clock.h"
 
-/* Tables that a generator and a discriminator share, and the discriminator's differences to them. */
-enum { SHARED_TABLES = 2 }; /* words, positions */
-extern const char *const shared_tables[SHARED_TABLES], *const shared_differences[SHARED_TABLES];
-
 enum {
     VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
     VOCABULARY_CHUNK = 256,
@@ -43,7 +39,7 @@ typedef struct transposed_layer {
     packed_matrix qkv, attention_output, intermediate, output, position_key, position_query;
 } transposed_layer;
 
-/* What a thread needs in the backward attention. Sizes: carve_attention in learner.c. */
+/* What a thread needs in the backward attention. Sizes: carve_attention in learner_memory.c. */
 typedef struct attention_scratch {
     worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
     float *gradients;                  /* [QUERY_BLOCK][logits_stride]: dP, then dS */
@@ -200,18 +196,6 @@ typedef struct learner {
     bool weights_wanted; /* false: gradients of activations only (SiFT's ascent) */
     stage_clock *clock;  /* NULL: nobody asks */
 } learner;
-
-/* On failure *result is NULL. */
-deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
-void learner_free(learner **learner);
-
-/* Sums over tokens besides the parameters' gradients: of position tables, and of groups of shards that wait. */
-size_t learner_sum_bytes(const learner *learner);
-/* All that it holds, with the moments of an optimiser if there will be one. */
-size_t learner_bytes(const learner *learner);
-
-/* After the parameters have changed: packs them again, as opening would. */
-deberta_status learner_take_parameters(learner *learner, deberta_error *err);
 
 /* A part's gradient of a head's table of positions, [2K][dp]. */
 static inline float *table_part(const learner *l, size_t which, size_t part, size_t head)

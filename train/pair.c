@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/pair.h"
+#include "train/learner_open.h"
 
 #include <math.h>
 #include <stdlib.h>

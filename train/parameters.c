@@ -11,6 +11,11 @@
 #include "core/base/large_floats.h"
 #include "core/io/checkpoint.h"
 
+const char *const shared_tables[SHARED_TABLES] = {"embeddings.word_embeddings.weight",
+                                                  "embeddings.position_embeddings.weight"};
+const char *const shared_differences[SHARED_TABLES] = {"embeddings.word_embeddings._weight",
+                                                       "embeddings.position_embeddings._weight"};
+
 static void free_parameter(parameter *p)
 {
     free(p->name);

@@ -8,6 +8,10 @@
 
 #include "core/model/weight_loader.h"
 
+/* Tables that a generator and a discriminator share, and the discriminator's differences to them. */
+enum { SHARED_TABLES = 2 }; /* words, positions */
+extern const char *const shared_tables[SHARED_TABLES], *const shared_differences[SHARED_TABLES];
+
 typedef struct parameter {
     char *name, *stored_name; /* canonical, as the engine asks for it; as the file has it */
     size_t rank, shape[TENSOR_MAX_RANK], count;

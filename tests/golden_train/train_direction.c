@@ -9,6 +9,7 @@
 
 #include "core/base/random.h"
 #include "train/step.h"
+#include "train/learner_open.h"
 
 /* A step is a hundredth of the tensor's largest weight; differences of float32 losses, and the curvature, allow for so
  * much. */

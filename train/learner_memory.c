@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "train/learner.h"
+#include "train/learner_memory.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/large_floats.h"
 #include "core/base/memory_need.h"
-#include "core/io/mapped_file.h"
 #include "core/model/linear.h"
-#include "train/new_tensors.h"
-#include "train/parameters_made.h"
-#include "train/products.h"
+#include "train/learner_transposed.h"
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
 
@@ -20,47 +15,6 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     size_t count = 0;
     if (!size_multiply(rows, columns, &count)) memory->overflow = true;
     return arena_take(memory, count, sizeof(float));
-}
-
-static size_t gradient_floats(const packed_matrix *matrix)
-{
-    return matrix->panel_count * PANEL * row_stride(matrix->depth);
-}
-
-static void carve_transposed(learner *l, arena *memory)
-{
-    const deberta_model *model = l->model;
-    const model_tasks *heads = &model->tasks;
-    l->transposed = arena_take(memory, model->config.layers, sizeof *l->transposed);
-    l->weight_floats = 0;
-    for (size_t i = 0; i < model->config.layers; i++) {
-        const model_layer *layer = &model->layers[i];
-        transposed_layer measured = {0}, *to = l->transposed ? &l->transposed[i] : &measured;
-        transposed_carve(&to->qkv, memory, &layer->qkv);
-        transposed_carve(&to->attention_output, memory, &layer->attention_output);
-        transposed_carve(&to->intermediate, memory, &layer->intermediate);
-        transposed_carve(&to->output, memory, &layer->output);
-        transposed_carve(&to->position_key, memory, &layer->position_key);
-        transposed_carve(&to->position_query, memory, &layer->position_query);
-        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->qkv));
-        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->attention_output));
-        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->intermediate));
-        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->output));
-    }
-    transposed_carve(&l->transposed_convolution, memory, &model->convolution);
-    transposed_carve(&l->transposed_projection, memory, &model->embedding_projection);
-    transposed_carve(&l->transposed_mlm_dense, memory, &heads->mlm_dense);
-    transposed_carve(&l->transposed_rtd_dense, memory, &heads->rtd_dense);
-    transposed_carve(&l->transposed_rtd_classifier, memory, &heads->rtd_classifier);
-    transposed_carve(&l->transposed_pooler, memory, &heads->pooler);
-    transposed_carve(&l->transposed_classifier, memory, &heads->classifier);
-    transposed_carve(&l->transposed_answer, memory, &heads->answer);
-    const packed_matrix *others[] = {
-        &model->convolution, &model->embedding_projection, &heads->mlm_dense, &heads->rtd_dense, &heads->rtd_classifier,
-        &heads->pooler,      &heads->classifier,           &heads->answer};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        l->weight_floats = maximum(l->weight_floats, gradient_floats(others[i]));
-    l->weight = take_floats(memory, l->weight_floats, 1);
 }
 
 /* All but the input. */
@@ -231,7 +185,8 @@ static void carve_gradients(learner *l, arena *memory)
 
 static void learner_carve(learner *l, arena *memory)
 {
-    carve_transposed(l, memory);
+    l->weight_floats = learner_transposed_carve(l, memory);
+    l->weight = take_floats(memory, l->weight_floats, 1);
     carve_records(l, memory);
     carve_gradients(l, memory);
     l->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *l->group_starts);
@@ -245,118 +200,6 @@ static void learner_carve(learner *l, arena *memory)
         attention_scratch measured;
         carve_attention(l, memory, l->workers ? &l->workers[i] : &measured);
     }
-}
-
-/* ---------------------------------------------------------------------------------------------------------- opening */
-
-const char *const shared_tables[SHARED_TABLES] = {"embeddings.word_embeddings.weight",
-                                                  "embeddings.position_embeddings.weight"};
-const char *const shared_differences[SHARED_TABLES] = {"embeddings.word_embeddings._weight",
-                                                       "embeddings.position_embeddings._weight"};
-
-static void settle_shapes(learner *l)
-{
-    const deberta_model *model = l->model;
-    /* queries of the decoder may come from all over a sequence */
-    const size_t rows = model->relative_rows;
-    const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
-    l->options.threads = deberta_session_threads(l->session);
-    l->tokens_capacity = l->session->max_tokens;
-    l->heads_width = model->config.heads * model->padded_head;
-    l->qkv_stride = row_stride(3 * l->heads_width);
-    l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
-}
-
-static deberta_status open_session(learner *l, deberta_error *err)
-{
-    const deberta_session_options options = {
-        .struct_size = sizeof options,
-        .isa = l->options.isa,
-        .threads = l->options.threads,
-        .max_tokens = l->plan.capacity,
-        .features = l->options.decodes ? DEBERTA_KEEP_DECODER_INPUT : 0,
-    };
-    const session_internal_options internal = {.record = &l->forward};
-    return session_create_internal(&l->session, l->model, &options, &internal, err);
-}
-
-static deberta_status check_model(const learner *l, deberta_error *err)
-{
-    if (l->model->config.talking_heads) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which are not trained", l->model->name);
-    }
-    return DEBERTA_OK;
-}
-
-static deberta_status keep_config(learner *l, const char *folder, deberta_error *err)
-{
-    char path[4096];
-    mapped_file file;
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
-    l->config = strndup((const char *)file.bytes, file.size_bytes);
-    mapped_file_close(&file);
-    if (!l->config) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a configuration");
-    return DEBERTA_OK;
-}
-
-static deberta_status open_parameters(learner *l, const char *folder, deberta_error *err)
-{
-    const learner_options *o = &l->options;
-    if (synthetic_names(folder)) return parameter_set_make(&l->set, folder, err);
-    DEBERTA_TRY(o->begins ? new_model_begin(&l->set, folder, o->seed, err) : parameter_set_read(&l->set, folder, err));
-    return o->head ? new_head_add(&l->set, folder, o->head, o->seed, &l->config, err) : keep_config(l, folder, err);
-}
-
-static deberta_status open_model(learner *l, const char *folder, deberta_error *err)
-{
-    const deberta_model_options options = {
-        .struct_size = sizeof options, .threads = l->options.threads, .reference = l->options.reference};
-    const weight_source source = parameter_set_source(&l->set);
-    const load_listener listener = bindings_listener(&l->bindings);
-    const model_internal_options internal = {.keep_position_projections = true,
-                                             .pass_over_packed = true,
-                                             .weights = &source,
-                                             .config = l->config,
-                                             .listener = &listener};
-    l->bindings.set = &l->set;
-    DEBERTA_TRY(model_open_internal(&l->model, folder, &options, &internal, err));
-    if (l->bindings.out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %s's weights", folder);
-    return check_model(l, err);
-}
-
-static void fill_transposed(learner *l)
-{
-    const deberta_model *model = l->model;
-    const kernels *table = learner_kernels(l);
-    executor *executor = l->session->executor;
-    for (size_t i = 0; i < model->config.layers; i++) {
-        const model_layer *layer = &model->layers[i];
-        const transposed_layer *to = &l->transposed[i];
-        transposed_fill(&to->qkv, &layer->qkv, table, executor);
-        transposed_fill(&to->attention_output, &layer->attention_output, table, executor);
-        transposed_fill(&to->intermediate, &layer->intermediate, table, executor);
-        transposed_fill(&to->output, &layer->output, table, executor);
-        transposed_fill(&to->position_key, &layer->position_key, table, executor);
-        transposed_fill(&to->position_query, &layer->position_query, table, executor);
-    }
-    transposed_fill(&l->transposed_convolution, &model->convolution, table, executor);
-    transposed_fill(&l->transposed_projection, &model->embedding_projection, table, executor);
-    transposed_fill(&l->transposed_mlm_dense, &model->tasks.mlm_dense, table, executor);
-    transposed_fill(&l->transposed_rtd_dense, &model->tasks.rtd_dense, table, executor);
-    transposed_fill(&l->transposed_rtd_classifier, &model->tasks.rtd_classifier, table, executor);
-    transposed_fill(&l->transposed_pooler, &model->tasks.pooler, table, executor);
-    transposed_fill(&l->transposed_classifier, &model->tasks.classifier, table, executor);
-    transposed_fill(&l->transposed_answer, &model->tasks.answer, table, executor);
-}
-
-deberta_status learner_take_parameters(learner *l, deberta_error *err)
-{
-    const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
-    DEBERTA_TRY(model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err));
-    l->folded = folds ? FOLDED_PLAIN : NOT_FOLDED;
-    fill_transposed(l);
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------- sums of groups of shards */
@@ -413,6 +256,21 @@ size_t learner_bytes(const learner *l)
            l->arena.capacity_bytes;
 }
 
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static void settle_shapes(learner *l)
+{
+    const deberta_model *model = l->model;
+    /* queries of the decoder may come from all over a sequence */
+    const size_t rows = model->relative_rows;
+    const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
+    l->options.threads = deberta_session_threads(l->session);
+    l->tokens_capacity = l->session->max_tokens;
+    l->heads_width = model->config.heads * model->padded_head;
+    l->qkv_stride = row_stride(3 * l->heads_width);
+    l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
+}
+
 /* Before the largest part is taken. */
 static deberta_status check_memory(const learner *l, deberta_error *err)
 {
@@ -426,50 +284,21 @@ static deberta_status check_memory(const learner *l, deberta_error *err)
                  l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
 }
 
-deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err)
+deberta_status learner_memory_open(learner *l, deberta_error *err)
 {
-    deberta_status status;
-    *result = NULL;
-    learner *l = calloc(1, sizeof *l);
-    if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for training");
-    l->options = *options;
-    l->weights_wanted = true;
-    DEBERTA_TRY_OR_FAIL(status, open_parameters(l, folder, err));
-    for (size_t i = 0; options->differs && i < SHARED_TABLES; i++)
-        DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));
-    DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
-    l->options.decodes = options->decodes && !l->model->config.position_biased_input;
-    l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
-    l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
-    DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     settle_shapes(l);
     learner_carve(l, &l->arena);
-    DEBERTA_TRY_OR_FAIL(status, check_memory(l, err));
-    DEBERTA_TRY_OR_FAIL(status, arena_allocate(&l->arena, "training", 0, err));
+    DEBERTA_TRY(check_memory(l, err));
+    DEBERTA_TRY(arena_allocate(&l->arena, "training", 0, err));
     learner_carve(l, &l->arena);
-    DEBERTA_TRY_OR_FAIL(status, open_sums(l, err));
-    fill_transposed(l);
-    *result = l;
-    return DEBERTA_OK;
-fail:
-    learner_free(&l);
-    return status;
+    return open_sums(l, err);
 }
 
-void learner_free(learner **learner_place)
+void learner_memory_free(learner *l)
 {
-    if (!learner_place || !*learner_place) return;
-    learner *l = *learner_place;
-    deberta_session_free(&l->session);
-    deberta_model_free(&l->model);
     arena_release(&l->arena);
     free(l->logits);
     gradient_tree_free(&l->tree);
     free(l->table_sums);
     free(l->looked_up);
-    bindings_free(&l->bindings);
-    parameter_set_free(&l->set);
-    free(l->config);
-    free(l);
-    *learner_place = NULL;
 }
