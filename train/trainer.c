@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "core/model/config.h"
+#include "train/learner_memory.h"
+#include "train/learner_open.h"
 #include "train/new_tensors.h"
 #include "train/run_folder.h"
 #include "train/save.h"
 #include "train/trainer_recipe.h"
-#include "train/learner_memory.h"
-#include "train/learner_open.h"
 
 /* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
  * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */

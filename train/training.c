@@ -5,9 +5,9 @@
 #include <stdio.h>
 
 #include "core/base/integers.h"
+#include "train/learner_open.h"
 #include "train/sift.h"
 #include "train/step_check.h"
-#include "train/learner_open.h"
 
 static deberta_status run_batch(const training *t, size_t number, const step_batch *batch, step_result *result,
                                 deberta_error *err)
