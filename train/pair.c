@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/pair.h"
-#include "train/learner_open.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "train/learner_open.h"
 
 /* ------------------------------------------------------------------------------------------------------------ tables */
 
