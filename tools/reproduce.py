@@ -84,7 +84,6 @@ def same_figure(claim, command, made, stated):
 
 
 COMMANDS_OF_PAGE = re.compile(r"^(?:    )?(deberta study .*|tools/\w+\.py table .*)$", re.M)
-APART = re.compile(r"^<!-- not judged: (.*) -->\n\n?((?:\|.*\n)+)", re.M)  # a table that no command gives, and why
 
 
 def study(page, out):
@@ -95,13 +94,11 @@ def study(page, out):
     made = out / f"{name}.png"
     printed = run(command + (f" -o {made}" if figure else ""), out, f"study-{name}")
     printed += "".join(run(words, out, f"study-{name}-{k}") for k, words in enumerate(more, 2))
-    stated = numbers("\n".join(line for line in APART.sub("", text).splitlines() if line.startswith("|")))
+    stated = numbers("\n".join(line for line in text.splitlines() if line.startswith("|")))
     known = rounded(numbers(printed))
     missing = [number for number in stated if number not in known]
     here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
     yield Row(f"{page}: tables", "; ".join([command, *more]), here, "the same digits, rounded as there", not missing)
-    for reason, table in APART.findall(text):
-        yield Row(f"{page}: another table", "-", f"{len(numbers(table))} numbers; {reason}", "-", OTHER)
     if figure:
         yield same_figure(f"{page}: figure", command, made, figure)
 

@@ -7,8 +7,7 @@
 
 SPDX-License-Identifier: MIT
 """
-from ._abi import library as _library
-from ._errors import (ArgumentError, Error, FileError, FormatError, OutOfMemoryError, SystemRefusedError, UnsupportedError)
+from ._abi import ArgumentError, Error, FileError, FormatError, OutOfMemoryError, SystemRefusedError, UnsupportedError, library as _library
 from ._model import Model, Tokens
 from ._program import Figure, attention_figure, bench
 from .accelerate import accelerate, restore

@@ -3,11 +3,51 @@ from __future__ import annotations
 
 import ctypes as c
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
 
-from . import _errors
+import numpy as np
+
+
+class Error(Exception):
+    """Base of all; the text is one sentence: what, where, found, expected."""
+
+    __module__ = "deberta_c"  # as people import it
+
+    def __init_subclass__(cls) -> None:
+        cls.__module__ = Error.__module__
+
+
+class ArgumentError(Error, ValueError):
+    """A wrong call: an id outside the vocabulary, an empty batch, a closed model."""
+
+
+class FileError(Error, OSError):
+    """A file is missing or unreadable."""
+
+
+class FormatError(Error, ValueError):
+    """A file is damaged, or not what its name says."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Understood, but not done."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Out of memory, or above the caller's limit."""
+
+
+class SystemRefusedError(Error, OSError):
+    """The operating system refused something else: a thread, a write."""
+
+
+ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,
+          -7: Error}  # DEBERTA_E_NOT_FINITE: of training, which this package leaves to the program
+
+# ----------------------------------------------------------------------------------------------------------- the header
 
 HERE = Path(__file__).resolve().parent
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
@@ -41,7 +81,7 @@ def _callback(name: str, parameters: str) -> Any:
     return _KINDS[name]
 
 
-Error = _struct("Error", "int code, sentence message")
+ErrorPlace = _struct("Error", "int code, sentence message")
 ModelOptions = _struct("ModelOptions", "size struct_size, int reference, size threads memory_limit_bytes layers, int describe_only precision")
 Tensor = _struct("Tensor", "text name, at values, int dtype, size rank, size* shape strides")
 ModelInfo = _struct("ModelInfo", "text name, int version, size vocabulary_size hidden_size intermediate_size layers heads head_size "
@@ -93,7 +133,7 @@ def _load() -> Any:
     for short, kinds in FUNCTIONS.items():
         result, *parameters = map(_kind, kinds.split())
         failing = kinds.startswith("status")
-        kind = c.CFUNCTYPE(result, *parameters, *[AT(Error)] * failing)
+        kind = c.CFUNCTYPE(result, *parameters, *[AT(ErrorPlace)] * failing)
         function = kind(("deberta_" + short, opened), ((1,),) * len(parameters) + ((2,),) * failing)  # 1: given, 2: made by ctypes
         if failing:
             function.errcheck = _check
@@ -103,7 +143,7 @@ def _load() -> Any:
 
 def _check(status: Any, _function: Any, arguments: Any) -> Any:
     if status:
-        raise _errors.ERRORS.get(status, _errors.Error)(arguments[-1].message.decode("utf-8", "replace"))
+        raise ERRORS.get(status, Error)(arguments[-1].message.decode("utf-8", "replace"))
 
 
 library = _load()
@@ -121,6 +161,36 @@ def text_of(function: Any, *arguments: Any) -> Optional[str]:
     """A text that the library holds, which may hold NUL."""
     size = SIZE()
     return string(function(*arguments, size), size)
+
+
+# --------------------------------------------------------------------------------------------- what is handed to the library
+
+
+def one_of(what: str, value: Any, *names: Optional[str]) -> int:
+    """The place of an option's value among those that it may have."""
+    if not (value is None or isinstance(value, str)) or value not in names:
+        *others, last = map(repr, names)
+        raise ArgumentError(f"{what}: expected {', '.join(others)} or {last}, found {value!r}")
+    return names.index(value)
+
+
+def whole_number(what: str, value: Any, most: int = sys.maxsize, least: int = 0) -> int:
+    """An option that counts something; None is 0, which leaves it to the library."""
+    found = 0 if value is None else value
+    if not isinstance(found, (int, np.integer)) or isinstance(found, bool) or not least <= found <= most:
+        raise ArgumentError(f"{what}: expected a number from {least} to {most}, found {value!r}")
+    return int(found)
+
+
+def terminated(what: str, value: Any) -> bytes:
+    """A text or path for the library, which reads as far as the first NUL."""
+    try:
+        found = os.fsencode(value)
+    except (TypeError, UnicodeError):
+        found = b"\0"
+    if b"\0" in found:
+        raise ArgumentError(f"{what}: expected a text without NUL, found {value!r}")
+    return found
 
 
 class Owned:

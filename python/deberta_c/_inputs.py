@@ -10,8 +10,7 @@ from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, NamedTuple, 
 import numpy as np
 
 from . import _abi as abi
-from ._abi import library
-from ._errors import ArgumentError, whole_number
+from ._abi import ArgumentError, library, whole_number
 
 Text = Union[str, Tuple[str, str]]
 # Of size_t, which no count here fills, so that NumPy need not mix it with signed numbers.

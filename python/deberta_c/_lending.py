@@ -12,8 +12,7 @@ import torch
 from transformers.modeling_outputs import BaseModelOutput
 
 from . import _abi as abi
-from ._abi import library
-from ._errors import ArgumentError, UnsupportedError, whole_number
+from ._abi import ArgumentError, UnsupportedError, library, whole_number
 from ._inputs import INT32, SIZE, Batch, address
 from ._session import Capture, Session
 

@@ -9,14 +9,11 @@ from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tu
 import numpy as np
 
 from . import _abi as abi
-from ._abi import library
+from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _program
-from ._errors import ArgumentError, one_of, whole_number
 from ._inputs import Batch, Text, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Matrices, Session, parse_ablations
 from ._tasks import Tasks
-
-Arrays = Dict[str, Any]
 
 
 class Tokens(NamedTuple):
@@ -30,7 +27,7 @@ class Tokens(NamedTuple):
     roles: np.ndarray  # uint8 [n]: 0 of the text, 1 a special token that the text spells, 2 [CLS] and [SEP]
 
 
-class Model(Tasks):
+class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
     path: folder with config.json, weights and tokenizer. isa: "avx512", "avx2", "neon" or "scalar"; None the best here. threads: None
@@ -50,9 +47,9 @@ class Model(Tasks):
         options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=whole_number("layers", layers),
                             reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
                             precision=one_of("precision", precision, *abi.PRECISIONS))
-        weights, folder = abi.Owned(library.model_free), os.fspath(path)
-        library.model_open(weights.handle, os.fsencode(folder), options)
-        super().__init__(folder, weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision})
+        weights, folder = abi.Owned(library.model_free), terminated("path", path)
+        library.model_open(weights.handle, folder, options)
+        super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision})
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
@@ -68,9 +65,6 @@ class Model(Tasks):
                 self._session.close()
                 self._session.weights = self._weights = abi.Owned(library.model_free)
 
-    def __enter__(self) -> "Model":
-        return self
-
     def __exit__(self, *reason: Any) -> None:
         self.close()
 
@@ -84,9 +78,8 @@ class Model(Tasks):
         """Shape, memory and heads: deberta_model_info by name; tasks: names of the heads that the checkpoint holds."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
-            found = {name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}
-            return {**found, "name": info.name.decode(), "precision": abi.PRECISIONS[info.precision],
-                    "tasks": [abi.TASKS[task] for task in self._widths()]}
+            return {**{name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}, "name": info.name.decode(),
+                    "precision": abi.PRECISIONS[info.precision], "tasks": [abi.TASKS[task] for task in self._widths()]}
 
     @property
     def labels(self) -> List[str]:
@@ -124,14 +117,13 @@ class Model(Tasks):
 
     def detokenize(self, ids: Any) -> str:
         """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
-        row = integers(ids, "ids")
         with self._session.working():
-            return self._tokenizer.spell(row)
+            return self._tokenizer.spell(integers(ids, "ids"))
 
     # ----------------------------------------------------------------------------------------------------------- encode
 
     def encode(self, inputs: Any, *, token_types: Any = None, mask: Any = None, hidden: Optional[str] = "last", attention: Any = None,
-               components: Any = None, logits: bool = False, max_tokens: Optional[int] = None, batch_tokens: int = 2048) -> Arrays:
+               components: Any = None, logits: bool = False, max_tokens: Optional[int] = None, batch_tokens: int = 2048) -> Dict[str, Any]:
         """Hidden states, attention and logits of texts or ids, named as the files of `deberta encode`.
 
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
@@ -148,6 +140,8 @@ class Model(Tasks):
         most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
             texts, _ = as_texts(inputs)
+            if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask))):
+                raise ArgumentError("max_tokens is for texts; token_types and mask are for ids")
             batch = batch_of_ids(inputs, token_types, mask) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits:
                 rows = self._session.encode(batch)  # the usual call, without what others need
@@ -168,7 +162,7 @@ class Model(Tasks):
             wanted[layer, abi.COMPONENTS.index("probs")] = list(range(info.heads))
         return wanted
 
-    def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, logits: bool, most_tokens: int) -> Arrays:
+    def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, logits: bool, most_tokens: int) -> Dict[str, Any]:
         session, texts = self._session, len(batch.starts) - 1
         capture = Capture(batch, session, layers, wanted)
         heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else len(batch.ids), width), np.float32)
@@ -203,7 +197,7 @@ class Model(Tasks):
             self._session.ablations, self.ablated = ablations, terms
             self._session.prepare()
 
-    def receptive_field(self, **options: Any) -> Arrays:
+    def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **options)
 

@@ -13,9 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from ._abi import HERE
-from ._errors import ArgumentError, Error, FormatError, SystemRefusedError, UnsupportedError
-
+from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, terminated
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
@@ -35,8 +33,8 @@ def run(*arguments: str, **options: Any) -> bytes:
     command = [PROGRAM, *arguments, "--quiet", *_words(options)]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
-    except OSError as reason:
-        raise Error(f"{PROGRAM}: cannot be run: {reason.strerror}") from None
+    except (OSError, ValueError) as reason:  # a file that is not there; a text with NUL
+        raise Error(f"{PROGRAM}: cannot be run: {getattr(reason, 'strerror', reason)}") from None
     if done.returncode:
         sentence = done.stderr.decode("utf-8", "replace").strip() or f"{' '.join(command)} ended with {done.returncode}"
         raise _KINDS.get(done.returncode, Error)(sentence)
@@ -49,7 +47,7 @@ def json_of(*arguments: str, **options: Any) -> Dict[str, Any]:
 
 def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
     """The folder of a model, and what an open one was opened with: the program opens it again in the same way."""
-    return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fspath(model), {})
+    return (model.path, dict(model.opened_with)) if hasattr(model, "opened_with") else (os.fsdecode(terminated("model", model)), {})
 
 
 def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:

@@ -11,8 +11,7 @@ from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Seque
 import numpy as np
 
 from . import _abi as abi
-from ._abi import library
-from ._errors import ArgumentError, Error, whole_number
+from ._abi import ArgumentError, Error, library, terminated, whole_number
 from ._inputs import SIZE, Batch, address, view
 
 WATCHED_WORK = 4096  # tokens times layers from which on an encode is worth interrupting
@@ -22,7 +21,7 @@ Matrices = Mapping[Tuple[int, int], Sequence[int]]  # {(layer, component): heads
 def parse_ablations(terms: str) -> List[Any]:
     """"c2p@3:5,p2c=mean@all" as structs."""
     found, count = (abi.Ablation * (terms.count(",") + 1))(), abi.SIZE()
-    library.ablations_parse(found, count, terms.encode())
+    library.ablations_parse(found, count, terminated("terms", terms))
     return list(found)
 
 
@@ -63,7 +62,7 @@ class Session:
         self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
         self.ablations: List[Any] = []
         self._isa = abi.INT()
-        library.isa_from_name(self._isa, b"auto" if isa is None else str(isa).encode())
+        library.isa_from_name(self._isa, b"auto" if isa is None else terminated("isa", str(isa)))
         info = library.model_describe(weights.handle).contents
         self.layers, self.heads, self.hidden_size = info.layers, info.heads, info.hidden_size
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)

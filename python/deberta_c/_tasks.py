@@ -7,8 +7,7 @@ from typing import Any, Callable, Dict, List, Optional
 import numpy as np
 
 from . import _abi as abi
-from ._abi import library
-from ._errors import ArgumentError, FormatError, UnsupportedError, one_of, whole_number
+from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, whole_number
 from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described
 from ._session import Session
 
@@ -40,7 +39,7 @@ class Tasks:
 
     def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
         self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
-        self.opened_with = {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")}
+        self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "microsoft", "float32")}
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
 

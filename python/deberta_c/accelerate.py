@@ -5,10 +5,7 @@ import ctypes as c
 import gc
 from typing import Any, Optional
 
-from ._abi import PRECISIONS
-from ._errors import UnsupportedError, one_of
-
-
+from ._abi import PRECISIONS, UnsupportedError, one_of
 def _lending() -> Any:
     """The part that needs PyTorch."""
     try:

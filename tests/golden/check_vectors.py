@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Judges another implementation by the golden vectors (docs/conformance.md).
+"""Judges another implementation (docs/conformance.md): tests/golden/check_vectors.py CASE OUTPUT.safetensors [--bits]
 
-    tests/golden/check_vectors.py CASE OUTPUT.safetensors [--bits]
-
-CASE: a folder beside this file. OUTPUT: float32 or float64 tensors named and shaped as in CASE/expected.safetensors. Every tensor that both
-have is compared where tokens are real; --bits also compares the checksums of bits.tsv, which needs all of a quantity. Exit status 1: one is
-outside its bar (three times float32 PyTorch's error, bars.tsv), or there was nothing to compare. Needs NumPy. SPDX-License-Identifier: MIT
-"""
+CASE: a folder beside this file. OUTPUT: float32 or float64 tensors, named and shaped as in CASE/expected.safetensors; those that both have are
+compared where tokens are real, with --bits also the checksums of bits.tsv, which need all of a quantity. Exit status 1: one is outside its
+bar (three times float32 PyTorch's error, bars.tsv), or there was nothing to compare. Needs NumPy. SPDX-License-Identifier: MIT"""
 import csv
 import json
 import sys
@@ -25,10 +22,6 @@ def read(path):
             for name, e in json.loads(data[8:base]).items() if name != "__metadata__"}
 
 
-def rows_of(name, case):
-    return [row for row in csv.DictReader((HERE / name).read_text().splitlines(), delimiter="\t") if row["name"] == case]
-
-
 def selected(name, values, real):
     """What counts: real rows; of attention real queries and keys, of probabilities also the keys of holes inside a text, which are 0."""
     if name.startswith("attn."):
@@ -45,20 +38,20 @@ def checksum(parts):
 
 
 def main(case, output, *options):
-    expected, found, bars = read(HERE / case / "expected.safetensors"), read(output), rows_of("bars.tsv", case)[0]
-    real, verdicts, gathered = expected["attention_mask"].astype(bool), [], {}
+    tables = ((HERE / name).read_text().splitlines() for name in ("bars.tsv", "bits.tsv"))
+    (bars,), bits = ([row for row in csv.DictReader(table, delimiter="\t") if row["name"] == case] for table in tables)
+    expected, found, verdicts, gathered = read(HERE / case / "expected.safetensors"), read(output), [], {}
+    real = expected["attention_mask"].astype(bool)
     for name in sorted(name for name in found if name.startswith(("hidden_states.", "attn.", "logits."))):
         quantity = {"hidden_states": "hidden", "attn": name.split(".")[-1]}.get(name.split(".")[0], name)  # its name in bits.tsv
         ours = selected(name, found[name], real)
-        gathered.setdefault(quantity, []).extend(ours)
+        gathered[quantity] = gathered.get(quantity, []) + ours
         if name in expected and expected[name].shape == found[name].shape:
             error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real))])  # NaN if one is
-            bar = BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")
-            limit = max(3 * float(bars[bar] or 0), 2e-6)
+            limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
             verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
-    for row in rows_of("bits.tsv", case) if options else ():
-        if not row["quantity"].startswith("int"):  # low precision: this project's arithmetic, not DeBERTa's
-            verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
+    for row in [row for row in bits if options and not row["quantity"].startswith("int")]:  # low precision is this project's, not DeBERTa's
+        verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
     print("\n".join(f"{'ok' if fine else 'FAIL':4} {what}" for fine, what in verdicts) or f"{output}: no tensor of {case} to compare")
     return int(not verdicts or not all(fine for fine, _ in verdicts))
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT
-from deberta_c import _abi, _errors
+from deberta_c import _abi
 
 HEADER = re.sub(r"/\*.*?\*/", " ", (ROOT / "include" / "deberta.h").read_text(), flags=re.S)
 CC = shutil.which("cc") or shutil.which("gcc")
@@ -18,7 +18,7 @@ def snake(name):
     return "deberta_" + re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
-STRUCTS = {snake(name): kind for name, kind in vars(_abi).items() if isinstance(kind, type) and issubclass(kind, ctypes.Structure)}
+STRUCTS = {snake(kind.__name__): kind for kind in vars(_abi).values() if isinstance(kind, type) and issubclass(kind, ctypes.Structure)}
 
 
 def members(header, name):
@@ -78,7 +78,7 @@ def test_constants(tmp_path):
                     DEBERTA_PRECISION_COUNT=len(_abi.PRECISIONS))
     assert dict(zip(expected, compiled(expected, tmp_path))) == expected
     statuses = re.findall(r"DEBERTA_E_(\w+)\s*=\s*(-\d+)", HEADER)
-    assert {int(number) for _, number in statuses} == set(_errors.ERRORS)
+    assert {int(number) for _, number in statuses} == set(_abi.ERRORS)
 
 
 def prototype(name):

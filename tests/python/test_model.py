@@ -17,6 +17,7 @@ from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, residen
 sys.path.insert(0, str(ROOT / "tools"))
 import measure_python  # noqa: E402
 
+MOST = sys.maxsize  # of what counts something
 TEXTS = ["a new store opened beside the mall", "Call me Ishmael.", "It was the best of times, it was the worst of times", "Zoë"]
 
 
@@ -191,7 +192,7 @@ def test_tag_answer_detect_are_the_program_s(tmp_path):
         with pytest.raises(deberta_c.ArgumentError, match="the context holds no tokens"):
             model.answer("who?", "")
         for option in ("top", "max_answer"):  # a negative count would be a huge one, behind the end of what is filled
-            with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected a number from 0, found -1"):
+            with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected a number from 0 to {MOST}, found -1"):
                 model.answer(texts[1], texts[0], **{option: -1})
         assert model.answer(texts[1], texts[0], top=0)["answers"] == []
         assert len(model.answer(texts[1], texts[0], top=1 << 40)["answers"]) >= len(expected["answers"])
@@ -292,7 +293,7 @@ def test_wrong_options(demo):
                            ({"attention": [-1]}, r"below 5, found \[-1\]"), ({"attention": [1.5]}, r"found \[1.5\]"),
                            ({"components": [(0, 3)]}, r"components: expected 'all' or pairs \(layer, head\) below 5 and 3, found \[\(0, 3\)\]"),
                            ({"components": [(5, 0)]}, r"found \[\(5, 0\)\]"), ({"components": [(0, 1), (2,)]}, "found"),
-                           ({"batch_tokens": -1}, "batch_tokens: expected a number from 0, found -1"),
+                           ({"batch_tokens": -1}, f"batch_tokens: expected a number from 0 to {MOST}, found -1"),
                            ({"components": "c2p"}, r"components: .* found 'c2p'"),
                            ({"components": 3}, "components: .* found 3"), ({"components": (2, 0)}, r"components: .* found \(2, 0\)"),
                            ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
@@ -301,9 +302,9 @@ def test_wrong_options(demo):
         with pytest.raises(deberta_c.ArgumentError, match=words):
             demo.encode([1, 2, 3], **options)
     for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
-                        (lambda: demo.encode("a", max_tokens=-1), "max_tokens: expected a number from 0, found -1"),
+                        (lambda: demo.encode("a", max_tokens=-1), f"max_tokens: expected a number from 0 to {MOST}, found -1"),
                         (lambda: demo.fill_mask("nothing"), "there is no"),
-                        (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), "top: expected a number from 1, found 0"),
+                        (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), f"top: expected a number from 1 to {MOST}, found 0"),
                         (lambda: demo.fill_mask("a [MASK]", top=2.5), "top: .* found 2.5"), (lambda: deberta_c.Model(DEMO, isa=3), "'3'"),
                         (lambda: demo.detokenize([[1]]), "2 dimensions"), (lambda: demo.detokenize("abc"), "0 dimensions"),
                         (lambda: demo.detokenize([99999]), "99999"), (lambda: demo.tokenize(b"a"), "found bytes")):
@@ -320,13 +321,48 @@ def test_wrong_numbers(demo):
     """Numbers that are no counts are refused before the library takes them as huge ones."""
     for most in (-1, deberta_c._abi.MOST_THREADS + 1, "many", float("inf")):
         for call in (lambda: deberta_c.Model(DEMO, threads=most), lambda: demo.share(threads=most)):
-            with pytest.raises(deberta_c.ArgumentError, match=re.escape(f"threads: expected 0 to 1024, found {most!r}")):
+            with pytest.raises(deberta_c.ArgumentError, match=re.escape(f"threads: expected a number from 0 to 1024, found {most!r}")):
                 call()
+    for call in (lambda: deberta_c.Model(DEMO, layers=1 << 70), lambda: demo.encode("a", max_tokens=1 << 64), lambda: deberta_c.Model(DEMO, threads=True),
+                 lambda: demo.encode(["a", "b"], batch_tokens=1 << 63), lambda: deberta_c.Model(DEMO, memory_limit=1 << 64)):
+        with pytest.raises(deberta_c.ArgumentError, match="expected a number from 0 to "):  # ctypes would keep the low 64 bits
+            call()
     for name in ("layers", "memory_limit"):
-        with pytest.raises(deberta_c.ArgumentError, match=f"{name}: expected a number from 0, found -1"):
+        with pytest.raises(deberta_c.ArgumentError, match=f"{name}: expected a number from 0 to {MOST}, found -1"):
             deberta_c.Model(DEMO, **{name: -1})
     header = (ROOT / "core" / "base" / "topology.h").read_text()
     assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in header
+
+
+def test_texts_that_c_would_cut_off(demo):
+    """NUL ends a text in C: what stands behind it would be ignored. Neither that, nor what is no text, is taken."""
+    for call, words in ((lambda: deberta_c.Model(f"{DEMO}\0x"), "path: expected a text without NUL"), (lambda: deberta_c.Model(None), "path: .* found None"),
+                        (lambda: deberta_c.Model(3), "path: .* found 3"), (lambda: deberta_c.Model("\ud800"), "path: "),
+                        (lambda: deberta_c.Model(DEMO, isa="scalar\0x"), "isa: expected a text without NUL"),
+                        (lambda: demo.ablate("c2p@0\0x").__enter__(), "terms: expected a text without NUL"),
+                        (lambda: demo.ablate("c2p@\ud800").__enter__(), "terms: "), (lambda: deberta_c.bench(None), "model: .* found None"),
+                        (lambda: deberta_c.bench("a\0b"), "model: expected a text without NUL"),
+                        (lambda: deberta_c.attention_figure(demo, "a\0b"), "cannot be run: embedded null byte"),
+                        (lambda: deberta_c.attention_figure(demo, "a\ud800"), "cannot be run: .*surrogates not allowed")):
+        with pytest.raises(deberta_c.Error, match=words):
+            call()
+    with deberta_c.Model(os.fsencode(DEMO)) as model:
+        assert model.path == DEMO and model.encode("a")["hidden_states.5"].shape[2] == 192
+    assert demo.tokenize("a\0b").tokens == ["[CLS]", "\u2581a", "\0", "b", "[SEP]"], "texts to encode may hold it"
+
+
+def test_options_that_would_be_ignored(demo):
+    for inputs, options in (("a", {"mask": [1, 1, 1]}), (["a"], {"token_types": [[0, 0, 0]]}), ([1, 2, 3], {"max_tokens": 2})):
+        with pytest.raises(deberta_c.ArgumentError, match="max_tokens is for texts; token_types and mask are for ids"):
+            demo.encode(inputs, **options)
+    for option in ("precision", "reference"):
+        with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected .* found array"):
+            deberta_c.Model(DEMO, **{option: np.array(["int8", "hf"])})
+
+
+def test_errors_are_named_as_they_are_imported():
+    for name in ("Error", "ArgumentError", "FileError", "OutOfMemoryError"):
+        assert f"{getattr(deberta_c, name).__module__}.{name}" == f"deberta_c.{name}"
 
 
 def test_made_up_model_reads_no_texts():
