@@ -67,7 +67,7 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     head.keys.floats = scratch->packed_keys;
     head.p2c_keys.floats = scratch->packed_keys;
     if (head.far_p2c) head.far_p2c = scratch->far_p2c;
-    attention_pack(s, &head, &scratch->forward);
+    attention_head_pack(s, &head, &scratch->forward);
     const float *rows = head_key(s, head.head, head.first_token);
     for (size_t panel = 0; panel < dp / PANEL; panel++) {
         for (size_t j = 0; j < head.n; j++)

@@ -1,10 +1,10 @@
-/* The interventions of a session (ablation_plan.h), carried out while it encodes.
+/* The interventions of a session (ablation_plan.h): changed between encodes, and the means that they need. What they
+ * change in a head: attention_head.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_ABLATION_H
 #define CORE_MODEL_ABLATION_H
 
-#include "core/model/attention_head.h"
 #include "core/model/session.h"
 
 /* Other interventions from now on, for a session that was made with interventions of the same kinds: studies go through
@@ -14,9 +14,8 @@ deberta_status ablation_change(deberta_session *session, const deberta_ablation 
 
 /* After the projections of a layer: the mean queries of its heads that need them. */
 void ablation_take_means(deberta_session *session, size_t layer);
-/* Replaces what the head's terms are made of; `place` is that of its panels in packed_keys. */
-void ablation_apply(const deberta_session *session, size_t layer, size_t place, attention_head *head);
-/* The mean of the head's keys into its panel, if it needs one; with the packing of the keys. */
-void ablation_pack_mean_key(deberta_session *session, const attention_head *head);
+/* Of one element of the rows of n tokens from `first` on that are no holes, summed in float64 in their order: the same
+ * bits wherever it runs. All holes: 0. */
+double ablation_mean(const deberta_session *session, size_t first, size_t n, const float *rows, size_t element);
 
 #endif

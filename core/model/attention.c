@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/model/ablation.h"
-
 /* Queries that share a trimmed strip: their reach differs little. With 256 buckets a query of 512 tokens reaches 342 of
  * 511 rows on average, 24 neighbours together 353. */
 enum { STRIP_ROWS = 24 };
@@ -26,139 +24,7 @@ static double part_lap(const deberta_session *s, const worker_scratch *scratch, 
     return times ? profile_lap_part(times, (size_t)(scratch - s->workers), part, start) : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- head */
-
-static void take_floats(const deberta_session *s, size_t layer, size_t place, attention_head *head)
-{
-    const deberta_model *model = s->model;
-    size_t d = model->head_size, rows = model->relative_rows;
-    float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
-    float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
-    head->keys = (panel_operand){.floats = s->packed_keys + place * d * PANEL, .stride = d * PANEL};
-    head->values.floats = head_value(s, head->head, head->first_token);
-    head->values.stride = s->tokens * PANEL;
-    if (s->has_c2p) {
-        float *own = keys + head->head * ceiling_divide(rows, PANEL) * d * PANEL;
-        head->position_keys = (panel_operand){.floats = own, .stride = d * PANEL};
-    }
-    if (s->has_p2c) {
-        float *own = queries + head->head * rows * model->padded_head;
-        head->position_queries = (row_operand){.floats = own, .ld = model->padded_head};
-    }
-}
-
-/* The same of integers; panels lie one behind the other. */
-static void take_integers(const deberta_session *s, size_t layer, size_t place, attention_head *head)
-{
-    const deberta_model *model = s->model;
-    const model_layer *from = &model->layers[layer];
-    size_t d = model->head_size, rows = model->relative_rows, stride = d * PANEL;
-    size_t value_tile = place / (DIGIT_TILE_INPUTS / PANEL);
-    head->keys = (panel_operand){.stride = stride, .integers = integer_panels_from(&s->key_integers, place, d)};
-    head->values.stride = stride;
-    head->values.integers = integer_panels_from(&s->value_integers, value_tile * model->head_panels, DIGIT_TILE_INPUTS);
-    if (s->has_c2p) {
-        size_t panel = head->head * ceiling_divide(rows, PANEL);
-        head->position_keys.stride = stride;
-        head->position_keys.integers = integer_panels_from(&from->position_key_integers, panel, d);
-    }
-    if (s->has_p2c) {
-        size_t row = head->head * round_up(rows, DIGIT_TILE_ROWS);
-        head->position_queries.integers = integer_rows_from(&from->position_query_integers, row, d);
-    }
-}
-
-attention_head attention_head_of(const deberta_session *s, size_t layer, size_t sequence, size_t head)
-{
-    const deberta_model *model = s->model;
-    size_t n = session_sequence_length(s, sequence), first = s->starts[sequence];
-    size_t place = s->panel_starts[sequence] * model->config.heads + head * session_key_panels(s, n);
-    attention_head found = {
-        .sequence = sequence,
-        .head = head,
-        .first_token = first,
-        .n = n,
-        .far_p2c = s->has_p2c ? s->far_p2c + place * FAR_SIDES * PANEL : NULL,
-        .key_bias = s->has_holes ? s->key_bias + first : NULL,
-        .key_present = s->has_holes ? s->key_present + first : NULL,
-    };
-    if (model->integer_attention)
-        take_integers(s, layer, place, &found);
-    else
-        take_floats(s, layer, place, &found);
-    found.p2c_keys = found.keys;
-    if (s->internal.interventions.row_bias)
-        found.row_bias =
-            s->internal.interventions.row_bias + (layer * model->config.heads + head) * model->relative_rows;
-    ablation_apply(s, layer, place, &found);
-    return found;
-}
-
-/* Are there pairs in a sequence of n tokens whose distance is saturated? */
-static bool has_far_pairs(const position_map *map, size_t n)
-{
-    return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
-}
-
-/* The values of the chunk of keys that begins at `key`. */
-static panel_operand values_at(const deberta_session *s, const attention_head *head, size_t key)
-{
-    panel_operand found = head->values;
-    if (found.floats) {
-        found.floats += key * PANEL;
-    } else {
-        size_t panel = key / DIGIT_TILE_INPUTS * s->model->head_panels;
-        found.integers = integer_panels_from(&head->values.integers, panel, DIGIT_TILE_INPUTS);
-    }
-    return found;
-}
-
-/* Keys and values as integers: keys a panel at a time, while it is in L1; values without those of holes, which must not
- * show in the scales. Talking heads mix floats with their values. */
-static void pack_integers(const deberta_session *s, const attention_head *head, const float *rows, float *panel)
-{
-    const deberta_model *model = s->model;
-    size_t d = model->head_size;
-    for (size_t key = 0; key < head->n; key += PANEL) {
-        integer_panels to = integer_panels_from(&head->keys.integers, key / PANEL, d);
-        s->kernels.pack_panels_f32(panel, d * PANEL, rows + key * model->padded_head, model->padded_head,
-                                   minimum(PANEL, head->n - key), d);
-        integer_panels_fill(&to, &s->kernels, panel, d * PANEL, NULL, 1, d);
-    }
-    const float *values = head_value(s, head->head, head->first_token);
-    for (size_t key = 0; key < head->n && !model->config.talking_heads; key += KEY_CHUNK) {
-        panel_operand to = values_at(s, head, key);
-        integer_panels_fill(&to.integers, &s->kernels, values + key * PANEL, s->tokens * PANEL,
-                            head->key_present ? head->key_present + key : NULL, model->head_panels,
-                            minimum(KEY_CHUNK, head->n - key));
-    }
-}
-
-void attention_pack(deberta_session *s, const attention_head *head, const worker_scratch *scratch)
-{
-    const deberta_model *model = s->model;
-    size_t d = model->head_size, panels = ceiling_divide(head->n, PANEL);
-    const float *rows = head_key(s, head->head, head->first_token);
-    if (model->integer_attention)
-        pack_integers(s, head, rows, scratch->packing);
-    else
-        s->kernels.pack_panels_f32(head->keys.floats, d * PANEL, rows, model->padded_head, head->n, d);
-    ablation_pack_mean_key(s, head);
-    if (!head->far_p2c || !has_far_pairs(&s->positions, head->n)) return;
-    /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
-    size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach],
-                              (size_t)s->positions.row_of[-s->positions.reach]};
-    for (size_t side = 0; side < FAR_SIDES; side++) {
-        gemm_task task = {
-            .rows = 1,
-            .panels = panels,
-            .c = head->far_p2c + side * panels * PANEL,
-            .ldc = panels * PANEL,
-            .c_panel_stride = PANEL,
-        };
-        operands_multiply(&s->kernels, d, &head->position_queries, ends[side], &head->p2c_keys, 0, &task);
-    }
-}
+/* ---------------------------------------------------------------------------------------------------------- queries */
 
 /* The queries, or what an ablation has in the place of each; integers of them last until the next are made. */
 static row_operand query_operand(const deberta_session *s, const attention_queries *queries, const float *instead,
@@ -410,7 +276,7 @@ void attention_logits(const deberta_session *s, const attention_head *head, cons
         multiply_content(&job, 0, first, &task);
         return;
     }
-    job.far = job.c2c && has_far_pairs(&s->positions, head->n);
+    job.far = job.c2c && position_map_has_far(&s->positions, head->n);
     size_t left_end, right, step = s->tile_panels;
     far_panels(&job, first, end, &left_end, &right);
     if (left_end > first) far_tiles(&job, FAR_LEFT, 0, queries->count, first, left_end - first);
@@ -450,7 +316,7 @@ static void mix_values(const deberta_session *s, const attention_head *head, siz
                        const worker_scratch *scratch, const gemm_task *task)
 {
     row_operand rows = {.floats = scratch->logits, .ld = lds};
-    panel_operand values = values_at(s, head, key);
+    panel_operand values = attention_head_values(s, head, key);
     if (s->model->integer_attention) {
         integer_rows_fill(&scratch->probabilities, &s->kernels, scratch->logits, lds, task->rows, keys);
         rows = (row_operand){.integers = scratch->probabilities};

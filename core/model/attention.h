@@ -15,7 +15,6 @@
 #define CORE_MODEL_ATTENTION_H
 
 #include "core/model/attention_head.h"
-#include "core/model/session.h"
 
 /* Consecutive query rows. */
 typedef struct attention_queries {
@@ -25,11 +24,6 @@ typedef struct attention_queries {
 
 /* Terms of attention_logits: bits 1 << DEBERTA_C2C, C2P, P2C. */
 unsigned attention_terms_of(const deberta_session *session);
-
-/* Its sequence's group has begun (attention_layer.h). */
-attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
-/* Packs its keys; of integers its values, too. */
-void attention_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
 
 /* c2p of the queries over all rows they can reach, into scratch; attention_logits needs it. */
 void attention_strip(const deberta_session *session, const attention_head *head, const attention_queries *queries,

@@ -82,7 +82,7 @@ static void pack_task(void *context, size_t task, size_t worker)
     if (block_count(s, sequence) == 1) return;
     double time = profile_start(session_profiling(s));
     attention_head head = attention_head_of(s, loop->layer, sequence, task % heads);
-    attention_pack(s, &head, &s->workers[worker]);
+    attention_head_pack(s, &head, &s->workers[worker]);
     profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
 }
 
@@ -98,7 +98,7 @@ static void block_task(void *context, size_t task, size_t worker)
     attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);
     if (blocks == 1) {
         /* Nobody else needs these keys: no loop of its own for packing them. */
-        attention_pack(s, &head, &s->workers[worker]);
+        attention_head_pack(s, &head, &s->workers[worker]);
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }
     attention_queries queries = {

@@ -35,7 +35,7 @@ static void emd_head_task(void *context, size_t head_index, size_t worker)
     deberta_session *s = loop->session;
     size_t padded = s->model->padded_head;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
-    if (loop->pack) attention_pack(s, &head, &s->workers[worker]);
+    if (loop->pack) attention_head_pack(s, &head, &s->workers[worker]);
     attention_queries queries = {
         .rows = head_query(s, head_index, loop->row),
         .ld = padded,

@@ -62,4 +62,10 @@ static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptr
     *last = (size_t)(map->monotone ? map->row_of[high] : map->highest);
 }
 
+/* Are there pairs in a sequence of n tokens whose distance is saturated? */
+static inline bool position_map_has_far(const position_map *map, size_t n)
+{
+    return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
+}
+
 #endif

@@ -77,7 +77,7 @@ void talking_heads_run(deberta_session *s, size_t layer, size_t first, size_t en
     for (loop.sequence = first; loop.sequence < end; loop.sequence++) {
         for (size_t a = 0; a < s->model->config.heads; a++) {
             attention_head head = attention_head_of(s, layer, loop.sequence, a);
-            attention_pack(s, &head, &s->workers[0]);
+            attention_head_pack(s, &head, &s->workers[0]);
         }
         parallel_for(s->executor, row_loop_blocks(&loop), talking_task, &loop);
     }
