@@ -144,7 +144,9 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
     if (hash != job->progress.hash)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the first %zu texts of the input are not those that %s was made from",
                      job->progress.texts, job->output.part);
-    if (job->progress.texts) say_note(job->options, "%zu texts are done already", job->progress.texts);
+    if (job->progress.texts)
+        say_note(job->options, "%zu %s done already", job->progress.texts,
+                 job->progress.texts == 1 ? "text is" : "texts are");
     job->skipped_bytes = job->stream.done_bytes;
     return DEBERTA_OK;
 }

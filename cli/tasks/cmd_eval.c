@@ -88,8 +88,8 @@ static int draw(const common_options *options, const eval_job *job)
 {
     const classification_score score = confusion_score(&job->findings.confusion);
     const char *title =
-        options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu texts", options->arguments[0],
-                     100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts);
+        options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu text%s", options->arguments[0],
+                     100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
     const char *precision = low_precision_name(options);
     const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
     return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,

@@ -87,10 +87,10 @@ static void note_outcome(const train_options *o, size_t done, bool finished)
     if (!finished)
         say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", done, o->trainer.steps);
     else if (o->trainer.generator)
-        say_note(&o->common, "%zu steps; what was trained is in %s/discriminator and %s/generator", done, folder,
-                 folder);
+        say_note(&o->common, "%zu step%s; what was trained is in %s/discriminator and %s/generator", done,
+                 done == 1 ? "" : "s", folder, folder);
     else
-        say_note(&o->common, "%zu steps; what was trained is in %s", done, folder);
+        say_note(&o->common, "%zu step%s; what was trained is in %s", done, done == 1 ? "" : "s", folder);
 }
 
 static int run_all_steps(const train_options *o, deberta_trainer *trainer)

@@ -217,10 +217,11 @@ static void note_labels(const finetune_data *data)
     const common_options *options = &data->options->common;
     for (size_t k = 0; k < labels->count && k < SHOWN && used < sizeof names; k++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "", labels->names[k]);
-    say_note(options, "%zu labels: %s%s", labels->count, names, labels->count > SHOWN ? " ..." : "");
+    say_note(options, "%zu label%s: %s%s", labels->count, labels->count == 1 ? "" : "s", names,
+             labels->count > SHOWN ? " ..." : "");
     if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && labels->count > 2 && 2 * labels->count > data->train.count)
-        say_note(options, "note: %zu labels for %zu texts; a line is the label, a tab, the text, in this order",
-                 labels->count, data->train.count);
+        say_note(options, "note: %zu labels for %zu text%s; a line is the label, a tab, the text, in this order",
+                 labels->count, data->train.count, data->train.count == 1 ? "" : "s");
 }
 
 /* A new head for batches that somebody else has made. */
