@@ -236,7 +236,7 @@ def test_what_is_refused(tmp_path):
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 8, 8)), r"attention_mask has shape \[2, 8, 8\], expected \[2, 8\]"), (lambda: model.deberta(given["input_ids"] + 500), "vocabulary"),
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 7)), "shape"), (lambda: model.deberta(given["input_ids"][0]), "expected integers"),
                (lambda: deberta_c.accelerate(torch.nn.Linear(2, 2)), "holds no DebertaModel"), (lambda: deberta_c.accelerate("text"), "holds no DebertaModel"),
-               (lambda: deberta_c.accelerate(made("DebertaV2Model", V2(**V3)), threads=-1), "threads: expected 0 to 1024, found -1")]
+               (lambda: deberta_c.accelerate(made("DebertaV2Model", V2(**V3)), threads=-1), "threads: expected a number from 0 to 1024, found -1")]
     for call, words in refused:
         with pytest.raises(deberta_c.Error, match=words):
             call()
