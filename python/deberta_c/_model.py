@@ -140,7 +140,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
             texts, _ = as_texts(inputs)
-            if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask))):
+            if (max_tokens if texts is None else token_types if mask is None else mask) is not None:
                 raise ArgumentError("max_tokens is for texts; token_types and mask are for ids")
             batch = batch_of_ids(inputs, token_types, mask) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits:
