@@ -68,7 +68,7 @@ static void no_folding(const fold_runs_task *task) { (void)task; }
 static void fold_one_late(const fold_runs_task *task)
 {
     fold_runs_task changed = *task;
-    changed.s++;
+    changed.s += task->column_step;
     changed.place_of++;
     changed.columns -= task->columns > 0;
     sound().fold_runs_f32(&changed);

@@ -234,14 +234,14 @@ typedef struct softmax_backward_task {
 /* Sums of neighbours that belong to one place, for every row i, j = 0 ... columns - 1 in order:
  *
  *     x = strip[i ld_strip + (place_of[j - i] - first)];  x = x + s(i, j)
- *     s(i, j) = s[i lds + j / 16 s_panel_stride + j % 16]
+ *     s(i, j) = s[i row_step + j column_step]
  *
- * so a row-major s has s_panel_stride 16. place_of[-(rows - 1) ... columns - 1] is readable. unit_steps: it never
- * decreases, and never grows by more than 1. */
+ * One of the steps is 1. place_of[-(rows - 1) ... columns - 1] is readable. unit_steps: it never decreases, and never
+ * grows by more than 1. */
 typedef struct fold_runs_task {
     size_t rows, columns;
     const float *s;
-    size_t lds, s_panel_stride;
+    size_t row_step, column_step;
     const int32_t *place_of;
     int32_t first;
     bool unit_steps;

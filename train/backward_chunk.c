@@ -176,8 +176,8 @@ static void c2p_backward(const chunk_work *c)
             .rows = piece->count,
             .columns = c->keys,
             .s = work->scratch->gradients + piece->row * c->lds,
-            .lds = c->lds,
-            .s_panel_stride = PANEL,
+            .row_step = c->lds,
+            .column_step = 1,
             .place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)piece->place),
             .first = (int32_t)strip.first,
             .unit_steps = map->unit_steps,
@@ -196,27 +196,6 @@ static void c2p_backward(const chunk_work *c)
     position_strips_multiply(&strip, &products);
 }
 
-/* Folds columns [column, column + count) of the turned dS, the first of which is at `place` in the sequence. They begin
- * a panel or lie inside one. */
-static void fold_turned(const chunk_work *c, size_t first, size_t column, size_t count, size_t place)
-{
-    const learner *l = c->work->job->learner;
-    const position_map *map = &l->session->positions;
-    const fold_runs_task task = {
-        .rows = c->keys,
-        .columns = count,
-        .s = c->work->scratch->turned + column / PANEL * c->keys * PANEL + column % PANEL,
-        .lds = PANEL,
-        .s_panel_stride = c->keys * PANEL,
-        .place_of = map->row_of + ((ptrdiff_t)place - (ptrdiff_t)c->key),
-        .first = (int32_t)first,
-        .unit_steps = map->unit_steps,
-        .strip = c->work->scratch->strip,
-        .ld_strip = l->fold_stride,
-    };
-    l->session->kernels.fold_runs_f32(&task);
-}
-
 /* E_jx = sum of dS_ij over the queries i that read row x: dk += E PQ, dPQ += E' k. */
 static void p2c_backward(const chunk_work *c)
 {
@@ -227,15 +206,22 @@ static void p2c_backward(const chunk_work *c)
     position_strips strip = strips_of(c, c->keys, c->block->count);
     rows_of_chunk(c, &strip.first, &strip.places);
     strip.place_of = s->positions.row_of + ((ptrdiff_t)c->block->pieces[0].place - (ptrdiff_t)c->key);
-    s->kernels.pack_panels_f32(work->scratch->turned, c->keys * PANEL, work->scratch->gradients, c->lds,
-                               c->block->count, c->keys);
     position_strips_clear(&strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
-        const size_t into = piece->row % PANEL, begun = into ? minimum(PANEL - into, piece->count) : 0;
-        if (begun > 0) fold_turned(c, strip.first, piece->row, begun, piece->place);
-        if (piece->count > begun)
-            fold_turned(c, strip.first, piece->row + begun, piece->count - begun, piece->place + begun);
+        const fold_runs_task task = {
+            .rows = c->keys,
+            .columns = piece->count,
+            .s = work->scratch->gradients + piece->row * c->lds,
+            .row_step = 1,
+            .column_step = c->lds,
+            .place_of = s->positions.row_of + ((ptrdiff_t)piece->place - (ptrdiff_t)c->key),
+            .first = (int32_t)strip.first,
+            .unit_steps = s->positions.unit_steps,
+            .strip = work->scratch->strip,
+            .ld_strip = l->fold_stride,
+        };
+        s->kernels.fold_runs_f32(&task);
     }
     const strip_products products = {
         .table = l->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,

@@ -43,7 +43,6 @@ typedef struct transposed_layer {
 typedef struct attention_scratch {
     worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
     float *gradients;                  /* [QUERY_BLOCK][logits_stride]: dP, then dS */
-    float *turned;                     /* [QUERY_BLOCK / 16][keys][16]: dS transposed */
     float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
     float *delta;                      /* [QUERY_BLOCK] */
     float *packed_keys, *far_p2c;      /* as an attention_head has them */

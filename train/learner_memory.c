@@ -113,7 +113,6 @@ static void carve_attention(learner *l, arena *memory, attention_scratch *w)
                     .bias = take_floats(memory, tile * QUERY_BLOCK, PANEL),
                     .logits = take_floats(memory, QUERY_BLOCK, s->logits_stride)},
         .gradients = take_floats(memory, QUERY_BLOCK, s->logits_stride),
-        .turned = take_floats(memory, KEY_CHUNK, QUERY_BLOCK),
         .strip = take_floats(memory, KEY_CHUNK, l->fold_stride),
         .delta = take_floats(memory, QUERY_BLOCK, 1),
         .packed_keys = take_floats(memory, n, d),

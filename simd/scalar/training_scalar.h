@@ -185,7 +185,7 @@ static void SUFFIXED(fold_runs_f32)(const fold_runs_task *task)
         for (size_t j = 0; j < task->columns; j++) {
             const int32_t place = task->place_of[(ptrdiff_t)j - (ptrdiff_t)i];
             float *x = task->strip + i * task->ld_strip + (size_t)(place - task->first);
-            *x = *x + task->s[i * task->lds + j / PANEL * task->s_panel_stride + j % PANEL];
+            *x = *x + task->s[i * task->row_step + j * task->column_step];
         }
     }
 }

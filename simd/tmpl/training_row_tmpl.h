@@ -138,34 +138,133 @@ static void VF_NAME(softmax_backward_f32)(const softmax_backward_task *task)
     }
 }
 
-/* 16 neighbours that go to 16 places, to one, or anywhere. */
-VF void fold_sixteen(const float *s, const int32_t *place_of, int32_t first, float *strip, bool unit_steps)
+/* Rows of a task from one on: row q reads column j at s[q row_step + j column_step] and adds it at place_of[j - q] of its strip. */
+typedef struct fold_rows {
+    const fold_runs_task *task;
+    const float *s;
+    float *strip;
+    const int32_t *place_of;
+} fold_rows;
+
+VF float *fold_place(const fold_rows *f, size_t q, int32_t place)
 {
-    float *x = strip + (place_of[0] - first);
-    const int32_t steps = place_of[PANEL - 1] - place_of[0];
-    if (unit_steps && steps == PANEL - 1) {
-        UNROLL for (size_t v = 0; v < PARTIALS; v++)
-            vf_store(x + v * VF_LANES, vf_add(vf_load(x + v * VF_LANES), vf_load(s + v * VF_LANES)));
-    } else if (unit_steps && steps == 0) {
-        float sum = *x;
-        for (size_t j = 0; j < PANEL; j++) sum = sum + s[j];
-        *x = sum;
-    } else {
-        for (size_t j = 0; j < PANEL; j++) strip[place_of[j] - first] = strip[place_of[j] - first] + s[j];
+    return f->strip + q * f->task->ld_strip + (place - f->task->first);
+}
+
+/* Columns of row q, one by one. */
+VF void fold_columns(const fold_rows *f, size_t q, size_t first, size_t end)
+{
+    const int32_t *place_of = f->place_of - q;
+    const float *s = f->s + q * f->task->row_step;
+    for (size_t j = first; j < end; j++) {
+        float *x = fold_place(f, q, place_of[j]);
+        *x = *x + s[j * f->task->column_step];
     }
+}
+
+/* Where the run or the stretch that begins at u ends: neighbours in one place, or in places that follow each other. */
+VF size_t fold_piece(const int32_t *place_of, size_t u, size_t end)
+{
+    const int32_t step = u + 1 < end ? place_of[u + 1] - place_of[u] : 0;
+    size_t next = u + 1;
+    while (next < end && place_of[next] - place_of[next - 1] == step) next++;
+    return step && next < end ? next - 1 : next; /* the last place of a stretch begins a run */
+}
+
+/* Row q where its columns are neighbours in memory, and places follow each other. */
+VF void fold_neighbours(const fold_rows *f, size_t q, size_t first, size_t end)
+{
+    const float *s = f->s + q * f->task->row_step + first;
+    float *x = fold_place(f, q, f->place_of[(ptrdiff_t)first - (ptrdiff_t)q]);
+    for (size_t e = 0; e < end - first; e += VF_LANES) {
+        const size_t here = lanes_left(end - first, e);
+        vf_store_n(x + e, here, vf_add(vf_load_n(x + e, here, vf_zero()), vf_load_n(s + e, here, vf_zero())));
+    }
+}
+
+/* What is left over of the rows. */
+VF void fold_row(const fold_rows *f, size_t q)
+{
+    const int32_t *place_of = f->place_of - q;
+    const bool has_neighbours = f->task->unit_steps && f->task->column_step == 1;
+    for (size_t j = 0, next; j < f->task->columns; j = next) {
+        next = has_neighbours ? fold_piece(place_of, j, f->task->columns) : f->task->columns;
+        if (has_neighbours && place_of[next - 1] - place_of[j] + 1 == (int32_t)(next - j))
+            fold_neighbours(f, q, j, next);
+        else
+            fold_columns(f, q, j, next);
+    }
+}
+
+/* Columns u + q of the rows q, u = first ... end - 1, which are all in one place: a chain a row, some side by side, for an addition takes
+ * several steps. */
+VF void fold_run(const fold_rows *f, size_t first, size_t end)
+{
+    enum { CHAINS = VF_LANES < 8 ? VF_LANES : 8 };
+    const size_t step = f->task->column_step, diagonal = f->task->row_step + step, ld = f->task->ld_strip;
+    float *x = fold_place(f, 0, f->place_of[first]);
+    const float *rows = f->s + first * step;
+    for (size_t q = 0; q < VF_LANES; q += CHAINS, x += CHAINS * ld, rows += CHAINS * diagonal) {
+        const float *s = rows;
+        float sums[CHAINS];
+        UNROLL for (size_t i = 0; i < CHAINS; i++) sums[i] = x[i * ld];
+        for (size_t u = first; u < end; u++, s += step) UNROLL for (size_t i = 0; i < CHAINS; i++) sums[i] = sums[i] + s[i * diagonal];
+        UNROLL for (size_t i = 0; i < CHAINS; i++) x[i * ld] = sums[i];
+    }
+}
+
+/* The same where places follow each other. Where rows are neighbours in memory, squares of them are turned round; those that stick out of
+ * what all rows have go one by one. */
+VF void fold_stretch(const fold_rows *f, size_t first, size_t end)
+{
+    const fold_runs_task *task = f->task;
+    if (task->column_step == 1) {
+        for (size_t q = 0; q < VF_LANES; q++) fold_neighbours(f, q, first + q, end + q);
+        return;
+    }
+    if (end - first < 2 * VF_LANES) {
+        for (size_t u = first; u < end; u++) fold_run(f, u, u + 1);
+        return;
+    }
+    size_t column = first + VF_LANES - 1;
+    for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, first + q, column);
+    for (; column + VF_LANES <= end; column += VF_LANES) {
+        vf r[VF_LANES];
+        for (size_t k = 0; k < VF_LANES; k++) r[k] = vf_load(f->s + (column + k) * task->column_step);
+        vf_transpose(r);
+        for (size_t q = 0; q < VF_LANES; q++) {
+            float *x = fold_place(f, q, f->place_of[column - q]);
+            vf_store(x, vf_add(vf_load(x), r[q]));
+        }
+    }
+    for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, column, end + q);
+}
+
+/* As many rows as a vector has lanes. A place begins and ends one column later in each of them, so they have diagonals in common. */
+VF void fold_diagonals(const fold_rows *f)
+{
+    const size_t columns = f->task->columns, end = columns - (VF_LANES - 1);
+    for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, 0, q);
+    for (size_t u = 0, next; u < end; u = next) {
+        next = fold_piece(f->place_of, u, end);
+        if (next - u > 1 && f->place_of[u] == f->place_of[u + 1])
+            fold_run(f, u, next);
+        else
+            fold_stretch(f, u, next);
+    }
+    for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, end + q, columns);
 }
 
 static void VF_NAME(fold_runs_f32)(const fold_runs_task *task)
 {
-    for (size_t row = 0; row < task->rows; row++) {
-        const float *s = task->s + row * task->lds;
-        const int32_t *place_of = task->place_of - row;
-        float *strip = task->strip + row * task->ld_strip;
-        size_t j = 0;
-        for (; j + PANEL <= task->columns; j += PANEL, s += task->s_panel_stride)
-            fold_sixteen(s, place_of + j, task->first, strip, task->unit_steps);
-        for (size_t l = 0; j < task->columns; j++, l++)
-            strip[place_of[j] - task->first] = strip[place_of[j] - task->first] + s[l];
+    const bool has_diagonals = task->unit_steps && task->columns >= VF_LANES && (task->row_step == 1 || task->column_step == 1);
+    for (size_t row = 0, here; row < task->rows; row += here) {
+        const fold_rows rows = {task, task->s + row * task->row_step, task->strip + row * task->ld_strip, task->place_of - row};
+        here = has_diagonals && task->rows - row >= VF_LANES ? VF_LANES : 1;
+        if (here > 1)
+            fold_diagonals(&rows);
+        else
+            fold_row(&rows, 0);
     }
 }
 

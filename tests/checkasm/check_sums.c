@@ -269,7 +269,7 @@ typedef struct fold_case {
     int kind;
 
     /* chosen by the body */
-    size_t lds, panel_stride, ld_strip, places;
+    size_t row_step, column_step, ld_strip, places;
     int32_t table[2 * FOLD_MOST], first;
     test_buffer *s, *strip;
 } fold_case;
@@ -283,8 +283,8 @@ static const void *fold_task_for(void *context, int copy)
     task = (fold_runs_task){.rows = c->rows,
                             .columns = c->columns,
                             .s = c->s->copy[copy],
-                            .lds = c->lds,
-                            .s_panel_stride = c->panel_stride,
+                            .row_step = c->row_step,
+                            .column_step = c->column_step,
                             .place_of = c->table + (c->rows ? c->rows - 1 : 0),
                             .first = c->first,
                             .unit_steps = c->kind != 3,
@@ -314,8 +314,7 @@ static void compare_fold(test_run *run, const fold_case *c)
             double want = (double)c->strip->copy[COPY_INITIAL][at], terms = fabs(want);
             for (size_t j = 0; j < c->columns; j++) {
                 if ((size_t)(c->table[c->rows - 1 + j - i] - c->first) != x) continue;
-                const double value =
-                    (double)c->s->copy[COPY_INITIAL][i * c->lds + j / PANEL * c->panel_stride + j % PANEL];
+                const double value = (double)c->s->copy[COPY_INITIAL][i * c->row_step + j * c->column_step];
                 want += value;
                 terms += fabs(value);
             }
@@ -328,19 +327,16 @@ static void compare_fold(test_run *run, const fold_case *c)
 static void fold_body(test_run *run, const void *parameters)
 {
     fold_case c = *(const fold_case *)parameters;
-    const bool by_panels = random_flag(run);
-    const size_t panels = (c.columns + PANEL - 1) / PANEL;
+    const bool is_turned = random_flag(run);
+    const size_t rows = is_turned ? c.columns : c.rows, columns = is_turned ? c.rows : c.columns;
+    const size_t ld = random_ld(run, columns);
     fill_fold(run, &c);
-    c.lds = by_panels ? PANEL : random_ld(run, c.columns);
-    c.panel_stride = by_panels ? c.rows * PANEL : PANEL;
+    c.row_step = is_turned ? 1 : ld;
+    c.column_step = is_turned ? ld : 1;
     c.ld_strip = random_ld(run, c.places);
-    c.s =
-        run_buffer(run, "s", by_panels ? panels * c.panel_stride : matrix_span(c.rows, c.columns, c.lds), BUFFER_INPUT);
+    c.s = run_buffer(run, "s", matrix_span(rows, columns, ld), BUFFER_INPUT);
     c.strip = run_buffer(run, "strip", matrix_span(c.rows, c.places, c.ld_strip), BUFFER_OUTPUT);
-    if (by_panels)
-        fill_values(run, c.s, panels * c.rows, PANEL, PANEL);
-    else
-        fill_values(run, c.s, c.rows, c.columns, c.lds);
+    fill_values(run, c.s, rows, columns, ld);
     fill_values(run, c.strip, c.rows, c.places, c.ld_strip);
     if (run_kernels(run, call_fold_runs, fold_task_for, &c)) compare_fold(run, &c);
 }

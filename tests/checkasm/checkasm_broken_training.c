@@ -56,7 +56,7 @@ static void fold_runs_from_the_right(const fold_runs_task *t)
     for (size_t i = 0; i < t->rows; i++)
         for (size_t j = t->columns; j-- > 0;)
             t->strip[i * t->ld_strip + (size_t)(t->place_of[(ptrdiff_t)j - (ptrdiff_t)i] - t->first)] +=
-                t->s[i * t->lds + j / PANEL * t->s_panel_stride + j % PANEL];
+                t->s[i * t->row_step + j * t->column_step];
 }
 
 static void fold_runs_misses_last_column(const fold_runs_task *t)
