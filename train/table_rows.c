@@ -5,7 +5,7 @@
 
 #include "core/base/integers.h"
 
-enum { COLUMNS = 64 };
+enum { COLUMNS = 64, TASK_ROWS = 256 };
 
 static int compare_keys(const void *left, const void *right)
 {
@@ -26,58 +26,66 @@ static size_t sort_rows(uint64_t *order, const int32_t *ids, size_t count)
 typedef struct row_loop {
     const learner *learner;
     float *to;
-    size_t width;
+    size_t width, column_tasks;
     const uint64_t *order;
     const float *rows;
     size_t ld, kept;
     const size_t *bounds;
 } row_loop;
 
-typedef struct row_tree {
-    float sums[MAX_ROW_TREE][COLUMNS];
-    bool there[MAX_ROW_TREE];
-} row_tree;
+static uint32_t id_at(const row_loop *loop, size_t at) { return (uint32_t)(loop->order[at] >> 32); }
 
-static void tree_add(row_tree *tree, size_t part, float *sum, bool is_there)
+/* Some columns of what is looked up by order[first ... end). */
+typedef struct row_sum {
+    const row_loop *loop;
+    size_t column, columns;
+} row_sum;
+
+static void add_chain(const row_sum *of, size_t first, size_t end, float sum[COLUMNS])
 {
-    size_t level = 0;
-    for (; part >> level & 1; level++) {
-        if (!tree->there[level]) continue;
-        for (size_t c = 0; c < COLUMNS; c++) sum[c] = is_there ? tree->sums[level][c] + sum[c] : tree->sums[level][c];
-        is_there = true;
+    for (size_t c = 0; c < of->columns; c++) sum[c] = 0;
+    for (size_t at = first; at < end; at++) {
+        const float *row = of->loop->rows + (uint32_t)of->loop->order[at] * of->loop->ld + of->column;
+        for (size_t c = 0; c < of->columns; c++) sum[c] = sum[c] + row[c];
     }
-    for (size_t c = 0; is_there && c < COLUMNS; c++) tree->sums[level][c] = sum[c];
-    tree->there[level] = is_there;
 }
 
-/* `columns` columns from `column` on of one id, whose rows are order[first ... end). */
-static void add_id(const row_loop *loop, size_t first, size_t end, size_t column, size_t columns)
+/* The sum over parts [part, part + count), which have all these rows: halves are added, of which both have some. */
+static void add_tree(const row_sum *of, size_t first, size_t end, size_t part, size_t count, float sum[COLUMNS])
 {
-    const size_t parts = loop->learner->group.count;
-    float *to = loop->to + (size_t)(loop->order[first] >> 32) * loop->width + column;
-    row_tree tree = {.there = {false}};
-    size_t at = first, top = tree_levels(parts);
-    for (size_t part = 0; part < parts; part++) {
-        float sum[COLUMNS] = {0};
-        const size_t before = at;
-        for (; at < end && (uint32_t)loop->order[at] < loop->bounds[part + 1]; at++) {
-            const float *row = loop->rows + (uint32_t)loop->order[at] * loop->ld + column;
-            for (size_t c = 0; c < columns; c++) sum[c] = sum[c] + row[c];
-        }
-        tree_add(&tree, part, sum, at > before);
+    const row_loop *loop = of->loop;
+    while (count > 1) {
+        size_t middle = first;
+        count /= 2;
+        const size_t border = loop->bounds[minimum(part + count, loop->learner->group.count)];
+        while (middle < end && (uint32_t)loop->order[middle] < border) middle++;
+        if (middle == first) part += count;
+        if (middle == first || middle == end) continue;
+        float other[COLUMNS];
+        add_tree(of, first, middle, part, count, sum);
+        add_tree(of, middle, end, part + count, count, other);
+        for (size_t c = 0; c < of->columns; c++) sum[c] = sum[c] + other[c];
+        return;
     }
-    for (size_t c = 0; tree.there[top] && c < columns; c++) to[c] = to[c] + tree.sums[top][c];
+    add_chain(of, first, end, sum);
 }
 
-/* All ids, a few columns. */
-static void column_task(void *context, size_t task, size_t worker)
+/* A few columns of the ids that begin among some rows. */
+static void id_task(void *context, size_t task, size_t worker)
 {
     const row_loop *loop = context;
-    const size_t column = task * COLUMNS, columns = minimum(COLUMNS, loop->width - column);
+    const size_t column = task % loop->column_tasks * COLUMNS, begin = task / loop->column_tasks * TASK_ROWS;
+    const row_sum some = {loop, column, minimum(COLUMNS, loop->width - column)};
+    const size_t stop = minimum(begin + TASK_ROWS, loop->kept);
+    size_t first = begin, parts = 1;
     (void)worker;
-    for (size_t first = 0, end; first < loop->kept; first = end) {
-        for (end = first + 1; end < loop->kept && loop->order[end] >> 32 == loop->order[first] >> 32;) end++;
-        add_id(loop, first, end, column, columns);
+    while (parts < loop->learner->group.count) parts *= 2;
+    while (begin > 0 && first < stop && id_at(loop, first) == id_at(loop, begin - 1)) first++;
+    for (size_t end; first < stop; first = end) {
+        float sum[COLUMNS], *to = loop->to + id_at(loop, first) * loop->width + column;
+        for (end = first + 1; end < loop->kept && id_at(loop, end) == id_at(loop, first);) end++;
+        add_tree(&some, first, end, 0, parts, sum);
+        for (size_t c = 0; c < some.columns; c++) to[c] = to[c] + sum[c];
     }
 }
 
@@ -87,10 +95,11 @@ void table_rows_add(learner *l, const table_sum *table, const int32_t *ids, cons
     row_loop loop = {.learner = l,
                      .to = table->sum,
                      .width = table->width,
+                     .column_tasks = ceiling_divide(table->width, COLUMNS),
                      .order = l->order,
                      .rows = rows,
                      .ld = ld,
                      .bounds = bounds};
     loop.kept = sort_rows(l->order, ids, count);
-    parallel_for(l->session->executor, ceiling_divide(table->width, COLUMNS), column_task, &loop);
+    parallel_for(l->session->executor, ceiling_divide(loop.kept, TASK_ROWS) * loop.column_tasks, id_task, &loop);
 }
