@@ -22,28 +22,55 @@ static position_run next_run(const deberta_session *s, const size_t *positions, 
     return run;
 }
 
+/* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
 typedef struct emd_loop {
     deberta_session *session;
-    position_run run;
-    size_t row; /* of the run's first position among the asked ones */
-    bool pack;  /* the run's sequence is not the previous one's */
+    const size_t *positions;
+    size_t row, end;
+    size_t sequence; /* of the first */
 } emd_loop;
 
-static void emd_head_task(void *context, size_t head_index, size_t worker)
+/* One head of one sequence: all its positions in turn. */
+static void emd_head_task(void *context, size_t task, size_t worker)
 {
     const emd_loop *loop = context;
     deberta_session *s = loop->session;
-    size_t padded = s->model->padded_head;
-    attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
-    if (loop->pack) attention_head_pack(s, &head, &s->workers[worker]);
-    attention_queries queries = {
-        .rows = head_query(s, head_index, loop->row),
-        .ld = padded,
-        .first = loop->run.first,
-        .count = loop->run.count,
-    };
-    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded,
-                    s->context_stride, &s->workers[worker]);
+    const size_t heads = s->model->config.heads, head_index = task % heads, sequence = loop->sequence + task / heads;
+    const size_t padded = s->model->padded_head, *positions = loop->positions;
+    size_t row = loop->row, end;
+    while (row < loop->end && positions[row] < s->starts[sequence]) row++;
+    for (end = row; end < loop->end && positions[end] < s->starts[sequence + 1];) end++;
+    if (row == end) return;
+    attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
+    attention_head_pack(s, &head, &s->workers[worker]);
+    for (position_run run; row < end; row += run.count) {
+        run = next_run(s, positions + row, end - row);
+        attention_queries queries = {
+            .rows = head_query(s, head_index, row),
+            .ld = padded,
+            .first = run.first,
+            .count = run.count,
+        };
+        attention_block(s, &head, &queries, s->context + row * s->context_stride + head_index * padded,
+                        s->context_stride, &s->workers[worker]);
+    }
+}
+
+/* As many positions as one loop can do: a caller may ask for them in any order. */
+static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
+{
+    emd_loop loop = {.session = s, .positions = positions};
+    for (; loop.row < count; loop.row = loop.end) {
+        loop.sequence = session_sequence_of(s, positions[loop.row]);
+        const size_t group_end = attention_begin_group(s, loop.sequence);
+        size_t last = loop.sequence;
+        for (loop.end = loop.row; loop.end < count; loop.end++) {
+            const size_t sequence = session_sequence_of(s, positions[loop.end]);
+            if (sequence < last || sequence >= group_end) break;
+            last = sequence;
+        }
+        parallel_for(s->executor, (last - loop.sequence + 1) * s->model->config.heads, emd_head_task, &loop);
+    }
 }
 
 void decoder_run(deberta_session *s, const size_t *positions, size_t count)
@@ -61,14 +88,7 @@ void decoder_run(deberta_session *s, const size_t *positions, size_t count)
     for (size_t pass = 0; pass < PASSES; pass++) {
         if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);
         attention_project(s, layer, count, s->decoder_rows, true);
-        emd_loop loop = {.session = s};
-        for (; loop.row < count; loop.row += loop.run.count) {
-            size_t previous = loop.run.sequence;
-            loop.run = next_run(s, positions + loop.row, count - loop.row);
-            loop.pack = loop.row == 0 || loop.run.sequence != previous;
-            attention_begin_group(s, loop.run.sequence);
-            parallel_for(s->executor, model->config.heads, emd_head_task, &loop);
-        }
+        emd_attention(s, positions, count);
         feed_forward_run(s, layer, count, s->context, s->decoder_rows);
     }
 }
