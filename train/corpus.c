@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/byte_order_mark.h"
 #include "core/base/cpu.h"
 #include "core/base/grow.h"
 #include "core/base/integers.h"
@@ -101,6 +102,7 @@ static deberta_status read_line(corpus_reader *r, const char *text, size_t bytes
 static deberta_status read_lines(corpus_reader *r, deberta_error *err)
 {
     const char *at = (const char *)r->file.bytes, *end = at + r->file.size_bytes;
+    at += byte_order_mark(at, r->file.size_bytes);
     while (at < end) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (!line_end) line_end = end;

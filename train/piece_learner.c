@@ -249,7 +249,9 @@ static deberta_status finish(piece_learner *l, learned_pieces *pieces, deberta_e
 {
     if (l->count < l->wanted)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "the texts give %zu pieces, expected %zu: ask for fewer, or give more text", l->count, l->wanted);
+                     "the texts give %zu pieces besides [PAD], [CLS], [SEP] and [UNK], expected %zu: ask for fewer, or "
+                     "give more text",
+                     l->count, l->wanted);
     qsort(l->items, l->count, sizeof *l->items, required_first);
     qsort(l->items, l->wanted, sizeof *l->items, by_falling_score);
     pieces->items = calloc(l->wanted, sizeof *pieces->items);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/byte_order_mark.h"
 #include "core/base/grow.h"
 #include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
@@ -141,6 +142,7 @@ deberta_status piece_words_add_file(text_counts *words, text_counts *characters,
     deberta_status status = mapped_file_open(&file, path, err);
     if (status != DEBERTA_OK) return status;
     const char *at = (const char *)file.bytes, *end = at + file.size_bytes;
+    at += byte_order_mark(at, file.size_bytes);
     for (size_t number = 1; status == DEBERTA_OK && at < end; number++) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (!line_end) line_end = end;

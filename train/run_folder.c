@@ -14,12 +14,10 @@
 #include "core/io/quote.h"
 #include "train/run_evaluation.h"
 
-deberta_status run_folder_prepare(const char *folder, deberta_error *err)
+deberta_status run_folder_check(const char *folder, deberta_error *err)
 {
-    if (mkdir(folder, 0777) == 0) return DEBERTA_OK;
-    if (errno != EEXIST)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));
     DIR *entries = opendir(folder);
+    if (!entries && errno == ENOENT) return DEBERTA_OK;
     if (!entries) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(folder), strerror(errno));
     const struct dirent *entry;
     bool empty = true;
@@ -30,6 +28,14 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
                      QUOTE(folder));
     return DEBERTA_OK;
+}
+
+deberta_status run_folder_prepare(const char *folder, deberta_error *err)
+{
+    if (mkdir(folder, 0777) == 0) return DEBERTA_OK;
+    if (errno != EEXIST)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));
+    return run_folder_check(folder, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- log */

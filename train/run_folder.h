@@ -26,7 +26,9 @@ typedef struct training_run {
     void *context;
 } training_run;
 
-/* A folder that is new or empty. */
+/* A folder is new or empty. */
+deberta_status run_folder_check(const char *folder, deberta_error *err);
+/* The same, and it is there. */
 deberta_status run_folder_prepare(const char *folder, deberta_error *err);
 
 /* From the step where the optimisers are to the last of the recipe, or until it is stopped; *finished tells which. Log

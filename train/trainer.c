@@ -272,6 +272,7 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     training *run = main_training(t);
     DEBERTA_TRY(check_options(&t->options, err));
     DEBERTA_TRY(keep_options(t, err));
+    if (t->folder && !t->options.resume) DEBERTA_TRY(run_folder_check(t->folder, err)); /* before long work */
     run->options = (step_options){.task = (step_task)t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
                                   .sift_weight = (float)t->options.sift_weight,

@@ -37,6 +37,9 @@ static void name_sequences(char *text, size_t capacity, const step_batch *batch)
     if (batch->sequences > named) snprintf(text + length, capacity - length, " and %zu more", batch->sequences - named);
 }
 
+/* The sign of a NaN says nothing, and differs between processors. */
+static double without_sign(double value) { return isnan(value) ? fabs(value) : value; }
+
 static deberta_status say_not_finite(const training *t, const step_batch *batch, const step_report *report,
                                      deberta_error *err)
 {
@@ -45,7 +48,8 @@ static deberta_status say_not_finite(const training *t, const step_batch *batch,
     name_sequences(sequences, sizeof sequences, batch);
     DEBERTA_FAIL(err, DEBERTA_E_NOT_FINITE,
                  "step %zu: the loss is %g, the norm of the gradients %g%s%s%s; sequences %s", report->step,
-                 report->result.loss, report->gradient_norm, wrong ? "; '" : "", wrong ? wrong->stored_name : "",
+                 without_sign(report->result.loss), without_sign(report->gradient_norm), wrong ? "; '" : "",
+                 wrong ? wrong->stored_name : "",
                  wrong ? "' is the first tensor with a gradient that is not finite" : "", sequences);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/train/train_commands.h"
 #include "command/text_output.h"
@@ -23,11 +24,12 @@ static int wrong_shape(const tokenizer_options *o)
     return EXIT_OK;
 }
 
-static deberta_status make_folder(const char *folder, deberta_error *err)
+static deberta_status make_folder(const char *folder, bool *is_new, deberta_error *err)
 {
     char config[4096];
     snprintf(config, sizeof config, "%s/config.json", folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+    *is_new = mkdir(folder, 0777) == 0;
+    if (!*is_new && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", folder, strerror(errno));
     struct stat about;
     if (stat(config, &about) == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds a model already", folder);
@@ -65,6 +67,7 @@ static int run(const common_options *options)
     const tokenizer_options *o = (const tokenizer_options *)options;
     deberta_error error = {0};
     double bits = 0;
+    bool is_new = false;
     const int wrong = wrong_shape(o);
     if (wrong != EXIT_OK) return wrong;
     const char *folder = options_out(options);
@@ -73,9 +76,10 @@ static int run(const common_options *options)
                                                  .text_count = o->texts.count,
                                                  .pieces = o->pieces,
                                                  .folder = folder};
-    deberta_status status = make_folder(folder, &error);
+    deberta_status status = make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
+    if (status != DEBERTA_OK && is_new) rmdir(folder); /* unless something has been written */
     if (status != DEBERTA_OK) return say_error(options, &error);
     say_note(options,
              "%zu pieces, %.3f bits a character, and a configuration in %s; next: deberta train mlm --config %s",

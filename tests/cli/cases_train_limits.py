@@ -274,21 +274,65 @@ def test_damaged_log(bench):
     contains(bench.read("both.svg"), ">mlm<", ">pair<", "held-out loss")
 
 
+# ------------------------------------------------------------------------------------------------------ first attempts
+
+
+def test_marks_of_editors(bench):
+    """A byte order mark and Windows line ends are no text: of what pieces are learned from, and of what a model is trained on."""
+    lines = [f"the old sailor number {n} sold {n * 7 % 13} silver spoons" for n in range(40)]
+    bench.write("plain.txt", "\n".join(lines) + "\n")
+    with open(bench.path("marked.txt"), "wb") as file:
+        file.write(b"\xef\xbb\xbf" + "".join(line + "\r\n" for line in lines).encode())
+    for name in ("plain", "marked"):
+        bench.fine("train", "tokenizer", "--text", f"{name}.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", "--out", f"new-{name}")
+        bench.fine("train", "mlm", "--config", "new-plain", "--text", f"{name}.txt", "--sequence-tokens", "16", "--steps", "2", "--out", name)
+    equal(digest(bench, "new-marked/spm.model"), digest(bench, "new-plain/spm.model"))
+    equal(digest(bench, "marked/model.safetensors"), digest(bench, "plain/model.safetensors"))
+    few = bench.expect(3, "train", "tokenizer", "--text", "plain.txt", "--pieces", "5000", "--out", "few")
+    contains(few.err, "pieces besides [PAD], [CLS], [SEP] and [UNK], expected 4996")
+    check(not os.path.exists(bench.path("few")), "nothing is left of a tokenizer that was not learned")
+
+
+def test_folders_of_runs(bench):
+    """A folder in use is refused before anything is said of the run; one that is not there has no run to resume; digests are not shown."""
+    bench.write("corpus.txt", "the old sailor sold silver spoons\n" * 9)
+    bench.write("others.txt", "a stranger came from the cold north\n" * 9)
+    words = ["train", "mlm", DEMO, *SMALL, "--steps", "2", "--learning-rate", "1e-3"]
+    contains(bench.expect(3, *words, "--resume", "--out", "nowhere").err, "nowhere: there is no such folder, and so no run to resume")
+    bench.fine(*words, "--stop-at", "1", "--out", "run")
+    equal(bench.expect(3, *words, "--out", "run").err.count("\n"), 1)
+    other = [word.replace("corpus.txt", "others.txt") for word in words]
+    contains(bench.expect(3, *other, "--seed", "3", "--resume", "--out", "run").err, "seed 0, now 3; the data has other contents now\n")
+
+
 # -------------------------------------------------------------------------------------------------------- the recipe
 
 
+# What comes out of it on the two books below. Any processor and any number of threads give these bits, so another digest is another arithmetic, another
+# order of batches or another recipe: a change that means to be one says so in CHANGELOG.md, and puts what this test prints here.
+RECIPE_DIGESTS = {"demo": {"mlm": "8c9a73d81474c2fc0ef85649e8f0098244d89b03efd0f049b4fd858870b384c5",
+                           "books": "05cc9aef94fb9bae0935056d3f046d2bb3436abba4fb093baf447c84e41e76f3"},
+                  "demo-bert": {"mlm": "53a388e560b42a441a73980ded9bddd44e1239fdb9636364ad0a82432afe90c7",
+                                "books": "4c4a5b0ab02a76eff36be655a159817e95a5bc378685c979a707c4bfd9c0218b"}}
+
+
+def run_recipe(bench, kind):
+    words = ["sh", os.path.join(DEMO, "recipe.sh"), "corpus", f"out-{kind}", "20", kind]
+    done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_demo_recipe(bench):
-    """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles; a second call changes nothing."""
+    """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles, always the same; a second call changes nothing."""
     paragraphs = {"The Sea": "The captain looked at the sea and said nothing.", "The House": "The old house stood on the hill in the rain."}
     os.mkdir(bench.path("corpus"))
     bench.write("corpus/README.md", "".join(f"| {n} | {title} | 40 | 1 | train.txt |\n" for n, title in enumerate(paragraphs)) + "| 9 | Other | 3 | 1 | valid.txt |\n")
     bench.write("corpus/train.txt", "".join(f"{text} {n}\n" for text in paragraphs.values() for n in range(40)))
     bench.write("corpus/valid.txt", "The captain saw the house.\n" * 3)
-    words = ["sh", os.path.join(DEMO, "recipe.sh"), "corpus", "out", "20"]
-    for _ in range(2):
-        done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    equal([line.split("\t")[0] for line in bench.read("out/data/held-out.tsv").splitlines()], ["The Sea"] * 2 + ["The House"] * 2)
-    equal(bench.read("out/data/text.txt").count("\n\n"), 1)  # books are documents
-    equal(list(config_of(bench, "out/books")["label2id"]), ["The House", "The Sea"])
-    equal((config_of(bench, "out/books")["dtype"], len(read_log(bench, "out/mlm"))), ("float16", 21))
+    for kind in ("demo", "demo", "demo-bert"):
+        run_recipe(bench, kind)
+        equal({part: digest(bench, f"out-{kind}/{part}/model.safetensors") for part in ("mlm", "books")}, RECIPE_DIGESTS[kind], kind)
+    equal([line.split("\t")[0] for line in bench.read("out-demo/data/held-out.tsv").splitlines()], ["The Sea"] * 2 + ["The House"] * 2)
+    equal(bench.read("out-demo/data/text.txt").count("\n\n"), 1)  # books are documents
+    equal(list(config_of(bench, "out-demo/books")["label2id"]), ["The House", "The Sea"])
+    equal((config_of(bench, "out-demo/books")["dtype"], len(read_log(bench, "out-demo/mlm"))), ("float16", 21))
