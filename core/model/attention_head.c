@@ -40,7 +40,7 @@ static void take_integers(const deberta_session *s, size_t layer, size_t place, 
         head->position_keys.integers = integer_panels_from(&from->position_key_integers, panel, d);
     }
     if (s->has_p2c) {
-        size_t row = head->head * round_up(rows, DIGIT_TILE_ROWS);
+        size_t row = head->head * model_position_tile_rows(model);
         head->position_queries.integers = integer_rows_from(&from->position_query_integers, row, d);
     }
 }

@@ -73,18 +73,10 @@ static deberta_status load_relative_table(weight_loader *loader, deberta_model *
 
 /* ----------------------------------------------------------------------------------------------------------- layers */
 
-/* The outputs are heads of d rows, each padded to whole panels. */
 static matrix_plan plan_of_heads(const deberta_model *model, size_t part_count)
 {
-    const model_config *config = &model->config;
-    return (matrix_plan){
-        .part_count = part_count,
-        .groups = config->heads,
-        .group_rows = model->head_size,
-        .padded_group = model->padded_head,
-        .columns = config->hidden_size,
-        .depth = config->hidden_size,
-    };
+    return matrix_plan_heads(part_count, model->config.heads, model->head_size, model->padded_head,
+                             model->config.hidden_size);
 }
 
 /* v1 stores one tensor, q, k and v of a head one after the other, and has no key bias (SPEC 3.1). */
@@ -124,20 +116,6 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
             .scale = part == 0 ? model->scale : 1,
         };
     }
-    return plan;
-}
-
-static matrix_plan plan_of_position_projection(const deberta_model *model, const char *name, const char *bias,
-                                               double scale)
-{
-    matrix_plan plan = plan_of_heads(model, 1);
-    plan.parts[0] = (matrix_part){
-        .weight = name,
-        .bias = bias,
-        .row_step = model->head_size,
-        .tensor_rows = model->config.heads * model->head_size,
-        .scale = scale,
-    };
     return plan;
 }
 
@@ -228,136 +206,6 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     DEBERTA_TRY(
         load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err));
     tell_hidden_of_sum(loader, &layer->output_norm, &model->config);
-    return DEBERTA_OK;
-}
-
-size_t model_position_key_floats(const deberta_model *model)
-{
-    size_t panels = ceiling_divide(model->relative_rows, PANEL);
-    return model->has_c2p ? model->config.heads * panels * model->head_size * PANEL : 0;
-}
-
-/* The same of position_queries. */
-static size_t position_query_floats(const deberta_model *model)
-{
-    return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;
-}
-
-position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
-                               const packed_matrix *query, const kernels *table)
-{
-    size_t part_panels = model->config.heads * model->head_panels;
-    position_fold fold = {
-        .kernels = table,
-        .heads = model->config.heads,
-        .head_size = model->head_size,
-        .padded_head = model->padded_head,
-        .rows = model->relative_rows,
-        .table = model->relative_table,
-        .reversed = model->relative_reversed,
-        .ld = model->hidden_stride,
-        .key_matrix = key ? *key : *qkv,
-        .query_matrix = query ? *query : *qkv,
-        .first_key_panel = key ? 0 : part_panels,
-        .first_query_panel = 0,
-    };
-    return fold;
-}
-
-void position_workspace_carve(position_workspace *workspace, const deberta_model *model)
-{
-    size_t outputs = model->config.heads * model->padded_head;
-    if (!workspace->keep && (!model->config.share_att_key || model->digits)) {
-        packed_matrix_carve(&workspace->key, &workspace->arena, outputs, model->config.hidden_size);
-        packed_matrix_carve(&workspace->query, &workspace->arena, outputs, model->config.hidden_size);
-    }
-    workspace->rows = arena_take(&workspace->arena, outputs * model->relative_rows, sizeof *workspace->rows);
-}
-
-static deberta_status load_one_projection(weight_loader *loader, packed_matrix *kept, const packed_matrix *temporary,
-                                          bool keep, const matrix_plan *plan, deberta_error *err)
-{
-    return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
-}
-
-/* Names of the projections of R: of v1, of their own, or those of the content, which they may share. */
-static matrix_plan plan_of_position_keys(const deberta_model *model)
-{
-    if (model->config.version == 1)
-        return plan_of_position_projection(model, "attention.self.pos_proj.weight", NULL, 1);
-    if (model->config.share_att_key)
-        return plan_of_position_projection(model, "attention.self.key_proj.weight", "attention.self.key_proj.bias", 1);
-    return plan_of_position_projection(model, "attention.self.pos_key_proj.weight", "attention.self.pos_key_proj.bias",
-                                       1);
-}
-
-static matrix_plan plan_of_position_queries(const deberta_model *model)
-{
-    if (model->config.version == 1)
-        return plan_of_position_projection(model, "attention.self.pos_q_proj.weight", "attention.self.pos_q_proj.bias",
-                                           model->scale);
-    if (model->config.share_att_key)
-        return plan_of_position_projection(model, "attention.self.query_proj.weight", "attention.self.query_proj.bias",
-                                           model->scale);
-    return plan_of_position_projection(model, "attention.self.pos_query_proj.weight",
-                                       "attention.self.pos_query_proj.bias", model->scale);
-}
-
-/* Rows of one head among position_query_integers. */
-static size_t position_tile_rows(const deberta_model *model) { return round_up(model->relative_rows, DIGIT_TILE_ROWS); }
-
-static void take_position_integers(arena *memory, const deberta_model *model, model_layer *layer)
-{
-    size_t heads = model->config.heads, panels = heads * ceiling_divide(model->relative_rows, PANEL);
-    if (model->has_c2p) layer->position_key_integers = integer_panels_take(memory, panels, model->head_size);
-    if (model->has_p2c)
-        layer->position_query_integers =
-            integer_rows_take(memory, heads * position_tile_rows(model), model->head_size, 1);
-}
-
-static void fill_position_integers(const kernels *table, const deberta_model *model, const model_layer *layer)
-{
-    size_t heads = model->config.heads, d = model->head_size, rows = model->relative_rows;
-    if (model->has_c2p)
-        integer_panels_fill(&layer->position_key_integers, table, layer->position_keys, d * PANEL, NULL,
-                            heads * ceiling_divide(rows, PANEL), d);
-    for (size_t head = 0; model->has_p2c && head < heads; head++) {
-        integer_rows to = integer_rows_from(&layer->position_query_integers, head * position_tile_rows(model), d);
-        integer_rows_fill(&to, table, layer->position_queries + head * rows * model->padded_head, model->padded_head,
-                          rows, d);
-    }
-}
-
-/* What is folded is float32 in every precision; where attention multiplies integers they are there as well. Shared
- * projections that are integers by now are read once more; they are counted among the layer's matrices. */
-static deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
-                                                position_workspace *workspace, deberta_error *err)
-{
-    bool apart = !model->config.share_att_key || loader->digits, keep = workspace->keep, counting = loader->counting;
-    matrix_plan key = plan_of_position_keys(model), query = plan_of_position_queries(model);
-    loader->counting = counting && !model->config.share_att_key;
-    if (apart && model->has_c2p)
-        DEBERTA_TRY(load_one_projection(loader, &layer->position_key, &workspace->key, keep, &key, err));
-    if (apart && model->has_p2c)
-        DEBERTA_TRY(load_one_projection(loader, &layer->position_query, &workspace->query, keep, &query, err));
-    loader->counting = counting;
-    if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
-
-    size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
-    if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
-    if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
-    if (model->integer_attention) take_position_integers(loader->arena, model, layer);
-    if (loader->pass != LOAD_READ || model->relative_rows == 0 || workspace->unfolded) return DEBERTA_OK;
-
-    const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
-    const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;
-    position_fold fold =
-        model_layer_fold(model, &layer->qkv, apart ? from_key : NULL, apart ? from_query : NULL, loader->kernels);
-    fold.keys = layer->position_keys;
-    fold.queries = layer->position_queries;
-    fold.workspace = workspace->rows;
-    position_fold_run(&fold, loader->executor);
-    if (model->integer_attention) fill_position_integers(loader->kernels, model, layer);
     return DEBERTA_OK;
 }
 

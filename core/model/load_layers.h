@@ -5,18 +5,7 @@
 #ifndef CORE_MODEL_LOAD_LAYERS_H
 #define CORE_MODEL_LOAD_LAYERS_H
 
-#include "core/model/model.h"
-
-/* Separate position projections (v1, or share_att_key false) are needed only to fold: without `keep` they are read into
- * memory that every layer uses again. */
-typedef struct position_workspace {
-    bool keep, unfolded; /* unfolded: PK and PQ are left to the caller */
-    arena arena;
-    packed_matrix key, query;
-    float *rows; /* position_fold's workspace */
-} position_workspace;
-
-void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
+#include "core/model/load_positions.h"
 
 /* In the pass that the loader is set to. The model's configuration is settled before. */
 deberta_status load_encoder(weight_loader *loader, deberta_model *model, position_workspace *workspace,

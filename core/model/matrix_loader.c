@@ -23,6 +23,18 @@ matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs
     };
 }
 
+matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size, size_t padded_head, size_t inputs)
+{
+    return (matrix_plan){
+        .part_count = part_count,
+        .groups = heads,
+        .group_rows = head_size,
+        .padded_group = padded_head,
+        .columns = inputs,
+        .depth = inputs,
+    };
+}
+
 /* What the workers of one matrix share. */
 typedef struct matrix_reading {
     const weight_loader *loader;

@@ -115,6 +115,11 @@ position_fold model_layer_fold(const deberta_model *model, const packed_matrix *
                                const packed_matrix *query, const kernels *table);
 /* Floats of one layer's position_keys. */
 size_t model_position_key_floats(const deberta_model *model);
+/* Rows of one head among position_query_integers: whole tiles. */
+static inline size_t model_position_tile_rows(const deberta_model *model)
+{
+    return round_up(model->relative_rows, DIGIT_TILE_ROWS);
+}
 
 /* What deberta_model_describe shows, once everything else of the model is settled. */
 void model_fill_info(deberta_model *model);

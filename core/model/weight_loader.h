@@ -139,6 +139,8 @@ typedef struct matrix_plan {
 size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, size_t column);
 /* The plan of an ordinary linear layer. */
 matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
+/* Of one whose outputs are heads of head_size rows, each padded; the parts are the caller's. */
+matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size, size_t padded_head, size_t inputs);
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);
 /* The same into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
 deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
