@@ -69,15 +69,19 @@ static bool take_line(train_log *log, const json_t *line)
     return true;
 }
 
+/* What a run is writing, or was writing when it was killed, is no step yet: a last line that stops inside. */
 static deberta_status read_lines(train_log *log, FILE *file, const char *path, deberta_error *err)
 {
     char *text = NULL;
     size_t capacity = 0;
     deberta_status status = DEBERTA_OK;
-    for (size_t number = 1; status == DEBERTA_OK && getline(&text, &capacity, file) >= 0; number++) {
+    for (size_t number = 1; status == DEBERTA_OK; number++) {
+        const ssize_t length = getline(&text, &capacity, file);
+        if (length < 1) break;
         json_error_t reason;
         char order[80];
         json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
+        if (!line && text[length - 1] != '\n') break;
         const char *fault = line ? fault_of(log, line, order) : reason.text;
         if (fault)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),

@@ -312,8 +312,8 @@ def test_folders_of_runs(bench):
 # order of batches or another recipe: a change that means to be one says so in CHANGELOG.md, and puts what this test prints here.
 RECIPE_DIGESTS = {"demo": {"mlm": "8c9a73d81474c2fc0ef85649e8f0098244d89b03efd0f049b4fd858870b384c5",
                            "books": "05cc9aef94fb9bae0935056d3f046d2bb3436abba4fb093baf447c84e41e76f3"},
-                  "demo-bert": {"mlm": "53a388e560b42a441a73980ded9bddd44e1239fdb9636364ad0a82432afe90c7",
-                                "books": "4c4a5b0ab02a76eff36be655a159817e95a5bc378685c979a707c4bfd9c0218b"}}
+                  "demo-bert": {"mlm": "f54a81646d95b42b24a1206a7c170a3b745a314c458c1864f640cb9937040af1",
+                                "books": "844c5b20ef12e580a609f0068acf319e0e80ded124b1840b07173d8d932f2e1a"}}
 
 
 def run_recipe(bench, kind):
