@@ -66,10 +66,12 @@ static void add_task(void *context, size_t task, size_t worker)
 
 static void add_level(const gradient_tree *tree, const gradient_level *level, executor *executor)
 {
+    executor_begin(executor);
     for (size_t i = 0; i < tree->count; i++) {
         adding job = {&tree->places[i], level->sums[i]};
         parallel_for(executor, ceiling_divide(tree->places[i].count, TASK_FLOATS), add_task, &job);
     }
+    executor_end(executor);
 }
 
 static void exchange(const gradient_tree *tree, const gradient_level *level)

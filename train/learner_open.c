@@ -72,10 +72,12 @@ static deberta_status open_model(learner *l, const char *folder, deberta_error *
 deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
     const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
-    DEBERTA_TRY(model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err));
+    executor_begin(l->session->executor);
+    const deberta_status status = model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err);
     l->folded = folds ? FOLDED_PLAIN : NOT_FOLDED;
-    learner_transposed_fill(l);
-    return DEBERTA_OK;
+    if (status == DEBERTA_OK) learner_transposed_fill(l);
+    executor_end(l->session->executor);
+    return status;
 }
 
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err)
@@ -95,7 +97,9 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     DEBERTA_TRY_OR_FAIL(status, learner_memory_open(l, err));
+    executor_begin(l->session->executor);
     learner_transposed_fill(l);
+    executor_end(l->session->executor);
     *result = l;
     return DEBERTA_OK;
 fail:

@@ -132,6 +132,7 @@ void optimizer_step(optimizer *o, parameter_set *set, double norm, const kernels
 {
     const double rate = o->options.learning_rate * schedule_factor(&o->options, o->done);
     count_step(o);
+    executor_begin(threads);
     for (size_t i = 0; i < set->count; i++) {
         parameter *p = &set->items[i];
         if (!p->trained) continue;
@@ -143,4 +144,5 @@ void optimizer_step(optimizer *o, parameter_set *set, double norm, const kernels
         loop.whole.g = p->gradient;
         parallel_for(threads, (p->count + TASK_WEIGHTS - 1) / TASK_WEIGHTS, adam_part, &loop);
     }
+    executor_end(threads);
 }

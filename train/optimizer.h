@@ -44,7 +44,7 @@ void optimizer_skip(optimizer *optimizer);
 /* What the learning rate is multiplied with when `done` steps are behind. */
 double schedule_factor(const optimizer_options *options, size_t done);
 
-/* One update from the gradients of the set, whose norm is given. */
+/* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
 void optimizer_step(optimizer *optimizer, parameter_set *set, double norm, const kernels *table, executor *threads);
 
 #endif

@@ -223,8 +223,10 @@ static void clear_task(void *context, size_t task, size_t worker)
 
 void parameter_set_clear_gradients(parameter_set *set, executor *executor)
 {
+    executor_begin(executor);
     for (size_t i = 0; i < set->count; i++)
         parallel_for(executor, (set->items[i].count + TASK_FLOATS - 1) / TASK_FLOATS, clear_task, &set->items[i]);
+    executor_end(executor);
 }
 
 /* A product of floats is exact in double. */
@@ -272,8 +274,10 @@ static double squares_of(const parameter *p, executor *executor)
 double parameter_set_norm(const parameter_set *set, executor *executor)
 {
     double sum = 0;
+    executor_begin(executor);
     for (size_t i = 0; i < set->count; i++)
         if (set->items[i].trained) sum += squares_of(&set->items[i], executor);
+    executor_end(executor);
     return sqrt(sum);
 }
 

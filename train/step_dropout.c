@@ -31,6 +31,7 @@ static void fold_tables(learner *l, bool on)
     const deberta_model *model = l->model;
     const bool shared = model->config.share_att_key;
     if (model->relative_rows == 0 || (!on && l->folded == FOLDED_PLAIN)) return;
+    executor_begin(l->session->executor);
     for (size_t i = 0; i < model->config.layers; i++) {
         const model_layer *layer = &model->layers[i];
         position_fold fold = model_layer_fold(model, &layer->qkv, shared ? NULL : &layer->position_key,
@@ -45,6 +46,7 @@ static void fold_tables(learner *l, bool on)
         }
         position_fold_run(&fold, l->session->executor);
     }
+    executor_end(l->session->executor);
     l->folded = on ? FOLDED_WITH_DROPOUT : FOLDED_PLAIN;
 }
 
