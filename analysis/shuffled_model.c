@@ -7,7 +7,7 @@
 #include "core/base/random.h"
 #include "core/io/checkpoint.h"
 #include "core/io/json_file.h"
-#include "core/model/synthetic.h"
+#include "core/model/synthetic_name.h"
 
 struct shuffled_weights {
     checkpoint *checkpoint;

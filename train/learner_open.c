@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/io/mapped_file.h"
+#include "core/model/synthetic_name.h"
 #include "train/learner_memory.h"
 #include "train/learner_transposed.h"
 #include "train/new_tensors.h"

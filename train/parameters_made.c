@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/model/synthetic_name.h"
 #include "core/model/model.h"
 #include "train/parameters_made.h"
 

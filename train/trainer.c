@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/synthetic_name.h"
 #include "core/model/config.h"
 #include "train/learner_memory.h"
 #include "train/learner_open.h"

@@ -6,6 +6,7 @@
 #include "core/dispatch.h"
 #include "core/io/hub_name.h"
 #include "core/io/quote.h"
+#include "core/model/synthetic_name.h"
 #include "core/model/convolution.h"
 #include "core/model/packed_file.h"
 #include "core/model/load_layers.h"

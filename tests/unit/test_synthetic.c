@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "core/model/synthetic_name.h"
 #include "core/model/model.h"
 
 static void names(void **state)

@@ -1,0 +1,21 @@
+/* Names of made-up models: "synthetic:<shape>[,key=value...]".
+ *
+ * Shapes: v1-base v1-large v2-xlarge v3-xsmall v3-small v3-base v3-large mdeberta-base. Keys: layers, vocab, seed,
+ * buckets, heads, hidden, intermediate, positions (max_position_embeddings), distance (max_relative_positions), types,
+ * convolution (kernel size), biased (1: absolute positions at the input), terms (c2p, p2c, both, none), lm and rtd (1:
+ * with that head), epsilon (3: layer_norm_eps 1e-3), outliers (6: so many channels of what a layer's
+ * LayerNorms give are outlier_size times as large, 20 unless that is given, and what is multiplied with them is as much
+ * smaller; what low precision must bear).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_SYNTHETIC_NAME_H
+#define CORE_MODEL_SYNTHETIC_NAME_H
+
+#include "core/model/synthetic.h"
+
+/* Does the path name a made-up model? */
+bool synthetic_names(const char *path);
+/* Fills config (to be freed by config_free) and weights. */
+deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err);
+
+#endif
