@@ -118,7 +118,7 @@ void trend_say(result *r, const bench_results *results, const trend *t)
         result_say_more(r, "n = %zu, %zu to %zu layers", of->n, t->from, t->to);
         result_say(r, "  time = %.3f ms + %.3f ms per layer", 1e3 * c[0], 1e3 * c[1]);
     } else {
-        result_say_more(r, "%zu layers, n = %zu to %zu", of->layers, t->from, t->to);
+        result_say_more(r, "%zu layer%s, n = %zu to %zu", of->layers, of->layers == 1 ? "" : "s", t->from, t->to);
         if (t->time.valid)
             result_say(r, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
     }

@@ -151,8 +151,9 @@ static void add_model(result *r, const common_options *options, const deberta_mo
         deberta_precision_name(info->precision));
     result_say(r, "\nmodel %s", info->name);
     result_say(r, "  parameterisation  %s", info->version == 1 ? "v1" : "v2, which v3 shares");
-    result_say(r, "  shape             %zu layers, hidden %zu, %zu heads of %zu, intermediate %zu", info->layers,
-               info->hidden_size, info->heads, info->head_size, info->intermediate_size);
+    result_say(r, "  shape             %zu layer%s, hidden %zu, %zu head%s of %zu, intermediate %zu", info->layers,
+               info->layers == 1 ? "" : "s", info->hidden_size, info->heads, info->heads == 1 ? "" : "s",
+               info->head_size, info->intermediate_size);
     result_say(r, "  vocabulary        %zu", info->vocabulary_size);
     json_object_set_new(model, "tokenizer", add_tokenizer(r, options));
     result_say(r, "  relative          ");
