@@ -131,7 +131,9 @@ void pair_records_join(learner *l, const deberta_batch *batch)
         PIECE(clean, moved, to, convolution, convolved, hs),
         PIECE(clean, moved, to, convolution_sum, convolved, hs),
     };
+    executor_begin(s->executor);
     join(l, pieces, sizeof pieces / sizeof *pieces);
+    executor_end(s->executor);
     use_records(l, pairs->joined_layers, to);
     l->pairs.is_joined = true;
 }
