@@ -195,6 +195,7 @@ static bool is_wanted(const synthetic_weights *made, size_t index, const weight_
     for (size_t i = 0; i < found->rank; i++)
         if (found->shape[i] == 0) return false;
     if (strncmp(name, "encoder.conv.", 13) == 0) return made->config.convolution_width > 0;
+    if (strcmp(name, "encoder.rel_embeddings.weight") == 0) return made->config.relative_attention;
     if (strncmp(name, "encoder.LayerNorm.", 18) == 0)
         return made->config.norm_relative && made->config.relative_span > 0;
     return true;

@@ -53,5 +53,5 @@ deberta finetune sequence "$out/mlm" --data "$out/data/train.tsv" --eval "$out/d
     --freeze embeddings --freeze encoder --freeze 'lm_predictions.*' --sequence-tokens 128 --cut --batch-sequences 32 \
     --steps $((steps / 20)) --warmup $((steps / 400)) --learning-rate 2e-3 --dropout 0 --save-dtype f16 --checkpoint-every 250 \
     $(resume "$out/books") --out "$out/books"
-deberta eval "$out/books" "$out/data/held-out.tsv"
+deberta eval "$out/books" "$out/data/held-out.tsv" --max-tokens 512
 deberta train plot "$out/mlm" -o "$out/mlm.svg" --smooth 50 || true # a build without figures
