@@ -51,6 +51,14 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
     return length == group_length(b) && strncmp(a, b, length) == 0;
 }
 
+/* Of runs with one name, such as old/mlm and new/mlm, what was typed. In a band they are one curve. */
+static const char *distinct_name(const plot_job *job, size_t run)
+{
+    for (size_t i = 0; !job->o->band && i < job->run_count; i++)
+        if (i != run && strcmp(job->runs[i].name, job->runs[run].name) == 0) return job->o->common.arguments[run];
+    return job->runs[run].name;
+}
+
 /* Runs of a group stand together, groups in the order of their first runs. */
 static void group_runs(plot_job *job)
 {
@@ -58,7 +66,7 @@ static void group_runs(plot_job *job)
     for (size_t i = 0; i < job->run_count;) {
         run_group *group = &job->groups[job->group_count++];
         const char *name = job->runs[i].name;
-        *group = (run_group){.name = name, .first = i, .count = 1};
+        *group = (run_group){.name = distinct_name(job, i), .first = i, .count = 1};
         for (size_t k = ++i; k < job->run_count; k++) {
             if (!same_group(job, name, job->runs[k].name)) continue;
             const train_log moved = job->runs[k];

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -328,6 +329,11 @@ def test_plot(bench):
     contains(texts["three"], ">run-0<", ">run-1<", ">run-2<")  # the file says the command line as well
     contains(texts["band"], ">run (3)<")
     assert ">run-1<" not in texts["band"] and len(set(texts.values())) == 3
+    os.mkdir(bench.path("again"))
+    shutil.copytree(bench.path("run-0"), bench.path("again/run-0"))
+    bench.fine("train", "plot", "run-0", "again/run-0", "run-1", "-o", "twice.svg")
+    with open(bench.path("twice.svg"), encoding="utf-8") as file:
+        contains(file.read(), ">run-0<", ">again/run-0<", ">run-1<")
     bench.fine("train", "plot", "run-0", "-o", "a.png", "-o", "a.pdf")
     killed = bench.write("killed.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1.5}\n{"step": 3, "lo')
     bench.fine("train", "plot", killed, "-o", "killed.svg")
