@@ -81,7 +81,7 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
         json_error_t reason;
         char order[80];
         json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
-        if (!line && text[length - 1] != '\n') break;
+        if (!line && number > 1 && text[length - 1] != '\n') break;
         const char *fault = line ? fault_of(log, line, order) : reason.text;
         if (fault)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),

@@ -337,7 +337,7 @@ def test_plot(bench):
     bench.fine("train", "plot", "run-0", "-o", "a.png", "-o", "a.pdf")
     killed = bench.write("killed.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1.5}\n{"step": 3, "lo')
     bench.fine("train", "plot", killed, "-o", "killed.svg")
-    contains(bench.run("train", "plot", bench.write("only.jsonl", '{"step": 1, "lo'), "-o", "x.svg").err, "only.jsonl", "has no step")
+    contains(bench.run("train", "plot", bench.write("only.jsonl", '{"step": 1, "lo'), "-o", "x.svg").err, "only.jsonl, line 1")
     contains(bench.run("train", "plot", bench.write("bad.jsonl", '{"step": 1, "loss": 2}\n{"loss": 1}\n'), "-o", "x.svg").err, "bad.jsonl, line 2", '"step"')
     contains(bench.run("train", "plot", bench.write("empty.jsonl", ""), "-o", "x.svg").err, "has no step")
     contains(bench.run("train", "plot", "nothing", "-o", "x.svg").err, "No such file")
