@@ -254,12 +254,12 @@ def test_report(bench):
 
 
 def test_damaged_log(bench):
-    """`train plot` of what is no log, of a line that was cut off, and of runs of different tasks in one figure."""
+    """`train plot` of what is no log, of a broken line, and of runs of different tasks in one figure."""
     needs_figures(bench)
     step = '{"step": %d, "loss": %g, "gradient_norm": 1, "learning_rate": 0.1}\n'
     good = "".join(step % (n, 3 - n / 10) for n in range(1, 9))
     for content, words in ((b"\x00\xff\xfe garbage", ["line 1", "no line of a training log"]), ("[1, 2]\n", ["line 1", '"step"']),
-                           (good + '{"step": 9, "lo', ["line 9"]), (good + step % (2, 1), ["line 9", "step 2", "8"]),
+                           (good + '{"step": 9, "lo\n', ["line 9"]), (good + step % (2, 1), ["line 9", "step 2", "8"]),
                            ('{"step": 1, "loss": "low"}\n', ["line 1", '"loss"']), ('{"step": -4, "loss": 1}\n', ["line 1", "-4"]),
                            ('{"step": 1, "eval_loss": 2}\n', ["has no step"])):
         bench.write("log.jsonl", content)
