@@ -41,6 +41,11 @@ void attention_backward_begin(learner *l, size_t layer)
 
 /* ---------------------------------------------------------------------------------------------------- one sequence */
 
+static void clear_table(float *table, const table_range *reached, size_t dp)
+{
+    memset(table + reached->first * dp, 0, (reached->end - reached->first) * dp * sizeof *table);
+}
+
 /* The first sequence of a part is its part's sum as it stands; others are added when they are complete. */
 static void begin_tables(head_work *work, bool is_first)
 {
@@ -48,10 +53,8 @@ static void begin_tables(head_work *work, bool is_first)
     float *const own[POSITION_TABLES] = {work->scratch->table_keys, work->scratch->table_queries};
     const size_t dp = l->model->padded_head;
     for (size_t which = 0; which < POSITION_TABLES; which++) {
-        const table_range *reached = &l->reached[which];
         work->tables[which] = is_first ? table_part(l, which, work->part, work->head.head) : own[which];
-        if (!is_first)
-            memset(own[which] + reached->first * dp, 0, (reached->end - reached->first) * dp * sizeof(float));
+        if (!is_first) clear_table(own[which], &l->reached[which], dp);
     }
 }
 
@@ -141,11 +144,8 @@ static void clear_tables(const attention_backward *job, size_t part, size_t head
 {
     const learner *l = job->learner;
     const size_t dp = l->model->padded_head;
-    for (size_t which = 0; which < POSITION_TABLES; which++) {
-        const table_range *reached = &l->reached[which];
-        memset(table_part(l, which, part, head) + reached->first * dp, 0,
-               (reached->end - reached->first) * dp * sizeof(float));
-    }
+    for (size_t which = 0; which < POSITION_TABLES; which++)
+        clear_table(table_part(l, which, part, head), &l->reached[which], dp);
 }
 
 /* dk and dv of a sequence that has no query. */

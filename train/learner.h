@@ -137,8 +137,8 @@ typedef struct learner {
         transposed_rtd_classifier, transposed_pooler, transposed_classifier, transposed_answer;
 
     /* What forward passes leave. */
-    layer_record
-        *records; /* [L]; with options.recomputes all but their inputs are the same memory. Of the pass at hand */
+    /* [L], of the pass at hand; with options.recomputes only their inputs are memory of their own. */
+    layer_record *records;
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
     forward_record forward;                       /* what the session writes to: points into these */
     pair_memory pairs;

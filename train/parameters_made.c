@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/base/grow.h"
-#include "core/model/synthetic_name.h"
 #include "core/model/model.h"
+#include "core/model/synthetic_name.h"
 #include "train/parameters_made.h"
 
 typedef struct made_tensor {

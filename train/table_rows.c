@@ -77,9 +77,9 @@ static void id_task(void *context, size_t task, size_t worker)
     const size_t column = task % loop->column_tasks * COLUMNS, begin = task / loop->column_tasks * TASK_ROWS;
     const row_sum some = {loop, column, minimum(COLUMNS, loop->width - column)};
     const size_t stop = minimum(begin + TASK_ROWS, loop->kept);
-    size_t first = begin, parts = 1;
+    const size_t parts = (size_t)1 << tree_levels(loop->learner->group.count);
+    size_t first = begin;
     (void)worker;
-    while (parts < loop->learner->group.count) parts *= 2;
     while (begin > 0 && first < stop && id_at(loop, first) == id_at(loop, begin - 1)) first++;
     for (size_t end; first < stop; first = end) {
         float sum[COLUMNS], *to = loop->to + id_at(loop, first) * loop->width + column;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/synthetic_name.h"
 #include "core/model/config.h"
+#include "core/model/synthetic_name.h"
 #include "train/learner_memory.h"
 #include "train/learner_open.h"
 #include "train/new_tensors.h"

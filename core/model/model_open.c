@@ -6,11 +6,11 @@
 #include "core/dispatch.h"
 #include "core/io/hub_name.h"
 #include "core/io/quote.h"
-#include "core/model/synthetic_name.h"
 #include "core/model/convolution.h"
-#include "core/model/packed_file.h"
 #include "core/model/load_layers.h"
 #include "core/model/load_tasks.h"
+#include "core/model/packed_file.h"
+#include "core/model/synthetic_name.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "core/model/synthetic_name.h"
 #include "core/model/model.h"
+#include "core/model/synthetic_name.h"
 
 static void names(void **state)
 {
