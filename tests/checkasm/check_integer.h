@@ -2,14 +2,13 @@
 #ifndef TESTS_CHECKASM_CHECK_INTEGER_H
 #define TESTS_CHECKASM_CHECK_INTEGER_H
 
+#include "core/base/integers.h"
 #include "tests/checkasm/checkasm.h"
-
-static inline size_t whole_tiles(size_t n, size_t tile) { return (n + tile - 1) / tile * tile; }
 
 /* Buffers are counted in floats; bytes of digits lie in them as they are. */
 static inline test_buffer *byte_buffer_of(test_run *run, const char *name, size_t bytes, buffer_kind kind)
 {
-    return run_buffer(run, name, (bytes + sizeof(float) - 1) / sizeof(float), kind);
+    return run_buffer(run, name, ceiling_divide(bytes, sizeof(float)), kind);
 }
 
 /* Of a buffer that only some cases have. */

@@ -168,7 +168,7 @@ static void integer_body(test_run *run, const void *parameters)
 {
     integer_case g = *(const integer_case *)parameters;
     const size_t columns = g.panels * PANEL;
-    g.a_plane = whole_tiles(g.rows, DIGIT_TILE_ROWS) * g.depth;
+    g.a_plane = round_up(g.rows, DIGIT_TILE_ROWS) * g.depth;
     g.ldc = random_ld(run, columns);
     g.ld_residual = random_ld(run, columns);
     g.a = byte_buffer_of(run, "a", g.a_plane * FORMAT_PLANES(g.format), BUFFER_INPUT);

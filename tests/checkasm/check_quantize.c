@@ -43,8 +43,7 @@ static const void *quantize_task_for(void *context, int copy)
 /* What the digits of an input stand for, in float64. */
 static double value_of_digits(const quantize_case *c, int copy, size_t i, size_t k)
 {
-    const uint8_t *at =
-        (const uint8_t *)c->stored->copy[copy] + digit_at(whole_tiles(c->depth, DIGIT_TILE_INPUTS), i, k);
+    const uint8_t *at = (const uint8_t *)c->stored->copy[copy] + digit_at(round_up(c->depth, DIGIT_TILE_INPUTS), i, k);
     const double scale = (double)c->scales->copy[copy][i];
     if (c->format == ONE_DIGIT) return (at[0] - ((const int32_t *)c->zeros->copy[copy])[i]) * scale;
     if (c->format == FIFTEEN_BITS) return (128 * at[0] + at[c->plane_bytes]) * scale;
@@ -73,7 +72,7 @@ static void compare_values(test_run *run, const quantize_case *c)
                            1.001))
                 return;
         }
-        for (size_t k = c->depth; k < whole_tiles(c->depth, DIGIT_TILE_INPUTS); k++)
+        for (size_t k = c->depth; k < round_up(c->depth, DIGIT_TILE_INPUTS); k++)
             if (value_of_digits(c, COPY_TESTED, i, k) != 0) run_fail(run, "row %zu, behind it %zu: not 0", i, k);
     }
 }
@@ -107,10 +106,10 @@ static void fill_rows(test_run *run, const quantize_case *c)
 static void quantize_body(test_run *run, const void *parameters)
 {
     quantize_case c = *(const quantize_case *)parameters;
-    const size_t depth = whole_tiles(c.depth, DIGIT_TILE_INPUTS);
+    const size_t depth = round_up(c.depth, DIGIT_TILE_INPUTS);
     const buffer_kind kind = c.damaged ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT;
     c.ldx = random_ld(run, c.depth);
-    c.plane_bytes = whole_tiles(c.rows, DIGIT_TILE_ROWS) * depth;
+    c.plane_bytes = round_up(c.rows, DIGIT_TILE_ROWS) * depth;
     c.x = run_buffer(run, "x", matrix_span(c.rows, c.depth, c.ldx), BUFFER_INPUT);
     if (c.factor) {
         c.factors = run_buffer(run, "factor", c.depth, BUFFER_INPUT);
@@ -187,7 +186,7 @@ static const void *panels_task_for(void *context, int copy)
 
 static void compare_column(test_run *run, const panels_case *c, size_t j)
 {
-    const size_t padded = whole_tiles(c->depth, DIGIT_TILE_INPUTS);
+    const size_t padded = round_up(c->depth, DIGIT_TILE_INPUTS);
     const int8_t *digits = (const int8_t *)c->stored->copy[COPY_TESTED] + j / PANEL * padded * PANEL + j % PANEL * 4;
     const float *x = c->x->copy[COPY_INITIAL] + j / PANEL * c->stride + j % PANEL,
                 scale = c->scales->copy[COPY_TESTED][j];
@@ -220,7 +219,7 @@ static void panels_body(test_run *run, const void *parameters)
         c.factors = run_buffer(run, "factor", c.depth, BUFFER_INPUT);
         for (size_t k = 0; k < c.depth; k++) c.factors->copy[COPY_INITIAL][k] = (float)random_index(run, 2);
     }
-    c.stored = byte_buffer_of(run, "digits", whole_tiles(c.depth, DIGIT_TILE_INPUTS) * columns, kind);
+    c.stored = byte_buffer_of(run, "digits", round_up(c.depth, DIGIT_TILE_INPUTS) * columns, kind);
     c.scales = run_buffer(run, "scale", columns, kind);
     c.sums = run_buffer(run, "sum", columns, kind);
     float *x = c.x->copy[COPY_INITIAL];
