@@ -76,6 +76,7 @@ if [ $action = test ]; then
     need git has_command git
     need binutils has_command objdump
     need python3-sentencepiece has_module sentencepiece
+    [ $viz = disabled ] || need poppler-utils has_command pdfinfo
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need clang has_command clang

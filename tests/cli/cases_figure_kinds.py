@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import subprocess
 
 from helpers import Picture, check_message, needs_figures, read_tensors
 
@@ -584,8 +585,8 @@ def anonymous(bench):
         for name in names:
             with open(bench.path(name), "rb") as file:
                 data = file.read()
-            if name == "a.pdf":  # its Subject is UTF-16
-                data = data.replace(b"\0", b"")
+            if name == "a.pdf":  # newer versions of cairo compress what it says of itself
+                data = subprocess.run(["pdfinfo", bench.path(name)], capture_output=True, check=True).stdout
             shown = [word for word in (b"demo", TEXT.encode(), b"--text") if word in data]
             assert bool(shown) != bool(more), (name, more, shown)
 
