@@ -5,6 +5,7 @@
 #   ./build.sh demo            builds, then runs the main job on the bundled model into out/
 #   ./build.sh test            builds, then every test that needs no emulator
 #   ./build.sh test --full     all of it: emulated tiers, sanitizers, a second compiler
+#   ./build.sh test --nightly  what takes too long for every change: bare Debian systems (needs root)
 #
 #   --no-install   never installs: prints the command that would
 #   --no-viz       without figures (cairo, pango, libpng)
@@ -15,14 +16,15 @@
 set -eu
 cd "$(dirname "$0")"
 
-action=build full=0 install=1 viz=enabled
+action=build full=0 nightly=0 install=1 viz=enabled
 for argument in "$@"; do
     case $argument in
     build|demo|test) action=$argument ;;
     --full) full=1 ;;
+    --nightly) nightly=1 ;;
     --no-install) install=0 ;;
     --no-viz) viz=disabled ;;
-    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown argument '$argument' (see ./build.sh --help)" >&2; exit 2 ;;
     esac
 done
@@ -158,5 +160,9 @@ ninja -C build
 case $action in
 build) echo "built: build/deberta (try: build/deberta --help)" ;;
 demo) tools/demo.sh ;;
-test) if [ $full = 1 ]; then exec python3 tools/run_tests.py --full; else exec python3 tools/run_tests.py; fi ;;
+test)
+    set --
+    [ $full = 0 ] || set -- --full
+    [ $nightly = 0 ] || set -- --nightly
+    exec python3 tools/run_tests.py "$@" ;;
 esac

@@ -3,6 +3,7 @@
 
     tools/run_tests.py                 everything in build/ and the lint rules
     tools/run_tests.py --full          also every stage below
+    tools/run_tests.py --nightly       only the stages that take too long for every change
     tools/run_tests.py --stage NAME    only this stage; may be repeated
 
 Stages, all of them after `build/` has been built:
@@ -17,6 +18,9 @@ Stages, all of them after `build/` has been built:
     threads           the compiler's thread sanitizer over the tests in which threads meet
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
+
+Nightly stages:
+    debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
@@ -391,6 +395,14 @@ def python_package():
 
 
 # Name, what does it, the command without which it is skipped, whether --full takes it on this machine.
+def bare_debian(suite):
+    """What the README tells a newcomer to type, where nothing is installed."""
+    say(f"Debian, nothing installed ({suite})")
+    run(f"{suite}: demo", ["tools/bare_debian.sh", suite, "./build.sh demo"], of_tiers=False)
+    run(f"{suite}: tests", ["tools/bare_debian.sh", suite, "./build.sh test"], timeout=3600, of_tiers=False)
+
+
+# Name, function, the program without which it is skipped, and whether it runs unasked.
 STAGES = [
     ("native", native, "meson", True),
     ("without-fma", without_fma, "qemu-x86_64-static", os.uname().machine == "x86_64"),
@@ -404,18 +416,25 @@ STAGES = [
     ("contributing", contributing, "meson", True),
     ("python", python_package, "ninja", True),
 ]
+NIGHTLY = [
+    ("debian-12", lambda: bare_debian("bookworm"), "unshare", os.geteuid() == 0),
+    ("debian-13", lambda: bare_debian("trixie"), "unshare", os.geteuid() == 0),
+]
 
 
 def chosen_stages(arguments):
     """The stages to run; None if the arguments are wrong."""
-    names = [stage[0] for stage in STAGES]
+    every = STAGES + NIGHTLY
+    names = [stage[0] for stage in every]
     wanted = [b for a, b in zip(arguments, arguments[1:]) if a == "--stage"]
     rest = [a for i, a in enumerate(arguments) if a != "--stage" and (i == 0 or arguments[i - 1] != "--stage")]
-    if any(a != "--full" for a in rest) or any(w not in names for w in wanted) or arguments[-1:] == ["--stage"]:
-        print(f"run_tests.py: --full, or --stage with one of {', '.join(names)}", file=sys.stderr)
+    if any(a not in ("--full", "--nightly") for a in rest) or any(w not in names for w in wanted) or arguments[-1:] == ["--stage"]:
+        print(f"run_tests.py: --full, --nightly, or --stage with one of {', '.join(names)}", file=sys.stderr)
         return None
     if wanted:
-        return [stage for stage in STAGES if stage[0] in wanted]
+        return [stage for stage in every if stage[0] in wanted]
+    if "--nightly" in rest:
+        return [stage for stage in NIGHTLY if stage[3]]
     return [stage for stage in STAGES if stage[3]] if "--full" in rest else STAGES[:1]
 
 
