@@ -68,4 +68,5 @@ const command command_pack = {
     .arguments = "MODEL",
     .example = "  deberta pack deberta-v3-base\n",
     .run = run,
+    .without = WITHOUT_CHANCE " isa reference",
 };

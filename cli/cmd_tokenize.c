@@ -91,4 +91,5 @@ const command command_tokenize = {
     .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"
                "  deberta tokenize models/demo --file - --json < texts.txt > tokens.jsonl\n",
     .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

@@ -34,6 +34,14 @@ static const option *find_in(const option *table, const char *name, size_t lengt
     return NULL;
 }
 
+bool option_is_absent(const command *command, const option *row)
+{
+    const size_t length = strlen(row->name);
+    for (const char *at = command->without; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strcspn(at, " ") == length && strncmp(at, row->name, length) == 0) return option_is_common(row);
+    return false;
+}
+
 found_option option_find(const command *command, const char *name, size_t length, char letter)
 {
     option_group group;
@@ -41,7 +49,8 @@ found_option option_find(const command *command, const char *name, size_t length
         const option *found = find_in(group.options, name, length, letter);
         if (found) return (found_option){found, group.offset};
     }
-    return (found_option){find_in(common_option_table, name, length, letter), 0};
+    const option *common = find_in(common_option_table, name, length, letter);
+    return (found_option){common && option_is_absent(command, common) ? NULL : common, 0};
 }
 
 const option *options_find(const command *command, const char *name)
@@ -75,6 +84,7 @@ bool option_given(const common_options *options, const void *member)
 }
 
 typedef struct member_search {
+    const command *command;
     size_t at;
     const option *found;
 } member_search;
@@ -83,12 +93,14 @@ static void look_for_member(void *context, const option_group *group)
 {
     member_search *search = context;
     for (const option *row = group->options; row->name && !search->found; row++)
-        if (row->type != OPTION_UNTYPED && group->offset + row->at == search->at) search->found = row;
+        if (row->type != OPTION_UNTYPED && group->offset + row->at == search->at &&
+            !option_is_absent(search->command, row))
+            search->found = row;
 }
 
 const option *option_of_member(const common_options *options, const void *member)
 {
-    member_search search = {.at = (size_t)((const char *)member - (const char *)options)};
+    member_search search = {.command = options->command, .at = (size_t)((const char *)member - (const char *)options)};
     options_visit(options->command, look_for_member, &search);
     return search.found;
 }

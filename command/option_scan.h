@@ -34,6 +34,8 @@ typedef struct found_option {
     size_t offset;
 } found_option;
 found_option option_find(const command *command, const char *name, size_t length, char letter);
+/* Whether this row of the common table is one that the command is without. */
+bool option_is_absent(const command *command, const option *row);
 
 /* A tier by name into options->isa; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */
 int common_isa_read(common_options *options, const char *source, const char *name);

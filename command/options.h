@@ -151,7 +151,13 @@ struct command {
     const struct command *const *subcommands;
     const char *mode_option; /* an older way to choose a subcommand: --<mode_option> WORD */
     const char *claims;      /* of a study: what it puts to the test */
+    const char
+        *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };
+
+/* For commands that open no model, and for those that draw nothing at random and have nothing to wait for. */
+#define WITHOUT_MODEL  "isa threads reference precision memory-limit"
+#define WITHOUT_CHANCE "seed progress"
 
 extern const option common_option_table[];
 
@@ -187,7 +193,7 @@ const char *options_command_line(const common_options *options, bool with_output
 common_options *options_begin(const command *command, const common_options *caller, const char *argument);
 /* The option that fills a member of the struct, as if it had been typed; text NULL: a flag. */
 void option_give(common_options *options, const void *member, const char *text);
-/* The option of this name as the caller was given it, if it was. member: of the caller. */
+/* The option of this name as the caller was given it, if it was and the command has it. member: of the caller. */
 void option_inherit(common_options *options, const common_options *caller, const void *member);
 /* Fills the members and runs the command. Its exit code. */
 int options_run(common_options *options);

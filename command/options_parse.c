@@ -10,6 +10,7 @@
 /* ------------------------------------------------------------------------------------------------ unknown options */
 
 typedef struct name_search {
+    const command *command;
     const char *name;
     size_t length, least;
     const char *nearest;
@@ -19,7 +20,8 @@ static void consider_group(void *context, const option_group *group)
 {
     name_search *search = context;
     for (const option *row = group->options; row->name; row++)
-        options_nearest(search->name, search->length, row->name, &search->least, &search->nearest);
+        if (!option_is_absent(search->command, row))
+            options_nearest(search->name, search->length, row->name, &search->least, &search->nearest);
 }
 
 typedef struct taker_list {
@@ -56,6 +58,22 @@ static bool needs_word(const command *command)
     return strcspn(command->arguments, "|") < strcspn(command->arguments, "[ ");
 }
 
+/* The row that the command is without, of this name or letter; NULL: none. */
+static const option *common_option_named(const command *command, const char *name, size_t length, char letter)
+{
+    for (const option *row = common_option_table; row->name; row++) {
+        const bool meant = name ? strlen(row->name) == length && strncmp(row->name, name, length) == 0
+                                : row->letter && row->letter == letter;
+        if (meant && option_is_absent(command, row)) return row;
+    }
+    return NULL;
+}
+
+static int refuse_absent(const common_options *options, const option *row)
+{
+    return say_usage(options, "--%s would change nothing here", row->name);
+}
+
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
     const taker_list takers = find_takers(options, name, length, 0);
@@ -65,7 +83,9 @@ static int refuse_unknown(const common_options *options, const char *text, const
     if (takers.used)
         return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
                          command_word(options->command), takers.text);
-    name_search search = {.name = name, .length = length, .least = SIZE_MAX};
+    const option *absent = common_option_named(options->command, name, length, 0);
+    if (absent) return refuse_absent(options, absent);
+    name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
     const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
     if (here)
@@ -77,6 +97,8 @@ static int refuse_unknown(const common_options *options, const char *text, const
 static int refuse_unknown_letter(const common_options *options, char letter)
 {
     const taker_list takers = find_takers(options, NULL, 0, letter);
+    const option *absent = common_option_named(options->command, NULL, 0, letter);
+    if (absent && !takers.used) return refuse_absent(options, absent);
     if (!takers.used) return say_usage(options, "unknown option '-%c'", letter);
     return say_usage(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command),
                      takers.text);
@@ -289,7 +311,8 @@ void option_inherit(common_options *options, const common_options *caller, const
     for (size_t k = 0; option_given(caller, member) && k < caller->scan->given_count; k++) {
         const given_option *given = &caller->scan->given[k];
         if (given->option != option_of_member(caller, member)) continue;
-        give(options, option_find(options->command, given->option->name, strlen(given->option->name), 0), given->value);
+        const found_option own = option_find(options->command, given->option->name, strlen(given->option->name), 0);
+        if (own.option) give(options, own, given->value);
     }
 }
 

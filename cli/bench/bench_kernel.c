@@ -81,4 +81,5 @@ const command command_bench_kernel = {
     .options = table,
     .example = "  deberta bench kernel bench/shapes/edges.txt --isa scalar --reps 1\n",
     .run = run,
+    .without = "threads reference precision memory-limit seed",
 };

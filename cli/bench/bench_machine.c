@@ -46,4 +46,5 @@ const command command_bench_machine = {
     .options = table,
     .example = "  deberta bench machine --threads 1,2 -o machine.json\n",
     .run = run,
+    .without = "isa reference precision memory-limit seed",
 };

@@ -127,4 +127,5 @@ const command command_bench_plot = {
     .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n",
     .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

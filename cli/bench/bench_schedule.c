@@ -52,4 +52,5 @@ const command command_bench_schedule = {
     .options = table,
     .example = "  deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16\n",
     .run = run,
+    .without = "seed",
 };

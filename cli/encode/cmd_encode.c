@@ -179,4 +179,5 @@ const command command_encode = {
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
         "\"error\").\nOne of more than 32768 tokens is refused unless --max-tokens or --window is given.\n",
     .run = run,
+    .without = "seed",
 };

@@ -102,4 +102,5 @@ const command command_answer = {
                "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], "
                "\"no_answer\"}\n",
     .run = run,
+    .without = "seed",
 };

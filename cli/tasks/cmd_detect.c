@@ -99,4 +99,5 @@ const command command_detect = {
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "
                "\"probability\", \"replaced\"}]}\n",
     .run = run,
+    .without = "seed",
 };

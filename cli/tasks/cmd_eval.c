@@ -142,4 +142,5 @@ const command command_eval = {
                "\"text\", \"pair\".\n"
                "A bad line is reported, the others go on, exit 3.\n",
     .run = run,
+    .without = "seed",
 };

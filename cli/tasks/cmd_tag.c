@@ -187,4 +187,5 @@ const command command_tag = {
                "  {\"line\", \"tokens\": [{\"text\", \"characters\", \"bytes\", \"token\", \"labels\": [{\"label\", "
                "\"probability\"}]}]}\n",
     .run = run,
+    .without = "seed",
 };

@@ -205,4 +205,5 @@ const command train_plot = {
                "  deberta train plot base-* sift-* --band --smooth 10 -o seeds.pdf\n"
                "\na RUN is the folder of a run, or its log.jsonl\n",
     .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

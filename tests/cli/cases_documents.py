@@ -66,7 +66,7 @@ def man_page(bench):
     studies = [name for name in commands if name.startswith("study ")]  # a section of its own only for options of its own
     assert sorted({*documented, *kinds, *studies}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
     helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
-    common = options_of(helps["info"], "\ncommon options:\n")
+    common = {option: about for text in helps.values() for option, about in options_of(text, "\ncommon options:\n").items()}
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
     told_of = {name: man_options(section_of(page, f".SS {name}".replace("-", "\\-"))) for name in documented}
     for name in sorted({*documented, *studies} - {"study"}):
