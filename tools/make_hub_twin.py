@@ -129,7 +129,7 @@ def write_weights(folder, checkpoint, seed, shards):
             save_file(group, folder / file, metadata={"format": "pt"})
             continue
         if weights.get("entry_config"):  # Microsoft's fine-tuned v1 files hold their settings beside the tensors
-            group = {"config": {"hidden_size": checkpoint["config"]["hidden_size"], "hidden_act": "gelu", "padding_idx": 0}, **group}
+            group = {**group, "config": {"hidden_size": checkpoint["config"]["hidden_size"], "hidden_act": "gelu", "padding_idx": 0}}
         torch.save(group, folder / file, _use_new_zipfile_serialization=weights["container"] == "zip")
     if shards > 1:
         where = {name: file for file, group in zip(files, groups) for name in group}
