@@ -14,10 +14,11 @@ static deberta_status refuse_around(const json_t *settings, const char *key, con
                                     deberta_error *err)
 {
     const json_t *inner = json_object_get(settings, key);
-    DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                 "%s: belongs to %s around another model (%s is %s): put the config.json of that model into the folder, with "
-                 "vocab_size as the word table has rows",
-                 where, what, key, inner ? json_describe(inner).text : "missing");
+    DEBERTA_FAIL(
+        err, DEBERTA_E_UNSUPPORTED,
+        "%s: belongs to %s around another model (%s is %s): put the config.json of that model into the folder, with "
+        "vocab_size as the word table has rows",
+        where, what, key, inner ? json_describe(inner).text : "missing");
 }
 
 deberta_status wrapper_check_folder(const char *folder, deberta_error *err)

@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 import torch
 import transformers
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.models.deberta import modeling_deberta as v1
 from transformers.models.deberta_v2 import modeling_deberta_v2 as v2
 
@@ -87,6 +87,15 @@ def check_tokens(folder, checkpoint):
         assert model.tokenize("[PAD][CLS][SEP][UNK]").ids[1:-1].tolist() == [0, 1, 2, 3]
 
 
+def check_commands(folder, heads):
+    """The task of every head takes a text in this folder's tokenizer."""
+    tasks = {"mlm": lambda m: m.fill_mask("the [MASK] of the matter"), "rtd": lambda m: m.detect("Paris is the capital of France."),
+             "sequence": lambda m: m.classify(("It rained.", "The road is wet.")), "token": lambda m: m.tag("Call me Ishmael."),
+             "qa": lambda m: m.answer("What rose?", "The river rose in the night.")}
+    with deberta_c.Model(folder) as model:
+        assert all(tasks[head](model) for head in heads if head in tasks)
+
+
 def with_encoder_config(folder, checkpoint):
     """What docs/checkpoints.md advises: the base model's config.json, with the rows that the table has."""
     config = dict(make_hub_twin.read(checkpoint["encoder"])["config"])
@@ -130,6 +139,23 @@ def test_twin(name, place):
     assert heads == set(checkpoint["heads"])
     if "tokenizer" in checkpoint:
         check_tokens(folder, checkpoint)
+        check_commands(folder, heads)
+
+
+def test_quality_classifier_as_tokens(place):
+    """What docs/checkpoints.md advises for a wrapper whose head is one matrix on the first row: rename it, and read that row."""
+    folder = place / "twin"
+    checkpoint, _ = make_hub_twin.make("nvidia/quality-classifier-deberta", folder, layers=1, vocabulary="small")
+    config = with_encoder_config(folder, checkpoint)
+    config.update(architectures=["DebertaV2ForTokenClassification"], id2label=checkpoint["config"]["id2label"])
+    (folder / "config.json").write_text(json.dumps(config))
+    tensors = load_file(folder / "model.safetensors")
+    save_file({name.replace("fc.", "classifier."): tensor for name, tensor in tensors.items()}, folder / "model.safetensors")
+    with deberta_c.Model(folder) as model:
+        found = model.encode([TEXTS[0]], hidden="last", logits=True)
+        assert model.labels == ["High", "Medium", "Low"]
+    expected = found["hidden_states.1"][0][0] @ tensors["fc.weight"].numpy().T + tensors["fc.bias"].numpy()
+    assert np.abs(found["logits.token"][0][0] - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 def test_whole_vocabulary(place):
@@ -155,6 +181,7 @@ def test_shards(name, place):
 def test_facts(name):
     """Each says where it is from; sizes that are published are those of the tensors that are listed."""
     checkpoint = make_hub_twin.read(name)
+    assert name in (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
     sources = json.loads((HUB / "sources.json").read_text(encoding="utf-8"))
     assert {"config", "tensors", "weights"} | ({"tokenizer"} if "tokenizer" in checkpoint else set()) == set(checkpoint["facts"])
     for fact in checkpoint["facts"].values():
