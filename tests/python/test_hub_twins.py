@@ -25,7 +25,7 @@ import reference  # noqa: E402
 
 HUB = ROOT / "tests" / "hub"
 BOUND = 1e-5  # of a tensor's largest value, against transformers in float64
-LENGTHS = (160, 17, 1)  # beyond the buckets' linear part, and padded
+LENGTHS = (140, 17, 1)  # beyond the buckets' linear part, and padded
 TEXTS = ["Paris is the capital of France.", "It cost 1,234.50 euros (about 20% less)!", "don't you'll we've I'm", "na\u00efve caf\u00e9", "UPPER lower MiXeD",
          "\u65e5\u672c\u8a9e and English", "the [MASK] of the matter"]
 
@@ -172,7 +172,6 @@ def test_shards(name, place):
     checkpoint, _ = make_hub_twin.make(name, place / "three", layers=1, vocabulary="small", shards=3)
     assert len(list((place / "three").glob("*-of-00003.*"))) == 3
     rows = made_up_ids(checkpoint["sizes"]["vocab_size"])
-    compare(place / "three", place / "three", rows)
     with deberta_c.Model(place / "one") as one, deberta_c.Model(place / "three") as three:
         assert one.encode(rows[0])["hidden_states.1"].tobytes() == three.encode(rows[0])["hidden_states.1"].tobytes()
 
