@@ -5,6 +5,7 @@
     tools/check_hub.py microsoft/deberta-v3-base    one of them
     tools/check_hub.py owner/name@REVISION          another one; REVISION is a full commit hash of its repository
     tools/check_hub.py models/demo FOLDER...        folders that are there already; nothing is downloaded
+    tools/check_hub.py --endpoint https://ADDRESS owner/name@REVISION     from a mirror of the hub
 
 transformers runs in float64 (tools/reference.py), with its position bias taken apart; deberta runs every tier of this processor, and
 `deberta verify --against` compares. --precision int16 and int8 are compared as well: hidden states of all layers and logits, by their
@@ -55,7 +56,7 @@ class Unavailable(Exception):
         self.code = code
 
 
-def find(name):
+def find(name, endpoint=None):
     """(title, folder) of a folder or of a published checkpoint, which is downloaded unless it is in the cache."""
     if os.path.isdir(name):
         return name, name
@@ -66,11 +67,11 @@ def find(name):
     try:
         revision = revision or PINNED.get(repository)
         if not revision:
-            now = huggingface_hub.HfApi().model_info(repository).sha
+            now = huggingface_hub.HfApi(endpoint=endpoint).model_info(repository).sha
             raise Unavailable(2, f"{repository}: no revision is pinned for it; main is {now} now: {repository}@{now}")
         if not re.fullmatch("[0-9a-f]{40}", revision):
             raise Unavailable(2, f"{name}: the revision is not a full commit hash (40 hexadecimal digits)")
-        folder = huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=FILES)
+        folder = huggingface_hub.snapshot_download(repository, revision=revision, allow_patterns=FILES, endpoint=endpoint)
     except (OSError, ValueError, RuntimeError) as error:
         raise Unavailable(3, f"{repository}: cannot be downloaded: {str(error).strip().splitlines()[0]}") from error
     return f"{repository}@{revision}", folder
@@ -149,7 +150,7 @@ def compare_numbers(arguments, folder, tokenizer):
 
 def check(arguments, name):
     """Compares one checkpoint and prints its table; whether all agrees."""
-    title, folder = find(name)
+    title, folder = find(name, arguments.endpoint)
     print(title, flush=True)
     tokenizer, agrees = None, True
     if any(os.path.exists(os.path.join(folder, file)) for file in ("spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin")):
@@ -178,6 +179,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoints", nargs="*", metavar="CHECKPOINT", help="a folder, or owner/name[@REVISION]; default: all pinned ones")
     parser.add_argument("--program", default=os.path.join(ROOT, "build", "deberta"))
+    parser.add_argument("--endpoint", help="address of the hub or of a mirror; default: HF_ENDPOINT, else https://huggingface.co")
     arguments = parser.parse_args()
     if not os.access(arguments.program, os.X_OK):
         parser.error(f"{arguments.program} is not there: ./build.sh builds it, --program names another")

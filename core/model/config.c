@@ -15,6 +15,7 @@
 #include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
+#include "core/model/wrapper.h"
 
 _Static_assert(sizeof(size_t) >= 8, "the limits below assume 64-bit sizes");
 
@@ -449,6 +450,7 @@ static deberta_status read_all(model_config *config, config_source *source)
     const json_t *inner = json_object_get(source->object, "discriminator");
     if (json_is_object(inner) && !json_object_get(source->object, "hidden_size")) source->object = inner;
     config->hidden_activation = ACTIVATION_GELU;
+    DEBERTA_TRY(wrapper_check_config(source->object, source->where, source->err));
     DEBERTA_TRY(read_dialect(config, source));
     DEBERTA_TRY(read_sizes(config, source));
     DEBERTA_TRY(read_head_size(config, source));
@@ -485,6 +487,7 @@ deberta_status config_parse(model_config *config, const char *text, size_t lengt
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err)
 {
     *config = (model_config){0};
+    DEBERTA_TRY(wrapper_check_folder(folder, err));
     char *path = path_join(folder, "config.json");
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
     json_t *root;

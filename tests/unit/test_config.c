@@ -259,6 +259,8 @@ static void test_refusals(void **state)
         {"\xef\xbb\xbf{}", "vocab_size is missing"}, /* a byte order mark is no damage */
         {"\xff\xfe{\0}", "line 1"},
         {"{}", "vocab_size is missing"},
+        {"{\"model_type\":\"deberta-v2\",\"base_model\":\"microsoft/deberta-v3-base\",\"fc_dropout\":0.2}",
+         "base_model is the text 'microsoft/deberta-v3-base'"},
         {"{\"model_type\":\"bert\"}", "model_type is the text 'bert'"},
         {"{\"model_type\":\"DeBERTa\"}", "model_type is the text 'DeBERTa'"},
         {"{\"model_type\":2}", "model_type is 2"},
@@ -371,6 +373,18 @@ static void test_files(void **state)
     config_free(&c);
     snprintf(path, sizeof path, "%s/config.json", folder);
     unlink(path);
+    write_text(folder, "gliner_config.json", "{\"model_name\":\"microsoft/deberta-v3-base\"}");
+    check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_UNSUPPORTED,
+                  "model_name is the text 'microsoft/deberta-v3-base'): put the config.json of that model");
+    write_text(folder, "gliner_config.json", "{}");
+    check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_UNSUPPORTED, "model_name is missing");
+    write_text(folder, "config.json", "{\"model_type\":\"deberta\"}"); /* the encoder's own settings count */
+    assert_int_equal(config_read(&c, folder, &error), DEBERTA_OK);
+    config_free(&c);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/gliner_config.json", folder);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/config.json", folder);
     assert_int_equal(mkdir(path, 0700), 0);
     check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_FORMAT, "is a folder");
     remove_folder(folder);
