@@ -155,9 +155,10 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
-    run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
-    if (run->options.task == STEP_MLM && t->options.head == DEBERTA_TRAIN_HEAD_AUTO)
-        run->options.decodes = decodes_by_default(t, run, model);
+    if (run->options.task == STEP_MLM)
+        run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO
+                                   ? decodes_by_default(t, run, model)
+                                   : t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
     const bool reads_positions = model->config.position_biased_input || run->options.decodes;
     target->vocabulary = model->config.vocabulary_size;
     target->places = reads_positions ? model->config.max_positions : 0;
@@ -349,9 +350,12 @@ static deberta_status write_gradients(const deberta_trainer *t, const char *path
                                   {"grad.discriminator.", &t->pair.discriminator.learner->set}};
         return save_gradients(path, losses, 3, sets, 2, err);
     }
-    const named_loss losses[] = {{"loss", step->loss}, {"loss.clean", step->loss_clean}};
+    const bool is_rtd = t->options.task == DEBERTA_TRAIN_RTD, has_part = is_rtd || t->options.sift_weight > 0;
+    const named_loss losses[] = {{"loss", step->loss},
+                                 is_rtd ? (named_loss){"loss.discriminator", step->loss_discriminator}
+                                        : (named_loss){"loss.clean", step->loss_clean}};
     const named_set set = {"grad.", &t->pair.discriminator.learner->set};
-    return save_gradients(path, losses, t->options.sift_weight > 0 ? 2 : 1, &set, 1, err);
+    return save_gradients(path, losses, has_part ? 2 : 1, &set, 1, err);
 }
 
 deberta_status deberta_trainer_gradients(deberta_trainer *t, const char *path, deberta_training_step *step,
