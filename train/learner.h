@@ -103,7 +103,8 @@ typedef struct pair_memory {
     float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
     layer_record *joined_layers; /* [L], all the same memory */
     embedding_rows joined_rows;
-    pair_half half; /* at hand */
+    pair_half half;           /* at hand */
+    size_t kept[PAIR_HALVES]; /* tokens that wait in each; under AddressSanitizer nobody may touch their records */
     bool is_joined;
 } pair_memory;
 

@@ -24,6 +24,8 @@ struct deberta_trainer {
     run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
 };
 
+#define LEAST_EPSILON 1e-30 /* elements are float32, in which less may be 0 */
+
 static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
 
 /* ---------------------------------------------------------------------------------------------------------- options */
@@ -48,6 +50,18 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
     return DEBERTA_OK;
 }
 
+/* Moments that forget nothing have a correction of 0, and a root of 0 needs something beside it. Negated: NaN. */
+static deberta_status check_optimizer(const deberta_trainer_options *o, deberta_error *err)
+{
+    if (!(o->beta1 >= 0 && o->beta1 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta1 is %g, expected 0 to below 1", o->beta1);
+    if (!(o->beta2 >= 0 && o->beta2 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta2 is %g, expected 0 to below 1", o->beta2);
+    if (!(o->epsilon >= LEAST_EPSILON && o->epsilon <= 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "epsilon is %g, expected %g to 1", o->epsilon, LEAST_EPSILON);
+    return DEBERTA_OK;
+}
+
 static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
 {
     const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
@@ -68,6 +82,7 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (!(o->mask_probability > 0 && o->mask_probability < 1))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mask_probability is %g, expected above 0 and below 1",
                      o->mask_probability);
+    DEBERTA_TRY(check_optimizer(o, err));
     if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
