@@ -118,23 +118,21 @@ def test_texts_of_one_token(bench):
 def test_optimizer_numbers(bench):
     """What would be NaN at the second update is refused before the first."""
     folder = case(bench, "t1-v3-mlm-emd-adamw")
-    for option, value, message in (("--beta1", "1", "beta1 is 1, expected 0 to below 1"), ("--beta2", "1", "beta2 is 1, expected 0 to below 1"),
-                                   ("--epsilon", "0", "epsilon is 0, expected 1e-30 to 1")):
+    for option, value, message in (("--beta1", "1", "0 to 0.999999"), ("--beta2", "1", "0 to 0.999999"), ("--epsilon", "0", "1e-30 to 1")):
         words = ["train", "mlm", folder, *TRAIN, "--batches", os.path.join(folder, "batches.safetensors"), "--steps", "3", option]
         result = bench.expect(2, *words, value, "--out", "x")
         contains(result.err, message)
         assert not os.path.exists(bench.path("x")), "nothing is left behind"
     words = ["train", "mlm", folder, *TRAIN, "--batches", os.path.join(folder, "batches.safetensors"), "--steps", "3"]
-    bench.fine(*words, "--beta1", "0", "--beta2", "0.9999999", "--epsilon", "1e-30", "--out", "y")
+    bench.fine(*words, "--beta1", "0", "--beta2", "0.999999", "--epsilon", "1e-30", "--out", "y")
     assert all(line["loss"] < 100 for line in read_log(bench, "y"))
 
 
 def test_many_names(bench):
-    """60,000 names are looked up in about the time that it takes to read them; of 3 in the wrong order each keeps its own."""
-    names = [f"name {n * 7919 % 60000}" for n in range(60000)]
-    bench.write("many.tsv", "".join(f"{name}\tA text.\n" for name in names))
+    """As many names as lines are looked up in about the time that it takes to read them."""
+    count = 150000
+    bench.write("many.tsv", "".join(f"name {n * 7919 % count}\tA text.\n" for n in range(count)) + "\tno name\n")
     begin = time.monotonic()
-    result = bench.run("finetune", "sequence", DEMO, *TRAIN, "--new-head", "--data", "many.tsv", "--steps", "1", "--memory-limit", "1", "--out", "x")
-    assert result.code == 4, result.describe()
-    contains(result.err, "60000 labels")
-    assert time.monotonic() - begin < (60 if os.environ.get("DEBERTA_TEST_QUICK") else 10)
+    result = bench.expect(3, "finetune", "sequence", DEMO, *TRAIN, "--new-head", "--data", "many.tsv", "--steps", "1", "--out", "x")
+    contains(result.err, f"line {count + 1}", "the label is empty")
+    assert os.environ.get("DEBERTA_TEST_QUICK") or time.monotonic() - begin < 20, "by halves or by a hash, not one by one"
