@@ -18,7 +18,7 @@ import struct
 from unittest import SkipTest
 
 import cases_heads
-from helpers import DEMO, SPM, TINY, GOLDEN, has_figures
+from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures
 
 LIBRARY = "tests/failing_calls/failing_calls.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
@@ -29,8 +29,13 @@ REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, se
 
 TEXTS = "".join(f"text {k} of a small corpus that goes on\n" for k in range(60))
 ROWS = "".join(f"{('good', 'fair', 'bad')[k % 3]}\ta text of number {k}\n" for k in range(12))
-TRAIN = ["--text", "../texts.txt", "--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--steps", "3", "--checkpoint-every", "1", "--keep", "1"]
-SMALL = "synthetic:v3-xsmall,layers=1,vocab=128100,hidden=16,heads=2,intermediate=16"
+RECIPE = ["--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--steps", "3", "--checkpoint-every", "1", "--keep", "1", "-t", "1", "-q"]
+RUN = r"x|x/(log\.jsonl|\.checkpoint(/.*)?|checkpoint-\d+(/.*)?|best)"
+LOG = "".join(f'{{"step": {k}, "loss": {9 - k}.5, "gradient_norm": 1.25, "learning_rate": 0.001, "seconds": 0.1}}\n' for k in range(1, 6))
+TRAINED = ROOT / "tests" / "golden_train"
+
+
+GROUPS = ("train", "finetune", "bench", "study")
 
 
 class Case:
@@ -41,7 +46,7 @@ class Case:
     def __init__(self, name, words, outs, keeps=None, again=None, most=ALL, old=True, figures=False, prepare=None):
         self.name, self.words, self.outs, self.keeps, self.again = name, words, outs, keeps, again
         self.most, self.old, self.figures, self.prepare = most, old, figures, prepare
-        self.command = " ".join(words[:2] if words[0] in ("train", "finetune", "bench", "study") and re.fullmatch("[a-z]+", words[1]) else words[:1])
+        self.command = " ".join(words[:2] if isinstance(words[1], str) and re.fullmatch("[a-z]+", words[1]) and words[0] in GROUPS else words[:1])
 
 
 def head(name):
@@ -50,7 +55,7 @@ def head(name):
 
 def packed_model(folder):
     for file in ("config.json", "model.safetensors"):
-        shutil.copy(next(GOLDEN.glob("33-*")) / file, folder)
+        shutil.copy2(next(GOLDEN.glob("33-*")) / file, folder)
 
 
 CORPUS = ["encode", DEMO, "--file", "../texts.txt", "--batch-tokens", "64", "-t", "1", "-q"]
@@ -59,9 +64,9 @@ CASES = [
     Case("encode states", ["encode", TINY, "--ids", "1,2,3", *QUICK, "-o", "x.safetensors"], ["x.safetensors"]),
     *(Case(f"encode corpus {suffix}", [*CORPUS, "-o", "x." + suffix], ["x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
     *(Case(f"encode resumable {suffix}", [*CORPUS, "--resume", "-o", "x." + suffix], ["x." + suffix], keeps=r"x\.\w+\.part(\.journal)?",
-           again=[*CORPUS, "--resume", "-o", "x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
+           again=[*CORPUS, "-o", "x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
     Case("encode windows", [*CORPUS, "--window", "8", "--pool", "none", "--resume", "-o", "x.safetensors"], ["x.safetensors"], keeps=r"x\.\w+\.part(\.journal)?",
-         again=[*CORPUS, "--window", "8", "--pool", "none", "--resume", "-o", "x.safetensors"]),
+         again=[*CORPUS, "--window", "8", "--pool", "none", "-o", "x.safetensors"]),
     Case("tokenize", ["tokenize", str(GOLDEN / SPM), "--file", "../texts.txt", "--json", "-q", "-o", "x.json"], ["x.json"]),
     Case("fill-mask", ["fill-mask", head("mlm"), "--text", "a [MASK]", *QUICK, "-o", "x.txt"], ["x.txt"]),
     Case("classify", ["classify", head("sequence"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
@@ -82,9 +87,15 @@ CASES = [
     Case("verify", ["verify", TINY, *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench", ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench plot", ["bench", "plot", str(pathlib.Path(__file__).parent / "bench_sample.json"), "-q", "-o", "x.svg", "-o", "x.png"], ["x.svg", "x.png"], figures=True),
-    Case("study", ["study", "components", DEMO, "--text", "a new store", *QUICK, "-o", "x.json", "-o", "x.svg"], ["x.json", "x.svg"], figures=True, most=MANY),
-    Case("train mlm", ["train", "mlm", SMALL, *TRAIN, *QUICK, "-o", "x"], ["x"], keeps=r"x/(log\.jsonl|\.checkpoint/.*)", old=False, most=MANY,
-         again=["train", "mlm", SMALL, *TRAIN, "--resume", *QUICK, "-o", "x"]),
+    Case("study", ["study", "components", DEMO, "--text", "a new store", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True, most=MANY),
+    *(Case(" ".join(words[:2]), [*words, *RECIPE, "-o", "x"], ["x"], keeps=RUN, again=[*words, *RECIPE, "-o", "x"], old=False, most=MANY)
+      for words in (["train", "mlm", head("mlm"), "--text", "../texts.txt"], ["train", "rtd", head("rtd"), "--text", "../texts.txt", "--generator", head("mlm")],
+                    ["finetune", "sequence", head("sequence"), "--data", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),
+    Case("train gradients", ["train", "mlm", str(TRAINED / "03-v3-mlm-emd"), "--batch", str(TRAINED / "03-v3-mlm-emd" / "batch.safetensors"), *QUICK,
+                             "--gradients", "x.safetensors"], ["x.safetensors"]),
+    Case("train tokenizer", ["train", "tokenizer", "--text", "../texts.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", *QUICK, "-o", "x"],
+         ["x"], old=False),
+    Case("train plot", ["train", "plot", "../log.jsonl", "-q", "-o", "x.svg", "-o", "x.pdf"], ["x.svg", "x.pdf"], figures=True),
 ]
 
 
@@ -109,17 +120,18 @@ class Trial:
 
     def __init__(self, bench, case):
         self.bench, self.case = bench, case
-        self.words = [word(bench) if callable(word) else word for word in case.words]
+        self.words, self.again = ([word(bench) if callable(word) else word for word in words or []] for words in (case.words, case.again))
         self.work, self.report = pathlib.Path(bench.path("work")), bench.path("report")
         self.library = os.path.join(os.path.dirname(bench.program), LIBRARY)
         bench.write("texts.txt", TEXTS)
         bench.write("rows.tsv", ROWS)
+        bench.write("log.jsonl", LOG)
         self.start = {}
         first, self.whole, self.calls = self.run(0)
         second, again, _ = self.run(0)
         assert first.code == second.code == 0, first.describe()
         self.out = first.bytes[0]
-        self.varies = {name for name in self.whole if again.get(name) != self.whole[name]} | ({"stdout"} if second.bytes[0] != self.out else set())
+        self.varies = {name for name in self.whole if again.get(name) != self.whole[name] or name.endswith("log.jsonl")} | ({"stdout"} if second.bytes[0] != self.out else set())
 
     def run(self, k, on=False):
         """(result, files, calls), or the report in place of calls where one is to fail."""
@@ -151,7 +163,7 @@ class Trial:
     def same(self, name, content):
         if name in self.varies:
             return plain(content) == plain(self.whole.get(name, self.out))
-        return content == self.whole[name] if name != "stdout" else content == self.out
+        return content == (self.out if name == "stdout" else self.whole[name])
 
     def faults(self, k, on):
         """What is wrong with the end of the run whose call number k fails; nothing where all is well, None where no call failed."""
@@ -171,7 +183,7 @@ class Trial:
         if result.code != 4 or len(told) != 1:
             return [f"exit {result.code}, and {len(told)} sentences: {result.err[-300:]!r}"]
         command = "deberta: " if "standard output" in told[0] else f"deberta {self.case.command}: "
-        names = [*self.case.outs, *self.whole]
+        names = [*self.case.outs, *self.whole, "standard output"]
         right = told[0].startswith(command) and any(name in told[0] for name in names) and "Success" not in told[0]
         return [] if right else [f"the sentence is {told[0]!r}"]
 
@@ -189,14 +201,18 @@ class Trial:
         return faults + [f"{name} is gone" for name in self.start if name not in files]
 
     def faults_of_going_on(self):
-        if not self.case.again:
+        """What is kept is gone on from; a run that kept nothing begins anew."""
+        if not self.again:
             return []
-        result = self.program(self.case.again)
-        if result.code and not any(word in result.err for word in ("no run to resume", "has no checkpoint")):
+        result = self.program([*self.again, "--resume"])
+        if result.code and ("no run to resume" in result.err or "has no checkpoint" in result.err):
+            shutil.rmtree(self.work / "x", ignore_errors=True)
+            result = self.program(self.again)
+        if result.code:
             return [f"going on: {result.err[-300:]!r}"]
         files = tree(self.work)
-        return [f"after going on, {name} is not what it should be" for name in self.whole
-                if not result.code and (name not in files or not self.same(name, files[name]))]
+        return [f"after going on, {name} is not what it should be" for name in self.whole.keys() | files.keys()
+                if name not in files or name not in self.whole or not self.same(name, files[name])]
 
 
 def chosen(calls, most):

@@ -99,11 +99,21 @@ static bool counts(long number, const long a[5])
     return is_file(number, (int)a[0]);
 }
 
+/* A full disk does not mind. */
+static bool is_removal(long number)
+{
+#ifdef __x86_64__
+    if (number == SYS_unlink || number == SYS_rmdir) return true;
+#endif
+    return number == SYS_unlinkat;
+}
+
 /* Whether this call is one of those that fail. */
 static bool is_chosen(long number, const long a[5])
 {
     const uint64_t count = __atomic_add_fetch(&report->calls, 1, __ATOMIC_SEQ_CST);
     if (!fail_at || (fail_from ? count < fail_at : count != fail_at)) return false;
+    if (fail_from && count > fail_at && is_removal(number)) return false;
     if (__atomic_add_fetch(&report->failed, 1, __ATOMIC_SEQ_CST) > 1) return true;
     const char *path = path_of(number, a);
     report->number = number;
