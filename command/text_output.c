@@ -8,6 +8,7 @@
 #include "command/unfinished.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/stream.h"
 #include "core/io/quote.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
@@ -43,15 +44,14 @@ void text_output_discard(text_output *output)
         atomic_file_discard(&output->whole);
         unfinished_done();
     } else if (output->path && output->file) {
-        fclose(output->file);
+        stream_discard(output->file);
     }
     *output = (text_output){0};
 }
 
 static deberta_status close_device(const text_output *output, deberta_error *err)
 {
-    const bool written = ferror(output->file) == 0;
-    if (fclose(output->file) == 0 && written) return DEBERTA_OK;
+    if (stream_close(output->file)) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
 }
 

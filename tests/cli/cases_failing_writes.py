@@ -38,6 +38,12 @@ TRAINED = ROOT / "tests" / "golden_train"
 GROUPS = ("train", "finetune", "bench", "study")
 
 
+def old_report(folder):
+    (folder / "x").mkdir()
+    for name in ("index.html", "info.json", "mine"):
+        (folder / "x" / name).write_text("old")
+
+
 class Case:
     """name: what the test is called, beginning with the command. words: without the program. outs: names of results, one of which an
     error names. keeps: patterns of names that may stay behind unfinished. again: what finishes the work then. most: calls that the whole
@@ -79,7 +85,8 @@ CASES = [
     Case("attention numbers", ["attention", TINY, "--ids", "1,2,3", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True),
     Case("receptive-field", ["receptive-field", TINY, "--plot", "x.svg", "-o", "x.json", "-q"], ["x.json", "x.svg"], figures=True),
     Case("report", ["report", TINY, "--ids", "1,2,3", "-n", "4", "--reps", "1", "--skip", "latency,verify", *QUICK, "-o", "x"], ["x"], old=False, figures=True),
-    Case("report into", ["report", TINY, "--ids", "1,2,3", "--skip", "latency,verify,receptive-field", *QUICK, "-o", "x/y"], ["x"], old=True, figures=True, most=MANY),
+    Case("report again", ["report", TINY, "--ids", "1,2,3", "--skip", "latency,verify,receptive-field", *QUICK, "-o", "x"], ["x"], figures=True, most=MANY,
+         prepare=old_report),
     Case("pack", ["pack", ".", "-q"], ["deberta.packed"], prepare=packed_model),
     Case("info", ["info", TINY, "--json", "-o", "x.json"], ["x.json"]),
     Case("info printed", ["info", TINY], ["standard output"]),
