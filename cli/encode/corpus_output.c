@@ -167,9 +167,10 @@ static deberta_status resume(corpus_output *output, const json_t *settings, corp
     return DEBERTA_OK;
 }
 
-static FILE *open_or_make(const char *path)
+static FILE *open_or_make(const char *path, bool *is_new)
 {
     FILE *file = fopen(path, "r+b");
+    *is_new = !file;
     return file ? file : fopen(path, "w+bx");
 }
 
@@ -179,10 +180,13 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
     if (asprintf(&output->part, "%s.part", output->path) < 0 ||
         asprintf(&output->journal_path, "%s.journal", output->part) < 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
-        return cannot_write(output, err);
+    bool is_new;
+    if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
     if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
+    if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
+    /* A journal alone is that of a run that was killed after it had given its output the name. */
+    if (is_new && ftruncate(fileno(output->journal), 0) != 0) return cannot_write_journal(output, err);
     return resume(output, settings, progress, err);
 }
 

@@ -22,7 +22,7 @@ from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures
 
 LIBRARY = "tests/failing_calls/failing_calls.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
-FEW, MANY, ALL = 4, 40, 1 << 30
+FEW, MANY, ALL = 4, 20, 1 << 30
 NO_SPACE, INPUT_OUTPUT = 28, 5
 TEMPORARY = re.compile(r"\.deberta-\d+-\d+\.tmp$")
 REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, set())  # rmdir, unlink, unlinkat
@@ -72,7 +72,7 @@ CASES = [
     *(Case(f"encode resumable {suffix}", [*CORPUS, "--resume", "-o", "x." + suffix], ["x." + suffix], keeps=r"x\.\w+\.part(\.journal)?",
            again=[*CORPUS, "-o", "x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
     Case("encode windows", [*CORPUS, "--window", "8", "--pool", "none", "--resume", "-o", "x.safetensors"], ["x.safetensors"], keeps=r"x\.\w+\.part(\.journal)?",
-         again=[*CORPUS, "--window", "8", "--pool", "none", "-o", "x.safetensors"]),
+         again=[*CORPUS, "--window", "8", "--pool", "none", "-o", "x.safetensors"], most=MANY),
     Case("tokenize", ["tokenize", str(GOLDEN / SPM), "--file", "../texts.txt", "--json", "-q", "-o", "x.json"], ["x.json"]),
     Case("fill-mask", ["fill-mask", head("mlm"), "--text", "a [MASK]", *QUICK, "-o", "x.txt"], ["x.txt"]),
     Case("classify", ["classify", head("sequence"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
@@ -119,7 +119,7 @@ def tree(folder):
 
 def plain(content):
     """Without numbers, which are other ones in each run where time is measured."""
-    return content if content is None else re.sub(rb"[0-9][0-9.eE+-]*", b"#", content)
+    return content if content is None else re.sub(rb"-?[0-9][0-9.eE+-]*", b"#", content)
 
 
 class Trial:
@@ -218,8 +218,9 @@ class Trial:
         if result.code:
             return [f"going on: {result.err[-300:]!r}"]
         files = tree(self.work)
+        rests = r"x/checkpoint-.*" if self.failed[0] in REMOVALS else "$."  # of an older checkpoint that could not be removed
         return [f"after going on, {name} is not what it should be" for name in self.whole.keys() | files.keys()
-                if name not in files or name not in self.whole or not self.same(name, files[name])]
+                if not re.fullmatch(rests, name) and (name not in files or name not in self.whole or not self.same(name, files[name]))]
 
 
 def chosen(calls, most):
@@ -241,6 +242,8 @@ def failing(case):
         tried, wrong = 0, []
         for k in chosen(trial.calls, case.most if EVERY else min(FEW, case.most)):
             for on in (False, True):
+                if on and trial.calls > MANY and k % 2 and k < trial.calls:
+                    continue
                 faults = trial.faults(k, on)
                 tried += faults is not None
                 if faults:
