@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "core/io/quote.h"
+#include "output/json_text.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
 {
@@ -147,6 +148,17 @@ int print_json_to(const common_options *options, const char *path, json_t *objec
 int print_json(const common_options *options, json_t *object)
 {
     return print_json_to(options, options_out(options), object);
+}
+
+const char *metadata_name(const common_options *options, const char *name)
+{
+    json_t *clean = json_clean_text(name);
+    if (!clean) return NULL;
+    const char *kept = options_text(options, "%s", json_string_value(clean));
+    json_decref(clean);
+    if (strcmp(kept, name) != 0)
+        say_note(options, "note: the model's name is not UTF-8; the metadata has '%s'", kept);
+    return kept;
 }
 
 void format_bytes(char text[32], double bytes)

@@ -7,10 +7,11 @@
 
 #include "core/base/grow.h"
 
+/* The reason of an earlier failure, where errno still is one of a write. */
 static bool is_unmarked(FILE *stream)
 {
     if (!ferror(stream)) return true;
-    errno = EIO;
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && errno != EPIPE) errno = EIO;
     return false;
 }
 

@@ -13,8 +13,8 @@
 
 #include "core/base/status.h"
 
-/* Hands over what the stream holds. False if anything that was ever written to it is lost; errno is that of this try,
- * EIO if an earlier one failed. Who does not ask loses nothing: the mark stays. */
+/* Hands over what the stream holds. False if anything that was ever written to it is lost; errno is that of this try;
+ * if an earlier one failed, what it still is, or EIO. Who does not ask loses nothing: the mark stays. */
 bool stream_flush(FILE *stream);
 /* The same, and ends the stream either way. Of a stream that is read: false if reading failed. */
 bool stream_close(FILE *stream) __attribute__((warn_unused_result));

@@ -118,8 +118,10 @@ def tree(folder):
 
 
 def plain(content):
-    """Without numbers, which are other ones in each run where time is measured."""
-    return content if content is None else re.sub(rb"-?[0-9][0-9.eE+-]*", b"#", content)
+    """Without numbers, which are other ones in each run where time is measured, and without remarks on how quiet the machine was."""
+    if content is None:
+        return None
+    return re.sub(rb"-?[0-9][0-9.eE+-]*", b"#", re.sub(rb'"the (load|clock) [^"]*",?\s*', b"", content)).replace(b" ", b"").replace(b",\n]", b"\n]")
 
 
 class Trial:
