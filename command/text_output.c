@@ -156,8 +156,7 @@ const char *metadata_name(const common_options *options, const char *name)
     if (!clean) return NULL;
     const char *kept = options_text(options, "%s", json_string_value(clean));
     json_decref(clean);
-    if (strcmp(kept, name) != 0)
-        say_note(options, "note: the model's name is not UTF-8; the metadata has '%s'", kept);
+    if (strcmp(kept, name) != 0) say_note(options, "note: the model's name is not UTF-8; the metadata has '%s'", kept);
     return kept;
 }
 

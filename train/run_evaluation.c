@@ -95,7 +95,6 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
             report.all.tokens, report.all.labelled);
     take(e, done, write_measures(e, report.loss, log));
     fputs("}\n", log);
-    if (!stream_flush(log))
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
+    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
     return e->best_step == done ? save_best(e, parts, err) : DEBERTA_OK;
 }

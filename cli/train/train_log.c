@@ -80,7 +80,8 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
     deberta_status status = DEBERTA_OK;
     for (size_t number = 1; status == DEBERTA_OK; number++) {
         size_t length;
-        status = stream_read_line(file, &text, &capacity, MOST_LINE_BYTES, &length, (stream_place){QUOTE(path), number}, err);
+        status = stream_read_line(file, &text, &capacity, MOST_LINE_BYTES, &length, (stream_place){QUOTE(path), number},
+                                  err);
         if (status != DEBERTA_OK || !length) break;
         json_error_t reason;
         char order[80];

@@ -37,8 +37,7 @@ deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, siz
     for (int byte = 0; byte != '\n' && (byte = getc_unlocked(stream)) != EOF;) {
         if (count + 1 >= *capacity) {
             char *larger = grown(*line, capacity, count + 2, 1);
-            if (!larger)
-                DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s, line %zu: no memory for it", place.name, place.line);
+            if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s, line %zu: no memory for it", place.name, place.line);
             *line = larger;
         }
         if (count == most_bytes)

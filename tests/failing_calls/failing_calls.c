@@ -48,23 +48,26 @@ static bool fail_from;
 
 static const int watched[] = {
 #ifdef __x86_64__
-    SYS_rename,  SYS_mkdir,     SYS_rmdir,     SYS_unlink,    SYS_link, SYS_symlink,
+    SYS_rename,          SYS_mkdir,    SYS_rmdir,     SYS_unlink,   SYS_link,      SYS_symlink,
 #endif
-    SYS_openat,   SYS_write,     SYS_writev,  SYS_pwrite64,  SYS_pwritev,   SYS_ftruncate, SYS_truncate,
-    SYS_fsync,    SYS_fdatasync, SYS_close,   SYS_fallocate, SYS_renameat,  SYS_renameat2, SYS_mkdirat,
-    SYS_unlinkat, SYS_linkat,    SYS_symlinkat, SYS_sync_file_range, SYS_copy_file_range, SYS_sendfile,
+    SYS_openat,          SYS_write,    SYS_writev,    SYS_pwrite64, SYS_pwritev,   SYS_ftruncate,
+    SYS_truncate,        SYS_fsync,    SYS_fdatasync, SYS_close,    SYS_fallocate, SYS_renameat,
+    SYS_renameat2,       SYS_mkdirat,  SYS_unlinkat,  SYS_linkat,   SYS_symlinkat, SYS_sync_file_range,
+    SYS_copy_file_range, SYS_sendfile,
 };
 enum { WATCHED = sizeof watched / sizeof *watched };
 
-static long make_call(long number, const long a[5]) { return syscall(number, a[0], a[1], a[2], a[3], a[4], (long)PASS); }
+static long make_call(long number, const long a[5])
+{
+    return syscall(number, a[0], a[1], a[2], a[3], a[4], (long)PASS);
+}
 
 /* A regular file or a folder that was opened for what the call does, or standard output. */
 static bool is_file(long number, int descriptor)
 {
     struct stat about;
     if (descriptor == STDERR_FILENO || fstat(descriptor, &about) != 0) return false;
-    if (number == SYS_close)
-        return S_ISREG(about.st_mode) && (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
+    if (number == SYS_close) return S_ISREG(about.st_mode) && (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
     return S_ISREG(about.st_mode) || S_ISDIR(about.st_mode) || descriptor == STDOUT_FILENO;
 }
 
@@ -154,7 +157,7 @@ static bool install_filter(void)
     struct sock_filter code[4 + FLAG_TESTS + WATCHED + 2];
     size_t n = 0;
     const size_t end = sizeof code / sizeof *code, trap = end - 1, allow = end - 2;
-#define LOAD(field) (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (field))
+#define LOAD(field)                (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (field))
 #define JUMP(test, value, yes, no) (struct sock_filter) BPF_JUMP(BPF_JMP | (test) | BPF_K, (value), (yes), (no))
     code[n++] = LOAD(offsetof(struct seccomp_data, args[5]));
     code[n] = JUMP(BPF_JEQ, PASS, (uint8_t)(allow - n - 1), 0), n++;

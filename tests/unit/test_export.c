@@ -362,8 +362,8 @@ int main(void)
     limit_memory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_leftovers), cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_stream),     cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }
