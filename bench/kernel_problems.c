@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/byte_order_mark.h"
+#include "core/base/stream.h"
 #include "core/kernels.h"
 
 static const char *const operation_names[KERNEL_OPERATIONS] = {
@@ -46,7 +47,7 @@ static const char *const function_names[] = {
 };
 
 /* Larger ones would only measure memory for minutes. */
-enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28 };
+enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
 
 static deberta_status find_name(int *index, const char *const *names, size_t count, const char *word, const char *kind,
                                 const char *where, deberta_error *err)
@@ -170,8 +171,11 @@ deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const cha
     char *line = NULL, where[300];
     size_t capacity = 0;
     deberta_status status = DEBERTA_OK;
-    for (size_t number = 1; getline(&line, &capacity, file) > 0 && status == DEBERTA_OK; number++) {
+    for (size_t number = 1; status == DEBERTA_OK; number++) {
         kernel_problem problem;
+        size_t length;
+        status = stream_read_line(file, &line, &capacity, MOST_LINE_BYTES, &length, (stream_place){name, number}, err);
+        if (status != DEBERTA_OK || !length) break;
         const char *text = line + (number == 1 ? byte_order_mark(line, strlen(line)) : 0);
         if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
@@ -179,8 +183,6 @@ deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const cha
         if (status == DEBERTA_OK) status = append(list, &problem, err);
     }
     free(line);
-    if (status == DEBERTA_OK && ferror(file))
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be read: %s", name, strerror(errno));
     return status;
 }
 

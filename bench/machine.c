@@ -12,6 +12,7 @@
 #include "bench/commit.h"
 #include "bench/timer.h"
 #include "core/base/cpu.h"
+#include "core/base/stream.h"
 
 #ifndef BENCH_FLAGS /* the build passes what the library is compiled with */
 #define BENCH_FLAGS "unknown"
@@ -23,7 +24,7 @@ static bool read_line(const char *path, char *line, size_t capacity_bytes)
     FILE *file = fopen(path, "r");
     if (!file) return false;
     bool found = fgets(line, (int)capacity_bytes, file) != NULL;
-    fclose(file);
+    stream_discard(file);
     if (found) line[strcspn(line, "\n")] = '\0';
     return found;
 }
@@ -92,7 +93,7 @@ static bool is_virtual(void)
             break;
         }
     }
-    if (file) fclose(file);
+    stream_discard(file);
     free(line);
     return found;
 }

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/stream.h"
+
 #include "bench/result_fields.h"
 
 static double get_number(const json_t *object, const char *name)
@@ -177,10 +179,10 @@ deberta_status bench_results_read_file(bench_results *report, const char *path, 
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat about;
     if (fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
-        fclose(file);
+        stream_discard(file);
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
     }
     const deberta_status status = bench_results_read_json(report, file, path, err);
-    fclose(file);
+    stream_discard(file);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "bench/child.h"
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
+#include "core/base/stream.h"
 
 /* ------------------------------------------------------------------------------------------------------- one encode */
 
@@ -96,7 +97,7 @@ size_t sweep_peak_resident_bytes(void)
     while (file && fgets(line, sizeof line, file)) {
         if (sscanf(line, "VmHWM: %zu", &kibibytes) == 1) break;
     }
-    if (file) fclose(file);
+    stream_discard(file);
     return kibibytes << 10;
 }
 

@@ -37,8 +37,11 @@ static void print_table(FILE *out, const deberta_tokens *list)
         char span[48] = "-";
         if (list->roles[t] != DEBERTA_TOKEN_FRAME)
             snprintf(span, sizeof span, "%zu-%zu", list->character_spans[t].begin, list->character_spans[t].end);
-        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->token_types[t], span,
-                deberta_tokens_text(list, t, NULL));
+        size_t bytes;
+        const char *text = deberta_tokens_text(list, t, &bytes);
+        fprintf(out, "%5zu %8d %4d %12s  ", t, list->ids[t], list->token_types[t], span);
+        print_clean(out, text, bytes);
+        fputc('\n', out);
     }
 }
 

@@ -50,6 +50,7 @@ typedef enum progress_when { PROGRESS_AUTO, PROGRESS_NEVER } progress_when;
 /* What every command takes; the first member of each command's own struct. */
 struct common_options {
     const command *command;
+    const struct command *teller;          /* whose name errors bear: the command, or that of which it is a step */
     const struct command *const *commands; /* of the program, NULL-terminated; NULL: not known */
     const char *const *arguments;          /* [argument_count] positional ones; NULL after the last */
     size_t argument_count;

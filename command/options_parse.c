@@ -244,7 +244,7 @@ static common_options *new_options(const command *command, const struct command 
     if (!options) return NULL;
     if (command->defaults) memcpy(options, command->defaults, command->size);
     options->seed = 1;
-    options->command = command;
+    options->command = options->teller = command;
     options->commands = commands;
     options->scan = calloc(1, sizeof *options->scan);
     if (!options->scan) {
@@ -288,6 +288,7 @@ common_options *options_begin(const command *command, const common_options *call
 {
     common_options *options = new_options(command, caller->commands, MOST_GIVEN, NULL);
     if (!options) exit(say_no_memory(caller));
+    options->teller = caller->teller;
     options->scan->arguments[options->argument_count++] = argument;
     return options;
 }

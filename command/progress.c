@@ -41,7 +41,6 @@ void progress_step(progress_bar *bar, size_t done, const char *detail)
     bar->shown = true;
     if (!bar->total) { /* a pipe: nobody knows its end */
         fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
-        fflush(stderr);
         return;
     }
     const double fraction = (double)done / (double)bar->total;
@@ -50,7 +49,6 @@ void progress_step(progress_bar *bar, size_t done, const char *detail)
     cells[24] = 0;
     fprintf(stderr, "\r\033[K%s [%s] %3.0f %%  %.0f s left  %s", bar->what, cells, 100 * fraction,
             done ? elapsed / (double)done * (double)(bar->total - done) : 0.0, detail ? detail : "");
-    fflush(stderr);
 }
 
 void progress_end(progress_bar *bar)

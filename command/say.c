@@ -6,7 +6,7 @@
 
 int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments)
 {
-    fprintf(stderr, "deberta %s: ", options->command->name);
+    fprintf(stderr, "deberta %s: ", options->teller->name);
     if (name) fprintf(stderr, "--%s: ", name);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\nsee: deberta %s --help\n", options->command->name);
@@ -24,7 +24,7 @@ int say_usage(const common_options *options, const char *format, ...)
 
 int say_error(const common_options *options, const deberta_error *error)
 {
-    fprintf(stderr, "deberta %s: %s\n", options->command->name, error->message);
+    fprintf(stderr, "deberta %s: %s\n", options->teller->name, error->message);
     switch (error->code) {
     case DEBERTA_E_MEMORY:
     case DEBERTA_E_SYSTEM: return EXIT_SYSTEM;

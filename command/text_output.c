@@ -8,7 +8,9 @@
 #include "command/unfinished.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/stream.h"
 #include "core/io/quote.h"
+#include "output/json_text.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
 {
@@ -43,15 +45,14 @@ void text_output_discard(text_output *output)
         atomic_file_discard(&output->whole);
         unfinished_done();
     } else if (output->path && output->file) {
-        fclose(output->file);
+        stream_discard(output->file);
     }
     *output = (text_output){0};
 }
 
 static deberta_status close_device(const text_output *output, deberta_error *err)
 {
-    const bool written = ferror(output->file) == 0;
-    if (fclose(output->file) == 0 && written) return DEBERTA_OK;
+    if (stream_close(output->file)) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
 }
 
@@ -147,6 +148,16 @@ int print_json_to(const common_options *options, const char *path, json_t *objec
 int print_json(const common_options *options, json_t *object)
 {
     return print_json_to(options, options_out(options), object);
+}
+
+const char *metadata_name(const common_options *options, const char *name)
+{
+    json_t *clean = json_clean_text(name);
+    if (!clean) return NULL;
+    const char *kept = options_text(options, "%s", json_string_value(clean));
+    json_decref(clean);
+    if (strcmp(kept, name) != 0) say_note(options, "note: the model's name is not UTF-8; the metadata has '%s'", kept);
+    return kept;
 }
 
 void format_bytes(char text[32], double bytes)

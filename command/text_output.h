@@ -41,6 +41,10 @@ int print_json_to(const common_options *options, const char *path, json_t *objec
  * object or its text; what cannot be written is found by whoever closes the file. */
 bool write_json_line(FILE *out, json_t *object);
 
+/* A name of a model for the metadata of a file, which is UTF-8: what is none becomes U+FFFD, and a note says so. Lives
+ * as long as the options; NULL if memory ran out. */
+const char *metadata_name(const common_options *options, const char *name);
+
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
 

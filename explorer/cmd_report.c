@@ -63,16 +63,18 @@ static int check_against_model(explorer_job *job)
 }
 
 /* Like mkdir -p: the folders on the way are made too. */
-static int make_folder(const char *folder)
+static int make_folder(explorer_job *job)
 {
-    char *path = strdup(folder);
+    char *path = strdup(job->contents.folder);
     bool fine = path != NULL;
     for (char *at = path; fine; at++) {
         const char end = *at;
         if (end && (end != '/' || at == path)) continue;
         struct stat about;
         *at = '\0';
-        if (mkdir(path, 0777) != 0) {
+        if (mkdir(path, 0777) == 0) {
+            made_files_add(&job->made, options_text(job->options, "%s", path));
+        } else {
             const int why = errno;
             const bool exists = stat(path, &about) == 0;
             fine = exists && S_ISDIR(about.st_mode);
@@ -127,10 +129,11 @@ static int read_input(explorer_job *job)
     return EXIT_OK;
 }
 
-static int write_commands(const explorer_job *job)
+static int write_commands(explorer_job *job)
 {
     text_output output;
     const char *path = options_text(job->options, "%s/commands.sh", job->contents.folder);
+    made_files_expect(&job->made, path);
     int status = text_output_open(job->options, path, &output);
     if (status == EXIT_OK) {
         fputs(
@@ -151,11 +154,14 @@ static int run_job(explorer_job *job)
     if (!check_model_place(job->options)) return EXIT_INPUT;
     int status = read_input(job);
     if (status == EXIT_OK) status = check_against_model(job);
-    if (status == EXIT_OK) status = make_folder(job->contents.folder);
+    if (status == EXIT_OK) status = make_folder(job);
     if (status == EXIT_OK) status = explorer_steps_run(job);
     if (status == EXIT_OK) status = write_commands(job);
     if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
-    if (status == EXIT_OK) say_note(job->options, "report: %s/index.html", job->contents.folder);
+    if (status == EXIT_OK)
+        say_note(job->options, "report: %s/index.html", job->contents.folder);
+    else
+        made_files_remove(&job->made);
     return status;
 }
 

@@ -27,6 +27,7 @@ int main(int argc, char **argv)
     int failed = 0;
     for (int k = 3; k < argc; k++) failed |= append(out, argv[k]);
     fprintf(out, "0};\nconst size_t %s_bytes = sizeof %s - 1;\n", name, name);
-    if (fclose(out) != 0) failed = 1, perror(argv[1]);
+    const int dropped = ferror(out);
+    if (fclose(out) != 0 || dropped) failed = 1, perror(argv[1]);
     return failed;
 }

@@ -39,10 +39,17 @@ static const char *document_path(const explorer_job *job, explorer_document docu
     return options_text(job->options, "%s/%s.%s", job->contents.folder, explorer_document_name(document), suffix);
 }
 
+/* The step writes this file. */
+static void give_output(explorer_job *job, common_options *step, const void *member, const char *path)
+{
+    option_give(step, member, path);
+    made_files_expect(&job->made, path);
+}
+
 /* The step writes a document of the page. */
 static void give_document(explorer_job *job, common_options *step, explorer_document document)
 {
-    option_give(step, &step->outs, document_path(job, document, "json"));
+    give_output(job, step, &step->outs, document_path(job, document, "json"));
     job->contents.has_document[document] = true;
 }
 
@@ -99,7 +106,7 @@ static int run_text(explorer_job *job, size_t row)
     option_give(step, &encode->component_layers, "all");
     option_give(step, &encode->attention_layers, "all");
     give_ablations(job, step);
-    option_give(step, &step->outs, text->data);
+    give_output(job, step, &step->outs, text->data);
     int status = run_step(job, "Components and probabilities", step);
 #if HAVE_VIZ
     if (status != EXIT_OK) return status;
@@ -109,8 +116,8 @@ static int run_text(explorer_job *job, size_t row)
     option_give(step, &figure->layers, job->contents.printed_layers);
     option_give(step, &figure->heads, job->contents.printed_heads);
     give_ablations(job, step);
-    option_give(step, &step->outs, text->figure);
-    option_give(step, &step->outs, text->document);
+    give_output(job, step, &step->outs, text->figure);
+    give_output(job, step, &step->outs, text->document);
     status = run_step(job, "Attention, drawn", step);
 #endif
     return status;
@@ -131,7 +138,7 @@ static int run_receptive_field(explorer_job *job)
     common_options *step = begin(job, &command_receptive_field);
     option_give(step, &step->json, NULL);
 #if HAVE_VIZ
-    option_give(step, &((const field_request *)step)->plots, document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
+    give_output(job, step, &((const field_request *)step)->plots, document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
 #endif
     give_document(job, step, DOCUMENT_RECEPTIVE_FIELD);
     return run_step(job, "Receptive field", step);
@@ -147,7 +154,7 @@ static int run_sweep(explorer_job *job, const char *title, explorer_document doc
 #if HAVE_VIZ
     if (status != EXIT_OK || !is_curve) return status;
     common_options *plot = options_begin(&command_bench_plot, job->options, document_path(job, document, "json"));
-    option_give(plot, &plot->outs, document_path(job, document, "png"));
+    give_output(job, plot, &plot->outs, document_path(job, document, "png"));
     status = run_step(job, "Latency, drawn", plot);
 #else
     (void)is_curve;
@@ -199,7 +206,7 @@ static int run_training(explorer_job *job)
     const char *found = options_text(job->options, "%s/log.jsonl", job->contents.model), *log = job->o->training_log;
     if (!log && access(found, R_OK) != 0) return EXIT_OK;
     common_options *plot = options_begin(&train_plot, job->options, log ? log : found);
-    option_give(plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
+    give_output(job, plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
     job->contents.has_document[DOCUMENT_TRAINING] = true;
     return run_step(job, "Training, drawn", plot);
 #else

@@ -4,6 +4,7 @@
 #define EXPLORER_EXPLORER_STEPS_H
 
 #include "explorer/explorer_page.h"
+#include "explorer/made_files.h"
 
 typedef enum skipped { SKIP_LATENCY, SKIP_VERIFY, SKIP_RECEPTIVE_FIELD, SKIP_COUNT } skipped;
 enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 2 * EXPLORER_MOST_TEXTS + 8 };
@@ -24,6 +25,7 @@ typedef struct explorer_job {
     input_batch input;
     explorer_text texts[EXPLORER_MOST_TEXTS];
     explorer_step steps[EXPLORER_MOST_STEPS];
+    made_files made;
     size_t layers;
     bool has_relative_positions;
 } explorer_job;

@@ -7,6 +7,7 @@
 #include "command/options.h"
 #include "command/text_output.h"
 #include "command/unfinished.h"
+#include "core/base/stream.h"
 #include "explorer/explorer.h"
 #include "studies/studies.h"
 
@@ -144,7 +145,7 @@ int main(int argc, char **argv)
             status = run_command(command, argc - words, argv + words);
     }
     /* whatever was printed: a full disk must not look like success */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if (!stream_flush(stdout)) {
         fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
         if (status == EXIT_OK) status = EXIT_SYSTEM;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/byte_order_mark.h"
+#include "core/base/stream.h"
 #include "studies/studies.h"
 
 enum { FIELDS = 6, MOST_NAMES = 64, MOST_RESULTS = 4096, FEWEST_POINTS = 3 };
@@ -94,7 +95,7 @@ static deberta_status read_file(benchmarks_study *s, const char *path, deberta_e
     FILE *file = fopen(path, "rb");
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     const deberta_status status = read_lines(s, file, path, err);
-    fclose(file);
+    stream_discard(file);
     return status;
 }
 

@@ -175,6 +175,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, recipe, err));
     DEBERTA_TRY(remove_folder(path, err));
     if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
+    DEBERTA_TRY(folder_sync_of(path, err)); /* before older ones are removed */
     return remove_older(folder, step, keep, err);
 }
 

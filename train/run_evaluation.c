@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/stream.h"
 #include "core/io/quote.h"
 
 /* ----------------------------------------------------------------------------------------------------------- measures */
@@ -93,7 +94,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
     fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu", report.all.sequences,
             report.all.tokens, report.all.labelled);
     take(e, done, write_measures(e, report.loss, log));
-    if (fputs("}\n", log) < 0 || fflush(log) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
+    fputs("}\n", log);
+    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
     return e->best_step == done ? save_best(e, parts, err) : DEBERTA_OK;
 }

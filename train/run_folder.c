@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/integers.h"
+#include "core/base/stream.h"
 #include "core/io/quote.h"
 #include "train/run_evaluation.h"
 
@@ -77,13 +78,13 @@ static deberta_status open_log(run_log *log, const char *folder, size_t done, de
     *log = (run_log){.file = fopen(path, done > 0 ? "r+" : "w")};
     if (!log->file) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
     const deberta_status status = done > 0 ? cut_log(log->file, path, done, &log->skipped, err) : DEBERTA_OK;
-    if (status != DEBERTA_OK) fclose(log->file);
+    if (status != DEBERTA_OK) stream_discard(log->file);
     return status;
 }
 
 static deberta_status flush_log(FILE *log, const char *folder, deberta_error *err)
 {
-    if (fflush(log) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
+    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
     return DEBERTA_OK;
 }
 
@@ -212,8 +213,9 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
     const deberta_status status = take_steps(run, &log, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
-    fclose(log.file);
+    const bool written = stream_close(log.file);
     if (status != DEBERTA_OK && is_empty) remove_log(run->folder);
     DEBERTA_TRY(status);
+    if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     return *finished ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
 }

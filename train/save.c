@@ -210,18 +210,6 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
     return status;
 }
 
-static deberta_status write_file(const char *path, const void *bytes, size_t count, deberta_error *err)
-{
-    atomic_file *target = NULL;
-    deberta_status status = atomic_file_open(&target, path, err);
-    if (status == DEBERTA_OK) status = atomic_file_write(target, 0, bytes, count, err);
-    if (status == DEBERTA_OK)
-        status = atomic_file_commit(&target, err);
-    else
-        atomic_file_discard(&target);
-    return status;
-}
-
 /* A file that is not there is not copied. */
 static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, deberta_error *err)
 {
@@ -231,7 +219,7 @@ static deberta_status copy_file(const char *folder, const char *source_folder, c
     snprintf(from, sizeof from, "%s/%s", source_folder, name);
     snprintf(to, sizeof to, "%s/%s", folder, name);
     if (mapped_file_open(&source, from, &missing) != DEBERTA_OK) return DEBERTA_OK;
-    const deberta_status status = write_file(to, source.bytes, source.size_bytes, err);
+    const deberta_status status = atomic_file_replace(to, source.bytes, source.size_bytes, err);
     mapped_file_close(&source);
     return status;
 }
@@ -253,7 +241,7 @@ static deberta_status save_config(const char *folder, const char *text, deberta_
     char *edited = differs ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     snprintf(path, sizeof path, "%s/config.json", folder);
     const char *content = edited ? edited : text;
-    const deberta_status status = write_file(path, content, strlen(content), err);
+    const deberta_status status = atomic_file_replace(path, content, strlen(content), err);
     free(edited);
     json_decref(config);
     return status;

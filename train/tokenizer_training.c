@@ -105,15 +105,8 @@ static deberta_status write_file(const char *folder, const char *name, const voi
                                  deberta_error *err)
 {
     char path[4096];
-    atomic_file *file = NULL;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    deberta_status status = atomic_file_open(&file, path, err);
-    if (status == DEBERTA_OK) status = atomic_file_write(file, 0, bytes, count, err);
-    if (status == DEBERTA_OK)
-        status = atomic_file_commit(&file, err);
-    else
-        atomic_file_discard(&file);
-    return status;
+    return atomic_file_replace(path, bytes, count, err);
 }
 
 static deberta_status write_model(const char *folder, const learned_pieces *pieces, deberta_error *err)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/base/path.h"
+#include "core/base/stream.h"
 #include "core/io/atomic_file.h"
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
@@ -238,8 +239,8 @@ typedef struct output {
 static deberta_status write_device(const output *out, deberta_error *err)
 {
     FILE *device = fopen(out->path, "w");
-    const bool written = device && fwrite(out->bytes.data, 1, out->bytes.size_bytes, device) == out->bytes.size_bytes;
-    if (device && fclose(device) == 0 && written) return DEBERTA_OK;
+    if (device) fwrite(out->bytes.data, 1, out->bytes.size_bytes, device);
+    if (device && stream_close(device)) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", out->path, strerror(errno));
 }
 

@@ -4,6 +4,7 @@
 
 #include "bench/kernel_bench.h"
 #include "cli/bench/bench_options.h"
+#include "core/base/stream.h"
 
 typedef struct kernel_options {
     common_options common;
@@ -19,7 +20,7 @@ static deberta_status read_problems(kernel_problems *problems, const common_opti
         FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
         if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
         const deberta_status status = kernel_problems_read(problems, file, path, err);
-        if (file != stdin) fclose(file);
+        if (file != stdin) stream_discard(file);
         DEBERTA_TRY(status);
     }
     if (problems->count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the files hold no problems");

@@ -48,9 +48,10 @@ static deberta_status write_piece(void *context, const encoded_piece *piece, deb
 
 static deberta_status write_file(encoded_input *e, const char *path, deberta_error *err)
 {
-    const char *ablations = e->options->ablate_text;
+    const char *ablations = e->options->ablate_text, *model = metadata_name(e->options, e->info.name);
+    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(e->session))},
-                                 {"model", e->info.name},
+                                 {"model", model},
                                  {"reference", reference_name(e->options->reference)},
                                  {"precision", deberta_precision_name(e->info.precision)},
                                  {"version", deberta_version()},

@@ -13,6 +13,7 @@
 #include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/stream.h"
 #include "core/io/tensor_header.h"
 
 enum { MOST_TENSORS = 4, MOST_NOTES = 16 };
@@ -30,6 +31,11 @@ bool corpus_format_of(const char *path, corpus_format *format)
 static deberta_status cannot_write(const corpus_output *output, deberta_error *err)
 {
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: %s", output->path, strerror(errno));
+}
+
+static deberta_status cannot_write_journal(const corpus_output *output, deberta_error *err)
+{
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: %s", output->journal_path, strerror(errno));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- headers */
@@ -161,9 +167,10 @@ static deberta_status resume(corpus_output *output, const json_t *settings, corp
     return DEBERTA_OK;
 }
 
-static FILE *open_or_make(const char *path)
+static FILE *open_or_make(const char *path, bool *is_new)
 {
     FILE *file = fopen(path, "r+b");
+    *is_new = !file;
     return file ? file : fopen(path, "w+bx");
 }
 
@@ -173,10 +180,13 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
     if (asprintf(&output->part, "%s.part", output->path) < 0 ||
         asprintf(&output->journal_path, "%s.journal", output->part) < 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
-        return cannot_write(output, err);
+    bool is_new;
+    if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
     if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
+    if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
+    /* A journal alone is that of a run that was killed after it had given its output the name. */
+    if (is_new && ftruncate(fileno(output->journal), 0) != 0) return cannot_write_journal(output, err);
     return resume(output, settings, progress, err);
 }
 
@@ -217,7 +227,7 @@ deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_
 
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err)
 {
-    if (fflush(output->file) != 0) return cannot_write(output, err);
+    if (!stream_flush(output->file)) return cannot_write(output, err);
     if (!output->journal) return DEBERTA_OK;
     /* The journal must never be ahead of the data, not even after a power cut. */
     if (fdatasync(fileno(output->file)) != 0) return cannot_write(output, err);
@@ -230,7 +240,7 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
                 output->rows[k].tokens, output->rows[k].characters.begin, output->rows[k].characters.end);
     fputs("]}\n", output->journal);
     output->flushed_texts = progress->texts;
-    return fflush(output->journal) == 0 && !ferror(output->journal) ? DEBERTA_OK : cannot_write(output, err);
+    return stream_flush(output->journal) ? DEBERTA_OK : cannot_write_journal(output, err);
 }
 
 /* The I64 tensors after the values. */
@@ -257,11 +267,14 @@ static bool write_side_tensors(const corpus_output *output)
 
 static deberta_status finish_resumable(corpus_output *output, deberta_error *err)
 {
-    const bool closed = fclose(output->file) == 0;
+    const bool kept = stream_flush(output->file) && file_sync(fileno(output->file));
+    const int reason = errno;
+    const bool closed = stream_close(output->file);
     output->file = NULL;
-    if (!closed || rename(output->part, output->path) != 0) return cannot_write(output, err);
-    unlink(output->journal_path);
-    return DEBERTA_OK;
+    if (!kept) errno = reason;
+    if (!kept || !closed || rename(output->part, output->path) != 0) return cannot_write(output, err);
+    if (unlink(output->journal_path) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }
 
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
@@ -281,9 +294,9 @@ void corpus_output_close(corpus_output *output)
         atomic_file_discard(&output->whole);
         unfinished_done();
     } else if (output->file) {
-        fclose(output->file);
+        stream_discard(output->file);
     }
-    if (output->journal) fclose(output->journal);
+    stream_discard(output->journal);
     free(output->path);
     free(output->part);
     free(output->journal_path);

@@ -9,6 +9,7 @@
 #include "command/open_model.h"
 #include "command/progress.h"
 #include "core/base/status.h"
+#include "core/base/stream.h"
 #include "output/json_text.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
@@ -215,7 +216,7 @@ static bool print_json_line(task_run *run, const task_text *text)
 /* The answer for a person, in the memory it was written to; false if that ran out. */
 static bool print_shown(task_run *run, task_text *text)
 {
-    const bool fits = fclose(text->out) == 0;
+    const bool fits = stream_close(text->out);
     text->out = NULL;
     if (run->printed++) fputc('\n', run->output.file);
     if (fits) fwrite(text->shown, 1, text->shown_bytes, run->output.file);
@@ -224,7 +225,7 @@ static bool print_shown(task_run *run, task_text *text)
 
 static void forget_answer(task_text *text)
 {
-    if (text->out) fclose(text->out);
+    stream_discard(text->out);
     free(text->shown);
     json_decref(text->answer);
     text->answer = NULL, text->out = NULL, text->shown = NULL;
@@ -234,7 +235,7 @@ static bool print_text(task_run *run, task_text *text)
 {
     bool fits = true;
     if (text->record.problem) {
-        fflush(run->output.file);
+        stream_flush(run->output.file);
         text_stream_report(&run->stream, &text->record);
         run->bad++;
     }
@@ -265,8 +266,7 @@ static int run_windows(task_run *run)
             progress_end(&bar);
             return say_no_memory(run->options);
         }
-        fflush(run->output.file);
-        if (ferror(run->output.file)) break; /* whoever closes it says so */
+        if (!stream_flush(run->output.file)) break; /* whoever closes it says so */
         progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
     }
     progress_end(&bar);

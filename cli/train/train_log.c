@@ -10,7 +10,10 @@
 
 #include "core/base/grow.h"
 #include "core/base/path.h"
+#include "core/base/stream.h"
 #include "core/io/quote.h"
+
+enum { MOST_LINE_BYTES = 1 << 20 };
 
 /* ------------------------------------------------------------------------------------------------------------- lines */
 
@@ -76,8 +79,10 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
     size_t capacity = 0;
     deberta_status status = DEBERTA_OK;
     for (size_t number = 1; status == DEBERTA_OK; number++) {
-        const ssize_t length = getline(&text, &capacity, file);
-        if (length < 1) break;
+        size_t length;
+        status = stream_read_line(file, &text, &capacity, MOST_LINE_BYTES, &length, (stream_place){QUOTE(path), number},
+                                  err);
+        if (status != DEBERTA_OK || !length) break;
         json_error_t reason;
         char order[80];
         json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
@@ -126,7 +131,7 @@ deberta_status train_log_read(train_log *log, const char *path, deberta_error *e
         status = status_fail(err, DEBERTA_E_FILE, "%s: %s", QUOTE(file_path), strerror(errno));
     else
         status = read_lines(log, file, file_path, err);
-    if (file) fclose(file);
+    stream_discard(file);
     free(file_path);
     return status;
 }

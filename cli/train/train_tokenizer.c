@@ -1,6 +1,7 @@
 /* `deberta train tokenizer`: from texts to a folder with a tokenizer and the configuration of a model, which
  * `train mlm --config` begins from. SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "cli/train/train_commands.h"
 #include "command/text_output.h"
 #include "core/base/status.h"
+#include "core/io/atomic_file.h"
 
 typedef struct tokenizer_options {
     common_options common;
@@ -54,12 +56,13 @@ static deberta_status write_config(const tokenizer_options *o, const char *folde
                              "p2c|c2p", "pooler_hidden_size", (json_int_t)o->hidden, "pooler_dropout", 0,
                              "pooler_hidden_act", "gelu", "tie_word_embeddings", 1, "dtype", "float32");
     const bool fits = config && rest && json_object_update(config, rest) == 0;
-    const bool written = fits && json_dump_file(config, path, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) == 0;
+    char *text = fits ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(config);
     json_decref(rest);
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written", path);
-    return DEBERTA_OK;
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const deberta_status status = atomic_file_replace(path, text, strlen(text), err);
+    free(text);
+    return status;
 }
 
 static int run(const common_options *options)

@@ -338,6 +338,20 @@ static int read_source(const reading_options *options, const char *model_folder,
     return code;
 }
 
+/* Ids have no --max-tokens: of them a limit of memory says how much is wanted. */
+static deberta_status check_lengths(const input_batch *input, const reading_options *options, const char *source,
+                                    deberta_error *err)
+{
+    const bool texts = input->texts != NULL;
+    if (options->common.memory_limit_bytes || (texts && options->max_tokens.kind)) return DEBERTA_OK;
+    for (size_t r = 0; r < input->rows; r++)
+        if (input->row[r].tokens > INPUT_LONGEST_UNASKED)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: row %zu has %zu tokens, expected at most %d, or more with %s",
+                         texts ? "texts" : source, r, input->row[r].tokens, INPUT_LONGEST_UNASKED,
+                         texts ? "--max-tokens or --memory-limit" : "--memory-limit");
+    return DEBERTA_OK;
+}
+
 int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input)
 {
@@ -355,6 +369,7 @@ int input_read(const reading_options *options, const char *model_folder, const d
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     code = read_source(options, model_folder, limit, input, &p, &status, &error);
     if (code == EXIT_OK && status == DEBERTA_OK) status = pack(input, &p, &error);
+    if (code == EXIT_OK && status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
     if (code == EXIT_OK && status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     padded_free(&p);
     if (code == EXIT_OK && status == DEBERTA_OK) return EXIT_OK;

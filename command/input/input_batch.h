@@ -8,6 +8,9 @@
 
 #include "include/deberta.h"
 
+/* Attention is quadratic: a row of 10 MB would take days. Whoever wants more says so (--max-tokens, --memory-limit). */
+enum { INPUT_LONGEST_UNASKED = 32768 };
+
 /* One row of the input as the user gave it. */
 typedef struct input_row {
     size_t first_column, tokens; /* the columns that are encoded */

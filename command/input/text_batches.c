@@ -10,10 +10,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 
-enum {
-    DEFAULT_BATCH_TOKENS = 2048,
-    LONGEST_UNASKED = 32768, /* attention is quadratic: a line of 10 MB would take days; whoever wants more says so */
-};
+enum { DEFAULT_BATCH_TOKENS = 2048 };
 
 static int open_tokenizer(text_batches *batches)
 {
@@ -40,7 +37,7 @@ int text_batches_open(text_batches *batches, const reading_options *options, uns
     if (status != EXIT_OK) return status;
     batches->info = *deberta_model_describe(batches->model);
     if (!input_token_limit(options, &batches->info, &batches->cut)) return EXIT_USAGE;
-    batches->longest = batches->cut ? batches->cut : LONGEST_UNASKED;
+    batches->longest = batches->cut ? batches->cut : INPUT_LONGEST_UNASKED;
     if (batches->info.position_biased_input && batches->info.max_positions < batches->longest)
         batches->longest = batches->info.max_positions;
     return EXIT_OK;

@@ -11,8 +11,9 @@
 #include "core/base/byte_order_mark.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/stream.h"
 
-enum { MOST_REPORTED = 10 }; /* problems of lines */
+enum { MOST_REPORTED = 10 /* problems of lines */, MOST_LINE_BYTES = 64 << 20 };
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
 
@@ -167,7 +168,7 @@ int text_stream_open(text_stream *stream, const reading_options *options, const 
 
 void text_stream_close(text_stream *stream)
 {
-    if (stream->file && stream->file != stdin) fclose(stream->file);
+    if (stream->file && stream->file != stdin) stream_discard(stream->file);
     free(stream->buffer);
     *stream = (text_stream){0};
 }
@@ -230,9 +231,10 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
         return next_given(stream, record, texts->items[stream->given], err);
     for (;;) {
         if (stream->file) {
-            const ssize_t got = getline(&stream->buffer, &stream->buffer_bytes, stream->file);
-            if (got >= 0) {
-                size_t bytes = (size_t)got;
+            size_t bytes;
+            DEBERTA_TRY(stream_read_line(stream->file, &stream->buffer, &stream->buffer_bytes, MOST_LINE_BYTES, &bytes,
+                                         (stream_place){stream->path, stream->line + 1}, err));
+            if (bytes) {
                 stream->done_bytes += bytes;
                 if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {
                     bytes -= 3;
@@ -243,8 +245,7 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
                 return parse_line(stream, record, bytes, err);
             }
-            if (!feof(stream->file)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", stream->path, strerror(errno));
-            if (stream->file != stdin) fclose(stream->file);
+            if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
         }
         if (stream->file_index == stream->files.count) break;

@@ -22,6 +22,8 @@
 #if defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+
+#include "core/base/stream.h"
 #endif
 #else
 #define ARCH_AARCH64 0
@@ -214,15 +216,15 @@ static bool read_name(char text[64])
         for (size_t i = 0; colon && i < 2; i++) {
             if (strncmp(line, fields[i], strlen(fields[i])) != 0) continue;
             snprintf(text, 64, "%s", colon + 1);
-            fclose(file);
+            stream_discard(file);
             return true;
         }
     }
-    if (file) fclose(file);
+    stream_discard(file);
     file = fopen("/proc/device-tree/model", "r");
     if (!file) return false;
     size_t length = fread(text, 1, 63, file);
-    fclose(file);
+    stream_discard(file);
     text[length] = '\0';
     return length > 0;
 }

@@ -285,6 +285,7 @@ static void block_signals(sigset_t *before)
     sigdelset(&set, SIGFPE);
     sigdelset(&set, SIGILL);
     sigdelset(&set, SIGTRAP);
+    sigdelset(&set, SIGSYS);
     pthread_sigmask(SIG_BLOCK, &set, before);
 }
 

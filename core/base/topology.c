@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/stream.h"
+
 /* ----------------------------------------------------------------------------------------------------- cgroup quota */
 
 enum { PATH_BYTES = 4096 };
@@ -20,7 +22,7 @@ static int read_numbers(const char *path, long long *first, long long *second)
     FILE *file = fopen(path, "r");
     if (!file) return 0;
     int count = fscanf(file, "%lld %lld", first, second);
-    fclose(file);
+    stream_discard(file);
     return count < 0 ? 0 : count;
 }
 
@@ -102,7 +104,7 @@ static double cgroup_quota(const char *root_folder)
     FILE *file = fopen(path, "r");
     if (!file) return 0;
     while (fgets(line, sizeof line, file)) limit = smaller_limit(line_quota(root_folder, line), limit);
-    fclose(file);
+    stream_discard(file);
     return limit;
 }
 

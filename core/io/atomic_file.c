@@ -3,17 +3,22 @@
  * SPDX-License-Identifier: MIT */
 #include "core/io/atomic_file.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/stream.h"
 #include "core/io/quote.h"
 
 struct atomic_file {
     int descriptor;
+    int lock;     /* the same file: held until it has its name, when the descriptor is closed already */
     FILE *stream; /* NULL unless there is one, which then owns the descriptor */
     char *target, *temporary;
     bool pending; /* the temporary file is there and must be renamed or removed */
@@ -21,25 +26,94 @@ struct atomic_file {
 
 enum { TEMPORARY_ATTEMPTS = 1000 };
 
+/* ------------------------------------------------------------------------------------------------- temporary files */
+
+static size_t folder_bytes(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path + 1) : 0;
+}
+
+/* ".deberta-<digits>-<digits>.tmp" */
+static bool is_temporary(const char *name)
+{
+    static const char prefix[] = ".deberta-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return false;
+    name += sizeof prefix - 1;
+    for (int part = 0; part < 2; part++) {
+        if (!isdigit((unsigned char)*name)) return false;
+        while (isdigit((unsigned char)*name)) name++;
+        if (part == 0 && *name++ != '-') return false;
+    }
+    return strcmp(name, ".tmp") == 0;
+}
+
+/* Whoever writes a temporary file holds its lock, which ends with the process. One that nobody holds is what a killed
+ * process left. */
+static void remove_if_stale(int folder, const char *name)
+{
+    const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat about;
+    if (file < 0) return;
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0)
+        unlinkat(folder, name, 0);
+    close(file);
+}
+
+/* In the folder where a file is about to be written. What cannot be removed stays: that is no reason to write nothing.
+ */
+static void remove_stale(const char *target)
+{
+    const size_t length = folder_bytes(target);
+    char *folder = length ? strndup(target, length) : strdup(".");
+    DIR *entries = folder ? opendir(folder) : NULL;
+    const struct dirent *entry;
+    while (entries && (entry = readdir(entries)))
+        if (is_temporary(entry->d_name)) remove_if_stale(dirfd(entries), entry->d_name);
+    if (entries) closedir(entries);
+    free(folder);
+}
+
+/* Locks the new file before another process takes it for stale. False where one did: then it is gone, or about to be.
+ * Where a file system has no locks, nothing is ever taken for stale. */
+static bool hold(atomic_file *file)
+{
+    struct stat about;
+    file->lock = fcntl(file->descriptor, F_DUPFD_CLOEXEC, 0);
+    if (flock(file->descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
+    return fstat(file->descriptor, &about) != 0 || about.st_nlink > 0;
+}
+
+static void let_go(int *descriptor)
+{
+    if (*descriptor >= 0) close(*descriptor);
+    *descriptor = -1;
+}
+
 /* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only.
  */
 static deberta_status create_temporary(atomic_file *file, deberta_error *err)
 {
-    const char *slash = strrchr(file->target, '/');
-    int folder_bytes = slash ? (int)(slash - file->target + 1) : 0;
-    size_t room = (size_t)folder_bytes + 64;
+    const int length = (int)folder_bytes(file->target);
+    const size_t room = (size_t)length + 64;
     file->temporary = malloc(room);
     if (!file->temporary) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(file->target));
     for (int i = 0; i < TEMPORARY_ATTEMPTS && file->descriptor < 0; i++) {
-        snprintf(file->temporary, room, "%.*s.deberta-%ld-%d.tmp", folder_bytes, file->target, (long)getpid(), i);
+        snprintf(file->temporary, room, "%.*s.deberta-%ld-%d.tmp", length, file->target, (long)getpid(), i);
         file->descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->descriptor < 0 && errno != EEXIST) break;
+        if (file->descriptor < 0 || hold(file)) continue;
+        let_go(&file->descriptor);
+        let_go(&file->lock);
+        errno = EEXIST;
     }
     if (file->descriptor < 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(file->target), strerror(errno));
     file->pending = true;
     return DEBERTA_OK;
 }
+
+/* --------------------------------------------------------------------------------------------------------- opening */
 
 deberta_status atomic_file_target(char **target, const char *path, deberta_error *err)
 {
@@ -62,8 +136,9 @@ deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_
     *result = NULL;
     atomic_file *file = calloc(1, sizeof *file);
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
-    file->descriptor = -1;
+    file->descriptor = file->lock = -1;
     deberta_status made = atomic_file_target(&file->target, path, err);
+    if (made == DEBERTA_OK) remove_stale(file->target);
     if (made == DEBERTA_OK) made = create_temporary(file, err);
     if (made != DEBERTA_OK) {
         atomic_file_discard(&file);
@@ -79,6 +154,8 @@ deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_erro
     if (*stream) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(file->target), strerror(errno));
 }
+
+/* --------------------------------------------------------------------------------------------------------- writing */
 
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err)
@@ -105,27 +182,51 @@ deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, debe
     return DEBERTA_OK;
 }
 
-deberta_status atomic_file_sync(atomic_file *file, deberta_error *err)
+/* ---------------------------------------------------------------------------------------------------------- ending */
+
+bool file_sync(int descriptor)
 {
-    if (fsync(file->descriptor) == 0) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be brought to the disk: %s", QUOTE(file->target), strerror(errno));
+    /* EINVAL, ENOSYS: the file system has nothing that could be brought anywhere. */
+    return fsync(descriptor) == 0 || errno == EINVAL || errno == ENOSYS;
+}
+
+deberta_status folder_sync_of(const char *path, deberta_error *err)
+{
+    const size_t length = folder_bytes(path);
+    char *folder = length ? strndup(path, length) : strdup(".");
+    if (!folder) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its folder's name", QUOTE(path));
+    const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    /* A folder that may be written but not read is no error: the name is there, and only a power cut could take it. */
+    if (descriptor < 0) return DEBERTA_OK;
+    const bool synced = file_sync(descriptor);
+    const int reason = errno;
+    close(descriptor);
+    if (synced) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: its name cannot be brought to the disk: %s", QUOTE(path),
+                 strerror(reason));
 }
 
 /* Network file systems report only here that they could not store something, and streams what they still held. */
 static bool close_it(atomic_file *file)
 {
-    const bool written = !file->stream || !ferror(file->stream);
-    const int failed = file->stream ? fclose(file->stream) : close(file->descriptor);
+    const bool closed = file->stream ? stream_close(file->stream) : close(file->descriptor) == 0;
     file->stream = NULL;
     file->descriptor = -1;
-    return failed == 0 && written;
+    return closed;
+}
+
+/* Its content is on the disk before its name is: after a power cut a file would else be there and empty. */
+static bool bring_to_disk(atomic_file *file)
+{
+    return (!file->stream || stream_flush(file->stream)) && file_sync(file->descriptor);
 }
 
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err)
 {
     atomic_file *done = *file;
     deberta_status status = DEBERTA_OK;
-    if (close_it(done) && rename(done->temporary, done->target) == 0)
+    if (bring_to_disk(done) && close_it(done) && rename(done->temporary, done->target) == 0)
         done->pending = false;
     else
         status = status_fail(err, DEBERTA_E_SYSTEM, "%s: writing failed: %s", QUOTE(done->target), strerror(errno));
@@ -137,12 +238,26 @@ void atomic_file_discard(atomic_file **file)
 {
     atomic_file *gone = *file;
     if (!gone) return;
-    if (gone->descriptor >= 0) close_it(gone);
+    if (gone->stream)
+        stream_discard(gone->stream);
+    else
+        let_go(&gone->descriptor);
     if (gone->pending) unlink(gone->temporary);
+    let_go(&gone->lock);
     free(gone->target);
     free(gone->temporary);
     free(gone);
     *file = NULL;
+}
+
+deberta_status atomic_file_replace(const char *path, const void *bytes, size_t count_bytes, deberta_error *err)
+{
+    atomic_file *file;
+    DEBERTA_TRY(atomic_file_open(&file, path, err));
+    const deberta_status status = atomic_file_write(file, 0, bytes, count_bytes, err);
+    if (status == DEBERTA_OK) return atomic_file_commit(&file, err);
+    atomic_file_discard(&file);
+    return status;
 }
 
 const char *atomic_file_temporary(const atomic_file *file) { return file->temporary; }

@@ -1,12 +1,19 @@
 /* Files that appear whole or not at all: written under a temporary name in the same folder, renamed at the end.
  *
  * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
- * itself.
+ * itself. What a killed one left is removed by the next that opens a file in the same folder: a temporary file is
+ * locked while it is written, and the lock ends with its process.
+ *
+ * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: a file that
+ * is there and empty after a power cut is worth no milliseconds. The name itself reaches the disk when the system
+ * likes; until then there is the old file. Who needs the name on the disk before going on, as checkpoints do before
+ * older ones are removed, calls folder_sync_of.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_ATOMIC_FILE_H
 #define CORE_IO_ATOMIC_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -25,14 +32,20 @@ deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_erro
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err);
 deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err);
-/* Waits until what was written is on the disk: for files whose content nobody checks when they are read. */
-deberta_status atomic_file_sync(atomic_file *file, deberta_error *err);
 /* Gives the file its name, or removes it on failure. Frees *file either way. */
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err);
 /* Removes it. Accepts NULL. */
 void atomic_file_discard(atomic_file **file);
 
+/* All of it at once: a file of these bytes, whole or not at all. */
+deberta_status atomic_file_replace(const char *path, const void *bytes, size_t count_bytes, deberta_error *err);
+
 /* The name under which it exists until commit. */
 const char *atomic_file_temporary(const atomic_file *file);
+
+/* Waits until the content of an open file, or folder, is on the disk. False with errno. */
+bool file_sync(int descriptor);
+/* Waits until the name of this file or folder, in the folder that holds it, is on the disk. */
+deberta_status folder_sync_of(const char *path, deberta_error *err);
 
 #endif

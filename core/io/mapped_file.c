@@ -86,6 +86,16 @@ deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_err
     return DEBERTA_OK;
 }
 
+deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, size_t most_bytes, deberta_error *err)
+{
+    DEBERTA_TRY(mapped_file_open(file, path, err));
+    const size_t size_bytes = file->size_bytes;
+    if (size_bytes <= most_bytes) return DEBERTA_OK;
+    mapped_file_close(file);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: expected at most %zu bytes, found %zu", file->name.text, most_bytes,
+                 size_bytes);
+}
+
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length)
 {
     if (!range_is_inside(offset, length, file->size_bytes)) return;

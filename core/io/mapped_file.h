@@ -23,6 +23,8 @@ typedef struct mapped_file {
 
 /* On failure *file is empty and nothing needs to be closed. */
 deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err);
+/* For files that are read through: one of more than most_bytes is refused before anything of it is read. */
+deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, size_t most_bytes, deberta_error *err);
 /* Takes the whole pages within that range out of the process's memory, which counts what it has read of a file; read
  * again, they come back from the system's cache. */
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);

@@ -62,8 +62,7 @@ static deberta_status write_parts(atomic_file *file, const packed_header *header
                                   deberta_error *err)
 {
     DEBERTA_TRY(atomic_file_write(file, 0, header, sizeof *header, err));
-    DEBERTA_TRY(atomic_file_write(file, CONTENTS_OFFSET, contents, header->contents_bytes, err));
-    return atomic_file_sync(file, err); /* the header alone must never appear */
+    return atomic_file_write(file, CONTENTS_OFFSET, contents, header->contents_bytes, err);
 }
 
 static void tell_temporary(const deberta_pack_options *options, const char *path)

@@ -11,6 +11,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/torch_container.h"
 #include "core/text/bpe_files.h"
+#include "core/text/json_value.h"
 
 enum {
     FIRST_ID = 4,       /* after [PAD], [CLS], [SEP], [UNK] */
@@ -170,7 +171,7 @@ deberta_status bpe_encoder_load(byte_bpe **bpe, const char *path, deberta_error 
     mapped_file file;
     torch_container container;
     *bpe = NULL;
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    DEBERTA_TRY(mapped_file_open_at_most(&file, path, VOCABULARY_FILE_MOST_BYTES, err));
     deberta_status status = torch_container_open(&container, file.bytes, file.size_bytes, file.name.text, err);
     if (status == DEBERTA_OK) status = byte_bpe_create(bpe, err);
     if (status == DEBERTA_OK) status = read_vocabulary(*bpe, container.object, file.name.text, err);

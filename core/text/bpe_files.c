@@ -57,7 +57,7 @@ static deberta_status add_vocabulary_file(byte_bpe *bpe, const char *path, deber
 static deberta_status add_merges_file(byte_bpe *bpe, const char *path, deberta_error *err)
 {
     mapped_file file;
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    DEBERTA_TRY(mapped_file_open_at_most(&file, path, VOCABULARY_FILE_MOST_BYTES, err));
     deberta_status status = bpe_files_add_merges(bpe, (const char *)file.bytes, file.size_bytes, file.name.text, err);
     mapped_file_close(&file);
     return status;

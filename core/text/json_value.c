@@ -7,8 +7,8 @@
 
 deberta_status json_value_read(json_t **root, const char *path, deberta_error *err)
 {
-    /* mDeBERTa's tokenizer.json, the largest known, has 16 MB and a million values. */
-    static const json_limits limits = {.bytes = (size_t)256 << 20, .depth = 32, .values = (size_t)8 << 20};
+    /* mDeBERTa's tokenizer.json has a million values. */
+    static const json_limits limits = {.bytes = VOCABULARY_FILE_MOST_BYTES, .depth = 32, .values = (size_t)8 << 20};
     return json_file_read(root, path, &limits, err);
 }
 

@@ -12,6 +12,7 @@
 #include "core/io/mapped_file.h"
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
+#include "core/text/json_value.h"
 #include "core/text/tokenizer_config.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/tokenizer_json.h"
@@ -128,7 +129,7 @@ static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *co
 static deberta_status load_spm(piece_model *model, const char *path, deberta_error *err)
 {
     mapped_file file;
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    DEBERTA_TRY(mapped_file_open_at_most(&file, path, VOCABULARY_FILE_MOST_BYTES, err));
     deberta_status status = piece_model_read(model, file.bytes, file.size_bytes, file.name.text, err);
     mapped_file_close(&file);
     return status;

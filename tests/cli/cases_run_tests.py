@@ -122,3 +122,14 @@ def test_every_file_of_cases_is_a_test_of_meson(bench):
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     missing = [path.name for path in folder.glob("cases_*.py") if f"'{path.stem[len('cases_'):]}'" not in listed]
     check(not missing, missing)
+
+
+def test_lint_finds_streams_that_are_ended_elsewhere(bench):
+    import lint
+    for path, text, breaches in (("cli/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
+                                 ("core/a.c", "/* no fclose(f) */ stream_discard(f); // nor fflush(f)", 0), ("viz/a.c", "my_fclose(f);", 0),
+                                 ("core/base/stream.c", "fclose(f);", 0), ("tests/unit/a.c", "fclose(f);", 0)):
+        with mock.patch.multiple(lint, failures=[], passes=0):
+            lint.check_streams(path, text)
+            equal(len(lint.failures), breaches, (path, text))
+    assert lint.STREAM_ENDS.search((ROOT / lint.STREAM_HOMES[0]).read_text()), "the home of the rule has no such call"

@@ -250,6 +250,34 @@ static void test_targets(void **state)
     remove_folder(folder);
 }
 
+/* What killed processes left is removed by the next writer in the folder, were it a thousand files of this number of a
+ * process; what somebody is writing stays, and so does what only looks alike. */
+static void test_leftovers(void **state)
+{
+    (void)state;
+    char *folder = make_folder(), path[256], name[64];
+    deberta_error error;
+    atomic_file *first, *second;
+    snprintf(path, sizeof path, "%s/out", folder);
+    OK(atomic_file_open(&first, path, &error));
+    for (int k = 0; k < 1000; k++) {
+        snprintf(name, sizeof name, ".deberta-%ld-%d.tmp", (long)getpid(), k);
+        if (!strstr(atomic_file_temporary(first), name)) write_file(folder, name, "left", 4);
+    }
+    write_file(folder, ".deberta-1-2.tmp", "left", 4);
+    write_file(folder, ".deberta-1-x.tmp", "mine", 4);
+    write_file(folder, ".deberta-1-2.tmp2", "mine", 4);
+    assert_int_equal(count_files(folder), 1003);
+    OK(atomic_file_open(&second, path, &error));
+    assert_int_equal(count_files(folder), 4); /* two that are written, two that look alike */
+    OK(atomic_file_write(first, 0, "first", 5, &error));
+    OK(atomic_file_commit(&first, &error));
+    check_content(path, "first", 5);
+    atomic_file_discard(&second);
+    assert_int_equal(count_files(folder), 3);
+    remove_folder(folder);
+}
+
 /* Text through a stream: whole or not at all, too. */
 static void test_stream(void **state)
 {
@@ -334,8 +362,8 @@ int main(void)
     limit_memory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_leftovers),
+        cmocka_unit_test(test_stream),     cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }

@@ -1,0 +1,263 @@
+"""Every command that writes, while one system call fails: creating, writing, syncing, closing, renaming or removing a file, each in turn
+(tests/failing_calls), alone or with all that follow it, as on a disk that stays full.
+
+Wanted is one of two. Exit 0, and every byte is there. Or an error with one sentence that names the command and the file; then every file
+is whole, as it was before or as it should be, and no temporary file stays. What a command keeps to go on from (`--resume`, runs of
+training) is named below, and going on from it must give the bytes of a run without a failure.
+
+The suite takes a few calls of each command; DEBERTA_TEST_EVERY_CALL=1 takes all of the quick commands and many of the others.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import pathlib
+import random
+import re
+import shutil
+import struct
+from unittest import SkipTest
+
+import cases_heads
+from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures
+
+LIBRARY = "tests/failing_calls/failing_calls.so"
+EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
+FEW, MANY, ALL = 4, 20, 1 << 30
+NO_SPACE, INPUT_OUTPUT = 28, 5
+TEMPORARY = re.compile(r"\.deberta-\d+-\d+\.tmp$")
+REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, set())  # rmdir, unlink, unlinkat
+
+TEXTS = "".join(f"text {k} of a small corpus that goes on\n" for k in range(60))
+ROWS = "".join(f"{('good', 'fair', 'bad')[k % 3]}\ta text of number {k}\n" for k in range(12))
+RECIPE = ["--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--steps", "3", "--checkpoint-every", "1", "--keep", "1", "-t", "1", "-q"]
+RUN = r"x|x/(log\.jsonl|\.checkpoint(/.*)?|checkpoint-\d+(/.*)?|best)"
+LOG = "".join(f'{{"step": {k}, "loss": {9 - k}.5, "gradient_norm": 1.25, "learning_rate": 0.001, "seconds": 0.1}}\n' for k in range(1, 6))
+TRAINED = ROOT / "tests" / "golden_train"
+
+
+GROUPS = ("train", "finetune", "bench", "study")
+
+
+def old_report(folder):
+    (folder / "x").mkdir()
+    for name in ("index.html", "info.json", "mine"):
+        (folder / "x" / name).write_text("old")
+
+
+class Case:
+    """name: what the test is called, beginning with the command. words: without the program. outs: names of results, one of which an
+    error names. keeps: patterns of names that may stay behind unfinished. again: what finishes the work then. most: calls that the whole
+    test lets fail. old: whether the results are there before. figures: drawn, left out where the program cannot."""
+
+    def __init__(self, name, words, outs, keeps=None, again=None, most=ALL, old=True, figures=False, prepare=None):
+        self.name, self.words, self.outs, self.keeps, self.again = name, words, outs, keeps, again
+        self.most, self.old, self.figures, self.prepare = most, old, figures, prepare
+        self.command = " ".join(words[:2] if isinstance(words[1], str) and re.fullmatch("[a-z]+", words[1]) and words[0] in GROUPS else words[:1])
+
+
+def head(name):
+    return lambda bench: cases_heads.model(bench, name)
+
+
+def packed_model(folder):
+    for file in ("config.json", "model.safetensors"):
+        shutil.copy2(next(GOLDEN.glob("33-*")) / file, folder)
+
+
+CORPUS = ["encode", DEMO, "--file", "../texts.txt", "--batch-tokens", "64", "-t", "1", "-q"]
+QUICK = ["-t", "1", "-q"]
+CASES = [
+    Case("encode states", ["encode", TINY, "--ids", "1,2,3", *QUICK, "-o", "x.safetensors"], ["x.safetensors"]),
+    *(Case(f"encode corpus {suffix}", [*CORPUS, "-o", "x." + suffix], ["x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
+    *(Case(f"encode resumable {suffix}", [*CORPUS, "--resume", "-o", "x." + suffix], ["x." + suffix], keeps=r"x\.\w+\.part(\.journal)?",
+           again=[*CORPUS, "-o", "x." + suffix]) for suffix in ("npy", "safetensors", "jsonl")),
+    Case("encode windows", [*CORPUS, "--window", "8", "--pool", "none", "--resume", "-o", "x.safetensors"], ["x.safetensors"], keeps=r"x\.\w+\.part(\.journal)?",
+         again=[*CORPUS, "--window", "8", "--pool", "none", "-o", "x.safetensors"], most=MANY),
+    Case("tokenize", ["tokenize", str(GOLDEN / SPM), "--file", "../texts.txt", "--json", "-q", "-o", "x.json"], ["x.json"]),
+    Case("fill-mask", ["fill-mask", head("mlm"), "--text", "a [MASK]", *QUICK, "-o", "x.txt"], ["x.txt"]),
+    Case("classify", ["classify", head("sequence"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
+    Case("tag", ["tag", head("token"), "--file", "../texts.txt", *QUICK, "-o", "x.txt"], ["x.txt"]),
+    Case("detect", ["detect", head("rtd"), "--file", "../texts.txt", "--json", *QUICK, "-o", "x.jsonl"], ["x.jsonl"]),
+    Case("answer", ["answer", head("qa"), "--question", "who", "--context", "it was me", *QUICK, "-o", "x.txt"], ["x.txt"]),
+    Case("eval", ["eval", head("sequence"), "../rows.tsv", *QUICK, "-o", "x.json", "-o", "x.svg"], ["x.json", "x.svg"], figures=True),
+    Case("attention", ["attention", TINY, "--ids", "1,2,3", *QUICK, "-o", "x.svg", "-o", "x.pdf", "-o", "x.png", "--data", "x.safetensors"],
+         ["x.svg", "x.pdf", "x.png", "x.safetensors"], figures=True),
+    Case("attention numbers", ["attention", TINY, "--ids", "1,2,3", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True),
+    Case("receptive-field", ["receptive-field", TINY, "--plot", "x.svg", "-o", "x.json", "-q"], ["x.json", "x.svg"], figures=True),
+    Case("report", ["report", TINY, "--ids", "1,2,3", "-n", "4", "--reps", "1", "--skip", "latency,verify", *QUICK, "-o", "x"], ["x"], old=False, figures=True),
+    Case("report again", ["report", TINY, "--ids", "1,2,3", "--skip", "latency,verify,receptive-field", *QUICK, "-o", "x"], ["x"], figures=True, most=MANY,
+         prepare=old_report),
+    Case("pack", ["pack", ".", "-q"], ["deberta.packed"], prepare=packed_model),
+    Case("info", ["info", TINY, "--json", "-o", "x.json"], ["x.json"]),
+    Case("info printed", ["info", TINY], ["standard output"]),
+    Case("completion", ["completion", "bash"], ["standard output"]),
+    Case("verify", ["verify", TINY, *QUICK, "-o", "x.json"], ["x.json"]),
+    Case("bench", ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", *QUICK, "-o", "x.json"], ["x.json"]),
+    Case("bench plot", ["bench", "plot", str(pathlib.Path(__file__).parent / "bench_sample.json"), "-q", "-o", "x.svg", "-o", "x.png"], ["x.svg", "x.png"], figures=True),
+    Case("study", ["study", "components", DEMO, "--text", "a new store", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True, most=MANY),
+    *(Case(" ".join(words[:2]), [*words, *RECIPE, "-o", "x"], ["x"], keeps=RUN, again=[*words, *RECIPE, "-o", "x"], old=False, most=MANY)
+      for words in (["train", "mlm", head("mlm"), "--text", "../texts.txt"], ["train", "rtd", head("rtd"), "--text", "../texts.txt", "--generator", head("mlm")],
+                    ["finetune", "sequence", head("sequence"), "--data", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),
+    Case("train gradients", ["train", "mlm", str(TRAINED / "03-v3-mlm-emd"), "--batch", str(TRAINED / "03-v3-mlm-emd" / "batch.safetensors"), *QUICK,
+                             "--gradients", "x.safetensors"], ["x.safetensors"]),
+    Case("train tokenizer", ["train", "tokenizer", "--text", "../texts.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", *QUICK, "-o", "x"],
+         ["x"], old=False),
+    Case("train plot", ["train", "plot", "../log.jsonl", "-q", "-o", "x.svg", "-o", "x.pdf"], ["x.svg", "x.pdf"], figures=True),
+]
+
+
+# --------------------------------------------------------------------------------------------------------------- a run
+
+
+def tree(folder):
+    """{name: bytes} of all files; None for folders."""
+    found = {}
+    for path in pathlib.Path(folder).rglob("*"):
+        found[str(path.relative_to(folder))] = None if path.is_dir() else path.read_bytes()
+    return found
+
+
+def plain(content):
+    """Without numbers, which are other ones in each run where time is measured, and without remarks on how quiet the machine was."""
+    if content is None:
+        return None
+    return re.sub(rb"-?[0-9][0-9.eE+-]*", b"#", re.sub(rb'"the (load|clock) [^"]*",?\s*', b"", content)).replace(b" ", b"").replace(b",\n]", b"\n]")
+
+
+class Trial:
+    """One case: the result without a failure, and what each failing call leaves."""
+
+    def __init__(self, bench, case):
+        self.bench, self.case = bench, case
+        self.words, self.again = ([word(bench) if callable(word) else word for word in words or []] for words in (case.words, case.again))
+        self.work, self.report = pathlib.Path(bench.path("work")), bench.path("report")
+        self.library = os.path.join(os.path.dirname(bench.program), LIBRARY)
+        bench.write("texts.txt", TEXTS)
+        bench.write("rows.tsv", ROWS)
+        bench.write("log.jsonl", LOG)
+        self.start = {}
+        first, self.whole, self.calls = self.run(0)
+        second, again, _ = self.run(0)
+        assert first.code == second.code == 0, first.describe()
+        self.out = first.bytes[0]
+        self.varies = {name for name in self.whole if again.get(name) != self.whole[name] or name.endswith("log.jsonl")} | ({"stdout"} if second.bytes[0] != self.out else set())
+
+    def run(self, k, on=False):
+        """(result, files, calls), or the report in place of calls where one is to fail."""
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.work.mkdir()
+        if self.case.prepare:
+            self.case.prepare(self.work)
+        if k and self.case.old:
+            for name in self.case.outs:
+                if "." in name:
+                    (self.work / name).write_text("old")
+        self.start = tree(self.work)
+        pathlib.Path(self.report).unlink(missing_ok=True)
+        environment = {"LD_PRELOAD": self.library, "FAIL_REPORT": self.report, "FAIL_AT": str(k), "FAIL_WITH": str(NO_SPACE if on or k % 2 else INPUT_OUTPUT),
+                       "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {})}
+        os.chdir(self.work)
+        result = self.program(self.words, environment)
+        calls, failed, number, path = struct.unpack("<QQq232s", pathlib.Path(self.report).read_bytes())
+        self.failed = (number, path.rstrip(b"\0").decode(errors="replace")) if failed else None
+        return result, tree(self.work), calls
+
+    def program(self, words, environment=None):
+        self.bench.folder, folder = str(self.work), self.bench.folder
+        try:
+            return self.bench.run(*words, env=environment)
+        finally:
+            self.bench.folder = folder
+
+    def same(self, name, content):
+        if name in self.varies:
+            return plain(content) == plain(self.whole.get(name, self.out))
+        return content == (self.out if name == "stdout" else self.whole[name])
+
+    def faults(self, k, on):
+        """What is wrong with the end of the run whose call number k fails; nothing where all is well, None where no call failed."""
+        result, files, _ = self.run(k, on)
+        if not self.failed:
+            return None
+        if result.code == 0:
+            return [f"exit 0, and {name} is not what it should be" for name in self.whole.keys() | files.keys()
+                    if name not in files or name not in self.whole or not self.same(name, files[name])] + \
+                   (["exit 0, and something is missing on standard output"] if not self.same("stdout", result.bytes[0]) else [])
+        if result.code < 0:
+            return [f"ended by signal {-result.code}"]
+        return self.faults_of_message(result) + self.faults_of_files(files) + self.faults_of_going_on()
+
+    def faults_of_message(self, result):
+        told = [line for line in result.err.splitlines() if line.startswith("deberta")]
+        if result.code != 4 or len(told) != 1:
+            return [f"exit {result.code}, and {len(told)} sentences: {result.err[-300:]!r}"]
+        command = "deberta: " if "standard output" in told[0] else f"deberta {self.case.command}: "
+        names = [*self.case.outs, *self.whole, "standard output"]
+        right = told[0].startswith(command) and any(name in told[0] for name in names) and "Success" not in told[0]
+        return [] if right else [f"the sentence is {told[0]!r}"]
+
+    def faults_of_files(self, files):
+        faults = []
+        for name, content in files.items():
+            if TEMPORARY.search(name):
+                if self.failed[0] not in REMOVALS:
+                    faults.append(f"{name} stays")
+            elif self.case.keeps and re.fullmatch(self.case.keeps, name):
+                continue
+            elif name not in self.start and (name not in self.whole or (content is not None and not self.same(name, content))) \
+                    or name in self.start and content != self.start[name] and not (name in self.whole and self.same(name, content)):
+                faults.append(f"{name} is neither as it was nor whole")
+        return faults + [f"{name} is gone" for name in self.start if name not in files]
+
+    def faults_of_going_on(self):
+        """What is kept is gone on from; a run that kept nothing begins anew."""
+        if not self.again:
+            return []
+        result = self.program([*self.again, "--resume"])
+        if result.code and ("no run to resume" in result.err or "has no checkpoint" in result.err):
+            shutil.rmtree(self.work / "x", ignore_errors=True)
+            result = self.program(self.again)
+        if result.code:
+            return [f"going on: {result.err[-300:]!r}"]
+        files = tree(self.work)
+        rests = r"x/checkpoint-.*" if self.failed[0] in REMOVALS else "$."  # of an older checkpoint that could not be removed
+        return [f"after going on, {name} is not what it should be" for name in self.whole.keys() | files.keys()
+                if not re.fullmatch(rests, name) and (name not in files or name not in self.whole or not self.same(name, files[name]))]
+
+
+def chosen(calls, most):
+    """The first, the last, and others by a fixed seed."""
+    if calls <= most:
+        return list(range(1, calls + 1))
+    return sorted({1, calls, *random.Random(1).sample(range(1, calls + 1), most - 2)})
+
+
+def failing(case):
+    def test(bench):
+        if case.figures and not has_figures(bench):
+            raise SkipTest("built without figures")
+        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), LIBRARY), "FAIL_AT": "0"}
+        if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
+            raise SkipTest("system calls cannot be made to fail here")
+        trial = Trial(bench, case)
+        assert trial.calls, "no call was seen that could fail"
+        tried, wrong = 0, []
+        for k in chosen(trial.calls, case.most if EVERY else min(FEW, case.most)):
+            for on in (False, True):
+                if on and trial.calls > MANY and k % 2 and k < trial.calls:
+                    continue
+                faults = trial.faults(k, on)
+                tried += faults is not None
+                if faults:
+                    wrong.append(f"call {k} of {trial.calls}{' and all that follow' if on else ''} ({trial.failed[0]} {trial.failed[1]}): " + "; ".join(faults))
+        if os.environ.get("DEBERTA_TEST_COUNTS"):
+            with open(os.environ["DEBERTA_TEST_COUNTS"], "a", encoding="utf-8") as file:
+                file.write(f"{case.name}\t{tried}\t{len(wrong)}\n")
+        assert tried, "no call failed"
+        assert not wrong, f"{len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
+    return test
+
+
+def tests(settings):
+    for case in CASES:
+        yield "one call fails/" + case.name.replace(" ", "-"), failing(case)
