@@ -60,9 +60,9 @@ def _check_kind(base: Any) -> None:
                                f"{' and '.join(BASES)} themselves are accelerated")
     if base.training:
         raise UnsupportedError(f"{kind.__name__} is in training mode, where dropout and gradients are needed: call eval() first")
-    training = next((name for name, module in base.named_modules() if module.training), None)
-    if training is not None:
-        raise UnsupportedError(f"'{training}' is in training mode: call eval() of the model first")
+    for name, module in base.named_modules():
+        if module.training and isinstance(module, torch.nn.Dropout):
+            raise UnsupportedError(f"'{name}' is in training mode, so that values are dropped: call eval() of the model first")
     if getattr(base, "z_steps", 0) > 1:
         raise UnsupportedError(f"{kind.__name__} runs its last layer {base.z_steps} times (z_steps), which is not done here")
 
@@ -95,25 +95,30 @@ def _as_built(base: Any) -> Any:
 
 def _check_modules(base: Any, expected: Any) -> None:
     found, known = (dict(one.named_modules(remove_duplicate=False)) for one in (base, expected))
-    for name, module in found.items():
+    for name, module in found.items():  # from the outside in, so that the outermost strange one is named
         if name not in known:
             raise UnsupportedError(f"'{name}' ({_called(module)}) is no module of transformers' {type(base).__name__}{_help(module)}")
+        if name:
+            _check_module(name, module, known[name])
     for name, module in known.items():
         if name not in found:
             raise UnsupportedError(f"'{name}' is missing, a {_called(module)}, which the model's config asks for")
-        if name:
-            _check_module(name, found[name], module)
 
 
 def _check_module(name: str, module: Any, expected: Any) -> None:
     if type(module) is not type(expected) and not (isinstance(expected, torch.nn.Dropout) and type(module) is torch.nn.Identity):
         raise UnsupportedError(f"'{name}' is a {_called(module)}, expected {_called(expected)}, as transformers builds it{_help(module)}")
-    for attribute, value in vars(expected).items():
-        if attribute not in OF_TORCH and attribute not in WITHOUT_EFFECT and not attribute.startswith("_is_hf"):
-            own = vars(module).get(attribute, "nothing") if type(module) is type(expected) else value
-            if not _same(own, value):
-                raise UnsupportedError(f"'{name}': {attribute} is {_short(own)}, but {_short(value)} where transformers builds it from the "
-                                       "model's config; make both the same")
+    for attribute, value in constants(expected).items() if type(module) is type(expected) else ():
+        own = vars(module).get(attribute, "nothing")
+        if not _same(own, value):
+            raise UnsupportedError(f"'{name}': {attribute} is {_short(own)}, but {_short(value)} where transformers builds it from the "
+                                   "model's config; make both the same")
+
+
+def constants(module: Any) -> Dict[str, Any]:
+    """What a module has beside tensors and modules that its output may depend on."""
+    return {name: value for name, value in vars(module).items()
+            if name not in OF_TORCH and name not in WITHOUT_EFFECT and not name.startswith("_is_hf")}
 
 
 def _same(a: Any, b: Any) -> bool:

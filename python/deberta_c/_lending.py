@@ -136,7 +136,7 @@ class _Embeddings:
         self.values = {name: one.detach().clone() for name, one in module.named_parameters() if one is not self.table}
 
     def _kinds(self) -> List[Any]:
-        return [(name, id(module), type(module)) for name, module in self.module.named_modules()]
+        return [(name, id(module), type(module), as_built.constants(module)) for name, module in self.module.named_modules()]
 
     def check(self, module: Any) -> None:
         found = dict(module.named_parameters())
