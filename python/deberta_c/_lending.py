@@ -56,7 +56,7 @@ def check(holder: Any, base: Any) -> None:
 def guard(holder: Any, accelerated: "Accelerated") -> None:
     """train() of all that holds the base is refused before it changes anything."""
     for module in _modules(holder):
-        if accelerated.stand_in in module.modules() and module is not accelerated.stand_in:
+        if accelerated.encoder in module.modules() and module is not accelerated.encoder:
             accelerated.guard(module)
 
 
@@ -166,7 +166,7 @@ class _WithoutGradient(torch.autograd.Function):
 
 
 class Accelerated:
-    """Stands in for the forward of a base model; callable like it."""
+    """Stands in for the forward of a base model, once it has taken over; callable like it."""
 
     def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str, sessions: int) -> None:
         self.base, self.options = base, {"isa": isa, "threads": threads, "precision": precision, "sessions": sessions}
@@ -174,10 +174,15 @@ class Accelerated:
         self.weights = _open(base, threads, precision)
         self.sessions = Sessions(self.weights, isa, threads, sessions)
         self.dtype = base.embeddings.word_embeddings.weight.dtype
+        self.embeddings, self.encoder = _Embeddings(base.embeddings), base.encoder
+        self.lent: Optional[_Lent] = None
         as_built.check_probe(base, precision, self._probe)
-        self.embeddings, self.lent = _Embeddings(base.embeddings), _Lent(base.encoder, self.weights)
-        self.stand_in = base.encoder = AcceleratedEncoder(self).eval()
-        base.forward, base._apply = self.forward, self.apply
+
+    def take_over(self) -> None:
+        """Lets PyTorch's weights go; until then the base is as it was."""
+        self.lent = _Lent(self.encoder, self.weights)
+        self.base.encoder = self.encoder = AcceleratedEncoder(self).eval()
+        self.base.forward, self.base._apply = self.forward, self.apply
 
     def _probe(self, ids: Any, mask: Any) -> Any:
         with self.sessions.one() as session:
@@ -186,9 +191,8 @@ class Accelerated:
 
     def undo(self) -> None:
         with self.sessions.closing():
-            if self.base.encoder is not self.stand_in:
-                return
-            self.base.encoder = self.lent.give_back()
+            if self.lent:
+                self.base.encoder = self.encoder = self.lent.give_back()
             for name, method in (("forward", self.forward), ("_apply", self.apply)):
                 if vars(self.base).get(name) == method:  # not where somebody has wrapped it since, which then calls PyTorch's
                     delattr(self.base, name)
@@ -223,7 +227,7 @@ class Accelerated:
         unknown = [name for name, value in others.items() if value is not None and name != "use_cache"]
         if unknown:
             raise UnsupportedError(f"an accelerated encoder does not know {', '.join(unknown)}: {UNDO}")
-        if getattr(self.base, "z_steps", 0) > 1 or self.base.encoder is not self.stand_in or not self.lent.untouched():
+        if getattr(self.base, "z_steps", 0) > 1 or self.base.encoder is not self.encoder or not (self.lent is None or self.lent.untouched()):
             raise UnsupportedError(f"the encoder was changed after the library took it over: {AGAIN}")
         self.embeddings.check(self.base.embeddings)
         as_built.check_no_global_hooks()
@@ -251,7 +255,21 @@ class Accelerated:
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
 
     def wants_gradient(self) -> bool:
-        return any(one.requires_grad for one in (*self.embeddings.module.parameters(), *self.lent.parameters))
+        weights = self.encoder.parameters() if self.lent is None else self.lent.parameters
+        return any(one.requires_grad for one in (*self.embeddings.module.parameters(), *weights))
+
+    def describe(self) -> Dict[str, Any]:
+        """What it runs by."""
+        with self.sessions.one() as session:
+            assert session
+            handle = session.prepare()
+            return {"threads": int(library.session_threads(handle)), "isa": library.isa_name(library.session_isa(handle)).decode()}
+
+    def memory_bytes(self) -> int:
+        """What the library holds: weights, and a session."""
+        with self.sessions.one() as session:
+            assert session
+            return int(library.model_describe(self.weights.handle).contents.memory_bytes + library.session_memory_bytes(session.prepare()))
 
     def check_options(self, **asked: Any) -> None:
         """Refuses to pass over options of another accelerate() of what is accelerated already."""

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from ._abi import MOST_THREADS, PRECISIONS, UnsupportedError, one_of, whole_number
 
 
-def _lending() -> Any:
+def lending_part() -> Any:
     """The part that needs PyTorch."""
     try:
         import torch  # noqa: F401: also where the module below was imported before
@@ -33,7 +33,7 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
     """
     one_of("precision", precision, *PRECISIONS)
     asked = {"isa": isa, "threads": threads, "precision": precision, "sessions": whole_number("sessions", sessions, MOST_THREADS, least=1)}
-    lending = _lending()
+    lending = lending_part()
     found, made = lending.bases(model), []
     for base in found:
         if hasattr(base.encoder, "accelerated"):
@@ -44,6 +44,7 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
         for base in found:
             if not hasattr(base.encoder, "accelerated"):
                 made.append(lending.Accelerated(base, **asked))
+                made[-1].take_over()
     except BaseException:
         for one in made:
             one.undo()
@@ -59,7 +60,7 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
 
 def restore(model: Any) -> Any:
     """Undoes accelerate(model): the encoder of PyTorch, with the same bits in its weights. Gives back what it was given."""
-    for base in _lending().bases(model):
+    for base in lending_part().bases(model):
         if hasattr(base.encoder, "accelerated"):
             base.encoder.accelerated.undo()
     return model
