@@ -36,7 +36,7 @@ def _opened(folder: str, task: Optional[str]) -> "tuple[Any, Any]":
         kind = getattr(transformers, name, transformers.AutoModel)
         return kind.from_pretrained(folder, dtype="float32").eval(), transformers.AutoTokenizer.from_pretrained(folder)
     except Exception as reason:  # noqa: BLE001: transformers raises many kinds
-        raise FileError(f"{folder}: transformers does not open it ({' '.join(str(reason).split())[:300]})") from None
+        raise FileError(f"{folder}: transformers does not open it ({' '.join(str(reason).split())[:300]}){'' if task else '; --task names another head'}") from None
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

@@ -521,3 +521,12 @@ def test_overhead_of_a_call():
 def test_ids_are_not_copied_and_memory_is_steady():
     for section in (measure_python.copies, measure_python.steady):
         assert all(row[-1] for row in section(None)), list(section(None))
+
+
+def test_what_no_utf8_and_no_mask_has(demo):
+    for call, words in ((lambda: demo.encode("a\ud800b"), r"half of a surrogate pair, U\+D800 at character 1"), (lambda: demo.fill_mask("[MASK] \udfff"), "U\\+DFFF"),
+                        (lambda: demo.encode([5, 6, 7], mask=[1, 2, 1]), r"the mask: found 2, expected 0 \(a hole\) or 1"),
+                        (lambda: demo.encode(np.array([5, 6], object)), "an array of dtype object")):
+        with pytest.raises(deberta_c.ArgumentError, match=words):
+            call()
+    assert demo.encode(np.array([[5, 6], [7]], object))["hidden_states.5"][1].shape[0] == 1
