@@ -74,6 +74,9 @@ def _check_tensors(base: Any) -> None:
                                    "float16, bfloat16 or float64 on the CPU")
         if type(weight) is not torch.nn.Parameter or weight.is_neg():
             raise UnsupportedError(f"{type(base).__name__}: '{name}' is a {_called(weight)}, expected plain parameters of torch")
+        if weight.numel() > 1 and not any(weight.stride()):
+            raise UnsupportedError(f"{type(base).__name__}: '{name}' is one number for all its values, as where another accelerated model has been "
+                                   "given it: deberta_c.restore() that one first")
 
 
 def _layout(weight: Any) -> str:
@@ -219,6 +222,8 @@ def check_probe(base: Any, precision: str, encode: Any) -> None:
             return  # PyTorch does not compute in this type on this processor, the library does
         raise UnsupportedError(f"PyTorch itself does not run this {type(base).__name__} ({reason})") from None
     before, after = (tensor[mask.bool()].double() for tensor in (expected, encode(ids, mask)))
+    if not after.isfinite().all():
+        raise UnsupportedError(f"the hidden states of this {type(base).__name__} are no finite numbers")
     if not before.isfinite().all():
         return  # PyTorch overflows in this type where the library does not: there is nothing to compare with
     rounds = torch.get_float32_matmul_precision() != "highest"  # PyTorch may multiply in bfloat16 then

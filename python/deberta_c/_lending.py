@@ -45,6 +45,10 @@ def check(holder: Any, base: Any) -> None:
     """Refuses what the library would run otherwise than PyTorch does, before anything is changed."""
     as_built.check(base)
     as_built.check_no_global_hooks()
+    others = {id(one) for other in bases(holder) if other is not base for one in other.encoder.parameters()}
+    if any(id(one) in others for one in base.encoder.parameters()):
+        raise UnsupportedError(f"two {type(base).__name__} here have parameters of their encoders in common, which are handed over one by one: give "
+                               "one of them a copy first")
     lent, inside = {id(one) for one in base.encoder.parameters()}, {id(one) for one in base.encoder.modules()}
     for module in _modules(holder):
         for name, parameter in module.named_parameters(recurse=False):
@@ -157,7 +161,7 @@ class _WithoutGradient(torch.autograd.Function):
 
     @staticmethod
     def forward(_context: Any, _anchor: Any, tensors: Any) -> Any:
-        return tensors if len(tensors) > 1 else tensors[0]
+        return tuple(tensors)
 
     @staticmethod
     def backward(_context: Any, *_gradients: Any) -> Any:
@@ -296,7 +300,6 @@ def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]
     """The last hidden state is the last of all, if these are there, as before."""
     first = states or (last,)
     found = _WithoutGradient.apply(torch.empty(0, requires_grad=True), [*first, *(maps or ())])
-    found = found if isinstance(found, tuple) else (found,)
     return found[len(first) - 1], states and found[:len(first)], maps and found[len(first):]
 
 

@@ -350,6 +350,9 @@ def test_options_of_a_second_accelerate():
     with pytest.raises(deberta_c.Error):
         deberta_c.accelerate(both)
     assert not hasattr(both[0].encoder, "accelerated"), "all of them, or none"
+    deberta_c.accelerate(both[0])
+    with pytest.raises(deberta_c.UnsupportedError, match="restore.. that one first"):
+        deberta_c.accelerate(both[1])
 
 
 def test_memory():
