@@ -113,7 +113,7 @@ FUNCTIONS = {
     "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
     "model_label": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
     "session_create": "status at* at SessionOptions*", "session_free": "nothing at*", "session_isa": "int at",
-    "session_threads": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
+    "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
     "task_logits": "status at int at size at size", "tokenizer_open": "status at* text", "tokenizer_free": "nothing at*",
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
     "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",

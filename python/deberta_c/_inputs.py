@@ -23,6 +23,8 @@ def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
         row = np.asarray(values)
     except ValueError:  # rows within a row
         row = np.empty((0, 0), object)
+    if isinstance(values, np.ndarray) and values.dtype == object and row.ndim == 1:
+        raise ArgumentError(f"{what}: expected integers, found an array of dtype object: make it one of int32")
     if row.ndim != 1 or (row.size and row.dtype.kind not in "iub"):
         raise ArgumentError(f"{what}: expected one row of integers for each text, found {row.ndim} dimensions of type {row.dtype}")
     converted = np.ascontiguousarray(row, kind)
@@ -93,7 +95,10 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Batch:
             raise ArgumentError(f"{what}: {counts[:8]} values in a row, expected as many as ids: {lengths[:8]}")
         return _join(found)
 
-    return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=beside("the mask", mask, BYTE))
+    holes = beside("the mask", mask, BYTE)
+    if holes is not None and holes.max(initial=0) > 1:
+        raise ArgumentError(f"the mask: found {holes.max()}, expected 0 (a hole) or 1")
+    return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=holes)
 
 
 def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: Optional[bool] = None) -> Tuple[List[np.ndarray], bool]:
@@ -101,7 +106,7 @@ def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: 
     if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, dict, AbstractSet)):
         raise ArgumentError(f"expected {expected}, found {type(given).__name__}")
     if single is None:
-        single = given.ndim == 1 and given.dtype != object if hasattr(given, "ndim") else len(given) > 0 and not hasattr(given[0], "__len__")
+        single = given.ndim == 1 and not (given.dtype == object and len(given) and hasattr(given[0], "__len__")) if hasattr(given, "ndim") else len(given) > 0 and not hasattr(given[0], "__len__")
     return [integers(row, what, kind) for row in ([given] if single else given)], single
 
 
@@ -122,6 +127,15 @@ def described(place: Any) -> Dict[str, Any]:
     return {name: [getattr(place, name).begin, getattr(place, name).end] for name in ("characters", "bytes")}
 
 
+def _utf8(text: str) -> bytes:
+    """The library would read half a surrogate pair as U+FFFD."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as reason:
+        raise ArgumentError(f"the text holds half of a surrogate pair, U+{ord(text[reason.start]):04X} at character {reason.start}, which no "
+                            "UTF-8 has: text.encode('utf-8', 'replace').decode() puts '?' there") from None
+
+
 class Cut:
     """Tokens of a text or a pair, in the library's memory as long as this is there."""
 
@@ -130,7 +144,7 @@ class Cut:
         if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
             found = ", ".join(type(part).__name__ for part in parts)
             raise ArgumentError(f"expected a text or a pair of texts, found {found or 'nothing'}")
-        self.text, self.pair = [*(part.encode("utf-8", "surrogatepass") for part in parts), None][:2]
+        self.text, self.pair = [*map(_utf8, parts), None][:2]
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
                           max_tokens=whole_number("max_tokens", max_tokens))
         self._owned = abi.Owned(library.tokens_free, kind=abi.AT(abi.Tokens))

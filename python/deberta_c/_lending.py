@@ -11,17 +11,19 @@ import numpy as np
 import torch
 from transformers.modeling_outputs import BaseModelOutput
 
-from . import _abi as abi
+from . import _abi as abi, _as_built as as_built
 from ._abi import ArgumentError, UnsupportedError, library, whole_number
-from ._inputs import INT32, SIZE, Batch, address
-from ._session import Capture, Session
+from ._as_built import DTYPES
+from ._inputs import address
+from ._ragged import Ragged, kind_of, numbers, values_of
+from ._session import Capture, Session, Sessions
 
-BASES = ("DebertaModel", "DebertaV2Model")
-DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)  # in the order of deberta_dtype
 PROBABILITIES = abi.COMPONENTS.index("probs")
 LARGEST_BATCH = 4096  # tokens that are encoded together: more saves nothing, and takes memory
 NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # of a configuration
 UNDO = "deberta_c.restore(model) first"
+AGAIN = "deberta_c.restore(model) and accelerate it again"
+WHOLE = (torch.int64, torch.int32)
 
 
 def _modules(holder: Any, depth: int = 0) -> Iterator[Any]:
@@ -33,30 +35,38 @@ def _modules(holder: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def bases(holder: Any) -> List[Any]:
-    found = [module for module in _modules(holder)
-             if any(one.__name__ in BASES and one.__module__.startswith("transformers.") for one in type(module).__mro__)]
+    found = [module for module in _modules(holder) if as_built.is_base(module)]
     if not found:
         raise UnsupportedError(f"{type(holder).__name__} holds no DebertaModel or DebertaV2Model of transformers")
     return found
 
 
-def _check(base: Any) -> None:
-    name, table = type(base).__name__, base.embeddings.word_embeddings
-    if base.training:
-        raise UnsupportedError(f"{name} is in training mode, where dropout and gradients are needed: call eval() first")
-    for weight_name, weight in base.state_dict().items():
-        if weight.device.type != "cpu" or (weight.is_floating_point() and weight.dtype not in DTYPES):
-            raise UnsupportedError(f"{name}: '{weight_name}' is {weight.dtype} on {weight.device}, expected float32, float16, bfloat16 or "
-                                   "float64 on the CPU")
-    if not isinstance(table, torch.nn.Embedding):
-        raise UnsupportedError(f"{name}: its word embeddings are a {type(table).__name__}, expected torch.nn.Embedding")
-    if getattr(base, "z_steps", 0) > 1:
-        raise UnsupportedError(f"{name} runs its last layer {base.z_steps} times (z_steps), which is not done here")
+def check(holder: Any, base: Any) -> None:
+    """Refuses what the library would run otherwise than PyTorch does, before anything is changed."""
+    as_built.check(base)
+    as_built.check_no_global_hooks()
+    others = {id(one) for other in bases(holder) if other is not base for one in other.encoder.parameters()}
+    if any(id(one) in others for one in base.encoder.parameters()):
+        raise UnsupportedError(f"two {type(base).__name__} here have parameters of their encoders in common, which are handed over one by one: give "
+                               "one of them a copy first")
+    lent, inside = {id(one) for one in base.encoder.parameters()}, {id(one) for one in base.encoder.modules()}
+    for module in _modules(holder):
+        for name, parameter in module.named_parameters(recurse=False):
+            if id(parameter) in lent and id(module) not in inside:
+                raise UnsupportedError(f"'{name}' of a {type(module).__name__} beside the encoder is one of the encoder's parameters, which are "
+                                       "handed over: give it a copy first")
+
+
+def guard(holder: Any, accelerated: "Accelerated") -> None:
+    """train() of all that holds the base is refused before it changes anything."""
+    for module in _modules(holder):
+        if accelerated.encoder in module.modules() and module is not accelerated.encoder:
+            accelerated.guard(module)
 
 
 def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     """The library's model of these weights, read where they lie; nothing but the word table is needed of them afterwards."""
-    weights = {name: tensor.detach() for name, tensor in base.state_dict().items() if tensor.is_floating_point()}
+    weights = {name: tensor.detach() for name, tensor in base.named_parameters(remove_duplicate=False)}
     tensors = [(name.encode(), one.data_ptr(), DTYPES.index(one.dtype), one.dim(),
                 *((abi.SIZE * max(one.dim(), 1))(*numbers) for numbers in (one.shape, one.stride()))) for name, one in weights.items()]
     config = {key: value for key, value in base.config.to_dict().items() if key not in NOT_THE_ENCODER_S}
@@ -69,57 +79,17 @@ def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     return opened
 
 
-def _numbers(tensor: Any, shape: Tuple[int, ...], what: str) -> Optional[np.ndarray]:
-    if tensor is None:
-        return None
-    if tuple(tensor.shape) not in (shape, (1, shape[1])):
-        raise ArgumentError(f"{what} has shape {list(tensor.shape)}, expected {list(shape)}")
-    return np.broadcast_to(tensor.detach().cpu().numpy(), shape)
-
-
-class _Ragged:
-    """A padded batch without its padding: of each text that has a token, what lies between its first and its last one."""
-
-    def __init__(self, ids: np.ndarray, mask: Optional[np.ndarray], types: Optional[np.ndarray], positions: Optional[np.ndarray]) -> None:
-        mask = np.ones(ids.shape, bool) if mask is None else mask
-        self.mask, columns = mask.astype(bool), np.arange(ids.shape[1])
-        if not np.array_equal(self.mask, mask):
-            raise UnsupportedError("attention_mask holds other values than 0 and 1")
-        some = self.mask.any(axis=1)
-        self.begin, self.texts = self.mask.argmax(axis=1), np.flatnonzero(some)
-        self.end = np.where(some, len(columns) - self.mask[:, ::-1].argmax(axis=1), 0)
-        self.inside = (columns >= self.begin[:, None]) & (columns < self.end[:, None])
-        self.kept = self.mask[self.inside]
-        if positions is None and self.begin.any():
-            positions = np.broadcast_to(columns, ids.shape)
-        cut: List[Any] = [None if rows is None else np.ascontiguousarray(rows[self.inside], INT32) for rows in (ids, types, positions)]
-        starts = np.append(0, np.cumsum((self.end - self.begin)[self.texts])).astype(SIZE)
-        self.batch = Batch(cut[0], starts, cut[1], None if self.kept.all() else self.kept.view(np.uint8), cut[2])
-
-    def pad(self, rows: np.ndarray) -> np.ndarray:
-        """[tokens, h] as [texts, n, h], zero where the mask is."""
-        if len(rows) == self.mask.size and self.kept.all():
-            return rows.reshape(*self.mask.shape, -1)
-        padded = np.zeros((*self.mask.shape, rows.shape[-1]), np.float32)
-        padded[self.mask] = rows if self.kept.all() else rows[self.kept]
-        return padded
-
-    def pad_maps(self, matrices: Any, heads: int) -> np.ndarray:
-        """[heads, n, n] of each text that has a token as [texts, heads, n, n]."""
-        texts, n = self.mask.shape
-        padded = np.zeros((texts, heads, n, n), np.float32)
-        for text, matrix in zip(self.texts, matrices):
-            place = slice(self.begin[text], self.end[text])
-            padded[text, :, place, place] = matrix
-        return padded
-
-
 class _Lent:
     """Weights of an encoder that the library holds in its own order: let go here, and read back from it when they are wanted again. What
-    does not come back bit by bit stays: differences in the last place as bytes (queries, which it holds scaled), what it folded whole."""
+    does not come back bit by bit stays: differences in the last place as bytes (queries, which it holds scaled), what it folded whole.
+
+    Meanwhile a parameter has its shape, but one NaN for all its values: whoever still reads it sees that, and PyTorch writes to no such
+    tensor, filling apart, which is seen."""
 
     def __init__(self, encoder: Any, weights: abi.Owned) -> None:
         self.encoder, self.weights, self.kept = encoder, weights, {}  # {name: shape, difference or None, tensor or None}
+        self.parameters = list(encoder.parameters())
+        self.nothing = {one.dtype: torch.full((), float("nan"), dtype=one.dtype) for one in self.parameters}
         for name, parameter in encoder.named_parameters():
             whole, back = parameter.data, self._read(name, parameter, parameter.shape)
             units = None if back is None else _bits(whole) - _bits(back)
@@ -127,7 +97,8 @@ class _Lent:
                 self.kept[name] = (whole.shape, None, whole)
             else:
                 self.kept[name] = (whole.shape, units.to(torch.int8) if units.any() else None, None)
-                parameter.data = torch.empty(0, dtype=whole.dtype)
+            parameter.data = self.nothing[whole.dtype].expand(whole.shape)
+        self.places = {one.data_ptr() for one in self.nothing.values()}
 
     def _read(self, name: str, parameter: Any, shape: Any) -> Any:
         """A parameter as the library gives it back, or None."""
@@ -138,9 +109,15 @@ class _Lent:
             return None
         return torch.from_numpy(found).to(parameter.dtype)
 
+    def untouched(self) -> bool:
+        """Whether nobody has put other values into the parameters that are lent."""
+        return all(one.data_ptr() in self.places for one in self.parameters) and all(one.isnan() for one in self.nothing.values())
+
     def give_back(self) -> Any:
         for name, parameter in self.encoder.named_parameters():
             shape, difference, whole = self.kept[name]
+            if parameter.data_ptr() not in self.places:
+                continue  # it was given another value meanwhile
             if whole is None:
                 whole = self._read(name, parameter, shape)
             if difference is not None:
@@ -154,26 +131,86 @@ def _bits(values: Any) -> Any:
     return values.contiguous().view(getattr(torch, f"int{8 * values.element_size()}"))
 
 
-class Accelerated:
-    """Stands in for the forward of a base model; callable like it."""
+class _Embeddings:
+    """What stays in PyTorch and was read once: whether it is still what it was. The word table is read where it lies."""
 
-    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str) -> None:
-        _check(base)
-        self.base, self.weights = base, _open(base, threads, precision)
-        self.session = Session(self.weights, isa, threads)
-        self.session.prepare()
-        self.lent = _Lent(base.encoder, self.weights)
-        self.table = base.embeddings.word_embeddings.weight
-        self.dtype, self.place = self.table.dtype, self.table.data_ptr()
-        base.encoder = AcceleratedEncoder(self).eval()
-        base.forward, base._apply = self.forward, self.apply
+    def __init__(self, module: Any) -> None:
+        self.module, self.table = module, module.word_embeddings.weight
+        self.place, self.kinds = self.table.data_ptr(), self._kinds()
+        self.values = {name: one.detach().clone() for name, one in module.named_parameters() if one is not self.table}
+
+    def _kinds(self) -> List[Any]:
+        return [(name, id(module), type(module), as_built.constants(module)) for name, module in self.module.named_modules()]
+
+    def check(self, module: Any) -> None:
+        found = dict(module.named_parameters())
+        table = found.pop("word_embeddings.weight", None)
+        if table is not self.table or table.data_ptr() != self.place:
+            raise UnsupportedError(f"the word embeddings are others than those that the library took over: {AGAIN}")
+        if module is not self.module or self._kinds() != self.kinds or list(found) != list(self.values):
+            raise UnsupportedError(f"the modules of the embeddings are others than those that the library took over: {AGAIN}")
+        for name, one in self.module.named_modules():
+            as_built.check_unhooked(f"'embeddings{'.' * bool(name)}{name}'", one)
+        for name, kept in self.values.items():
+            if not torch.equal(found[name], kept):
+                raise UnsupportedError(f"'embeddings.{name}' has other values than those that the library took over: {AGAIN}")
+
+
+class _WithoutGradient(torch.autograd.Function):
+    """Outputs that require a gradient, as they did before, for which none can be had."""
+
+    @staticmethod
+    def forward(_context: Any, _anchor: Any, tensors: Any) -> Any:
+        return tuple(tensors)
+
+    @staticmethod
+    def backward(_context: Any, *_gradients: Any) -> Any:
+        raise UnsupportedError(f"no gradient flows through an accelerated encoder: {UNDO}; where the head alone shall learn, freeze the encoder "
+                               "(requires_grad_(False)) before accelerate")
+
+
+class Accelerated:
+    """Stands in for the forward of a base model, once it has taken over; callable like it."""
+
+    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str, sessions: int) -> None:
+        self.base, self.options = base, {"isa": isa, "threads": threads, "precision": precision, "sessions": sessions}
+        self.guarded: List[Any] = []  # modules whose train() is ours
+        self.weights = _open(base, threads, precision)
+        self.sessions = Sessions(self.weights, isa, threads, sessions)
+        self.dtype = base.embeddings.word_embeddings.weight.dtype
+        self.embeddings, self.encoder = _Embeddings(base.embeddings), base.encoder
+        self.lent: Optional[_Lent] = None
+        as_built.check_probe(base, precision, self._probe)
+
+    def take_over(self) -> None:
+        """Lets PyTorch's weights go; until then the base is as it was."""
+        self.lent = _Lent(self.encoder, self.weights)
+        self.base.encoder = self.encoder = AcceleratedEncoder(self).eval()
+        self.base.forward, self.base._apply = self.forward, self.apply
+
+    def _probe(self, ids: Any, mask: Any) -> Any:
+        with self.sessions.one() as session:
+            assert session
+            return self._encode(session, Ragged(ids.numpy(), mask.numpy(), None, None), False, False)[0]
 
     def undo(self) -> None:
-        with self.session.working():
-            self.base.encoder = self.lent.give_back()
-            del self.base.forward, self.base._apply
-            self.session.close()
+        with self.sessions.closing():
+            if self.lent:
+                self.base.encoder = self.encoder = self.lent.give_back()
+            for name, method in (("forward", self.forward), ("_apply", self.apply)):
+                if vars(self.base).get(name) == method:  # not where somebody has wrapped it since, which then calls PyTorch's
+                    delattr(self.base, name)
             self.weights.close()
+        for module in self.guarded:
+            if not any(isinstance(one, AcceleratedEncoder) for one in module.modules()):
+                vars(module).pop("train", None)
+
+    def guard(self, module: Any) -> None:
+        if "train" not in vars(module):
+            def train(mode: bool = True) -> Any:
+                return _refusing(f"does not train: {UNDO}")(module) if mode else type(module).train(module, mode)
+            module.train = train
+        self.guarded.append(module)
 
     def apply(self, fn: Any, *arguments: Any, **options: Any) -> Any:
         """to(), half(), share_memory() of the base: nothing may change, not even a part of it."""
@@ -187,35 +224,68 @@ class Accelerated:
             raise UnsupportedError(f"an accelerated encoder starts from input_ids, not from inputs_embeds: {UNDO}")
         if self.base.training:
             raise UnsupportedError("an accelerated encoder does not train: deberta_c.restore(model), or model.eval()")
-        table = self.base.embeddings.word_embeddings.weight
-        if table is not self.table or table.data_ptr() != self.place:
-            raise UnsupportedError("the word embeddings are others than those that the library took over: deberta_c.restore(model) and "
-                                   "accelerate it again")
-        if input_ids.dim() != 2 or input_ids.dtype not in (torch.int64, torch.int32):
-            raise ArgumentError(f"input_ids is {input_ids.dtype} {list(input_ids.shape)}, expected integers [texts, tokens]")
+        if not isinstance(input_ids, torch.Tensor) or input_ids.dim() != 2 or input_ids.dtype not in WHOLE or input_ids.device.type != "cpu":
+            raise ArgumentError(f"input_ids is {kind_of(input_ids)}, expected integers [texts, tokens] on the CPU")
+        if not input_ids.numel():
+            raise ArgumentError(f"input_ids is {kind_of(input_ids)}: there is no token in it")
         unknown = [name for name, value in others.items() if value is not None and name != "use_cache"]
         if unknown:
-            raise UnsupportedError(f"an accelerated encoder does not know {', '.join(unknown)}")
+            raise UnsupportedError(f"an accelerated encoder does not know {', '.join(unknown)}: {UNDO}")
+        if getattr(self.base, "z_steps", 0) > 1 or self.base.encoder is not self.encoder or not (self.lent is None or self.lent.untouched()):
+            raise UnsupportedError(f"the encoder was changed after the library took it over: {AGAIN}")
+        self.embeddings.check(self.base.embeddings)
+        as_built.check_no_global_hooks()
 
     def forward(self, input_ids: Any = None, attention_mask: Any = None, token_type_ids: Any = None, position_ids: Any = None,
                 inputs_embeds: Any = None, output_attentions: Optional[bool] = None, output_hidden_states: Optional[bool] = None,
                 return_dict: Optional[bool] = None, **others: Any) -> Any:
-        self.refuse(input_ids, inputs_embeds, others)
-        config, shape = self.base.config, tuple(input_ids.shape)
-        attentions = config.output_attentions if output_attentions is None else output_attentions
-        hidden = config.output_hidden_states if output_hidden_states is None else output_hidden_states
+        if torch.jit.is_tracing() or getattr(torch.compiler, "is_exporting", bool)():
+            raise UnsupportedError(f"an accelerated encoder cannot be traced or exported (torch.jit.trace, torch.export, torch.onnx): {UNDO}")
         given = {"attention_mask": attention_mask, "token_type_ids": token_type_ids, "position_ids": position_ids}
-        ragged = _Ragged(input_ids.detach().numpy(), *(_numbers(tensor, shape, name) for name, tensor in given.items()))
-        with self.session.working():
-            last, states, maps = self._encode(ragged, bool(hidden), bool(attentions))
+        config = self.base.config
+        attentions = bool(config.output_attentions if output_attentions is None else output_attentions)
+        hidden = bool(config.output_hidden_states if output_hidden_states is None else output_hidden_states)
+        with self.sessions.one() as session:
+            if session is None:  # it was restored while this call waited
+                return type(self.base).forward(self.base, input_ids, inputs_embeds=inputs_embeds, output_attentions=output_attentions,
+                                               output_hidden_states=output_hidden_states, return_dict=return_dict, **given, **others)
+            self.refuse(input_ids, inputs_embeds, others)
+            shape = tuple(input_ids.shape)
+            ragged = Ragged(values_of(input_ids), *(numbers(tensor, shape, name) for name, tensor in given.items()))
+            last, states, maps = self._encode(session, ragged, hidden, attentions)
+        if torch.is_grad_enabled() and self.wants_gradient():
+            last, states, maps = _without_gradient(last, states, maps)
         out = BaseModelOutput(last_hidden_state=last, hidden_states=states, attentions=maps)
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
+
+    def wants_gradient(self) -> bool:
+        weights = self.encoder.parameters() if self.lent is None else self.lent.parameters
+        return any(one.requires_grad for one in (*self.embeddings.module.parameters(), *weights))
+
+    def describe(self) -> Dict[str, Any]:
+        """What it runs by."""
+        with self.sessions.one() as session:
+            assert session
+            handle = session.prepare()
+            return {"threads": int(library.session_threads(handle)), "isa": library.isa_name(library.session_isa(handle)).decode()}
+
+    def memory_bytes(self) -> int:
+        """What the library holds: weights, and a session."""
+        with self.sessions.one() as session:
+            assert session
+            return int(library.model_describe(self.weights.handle).contents.memory_bytes + library.session_memory_bytes(session.prepare()))
+
+    def check_options(self, **asked: Any) -> None:
+        """Refuses to pass over options of another accelerate() of what is accelerated already."""
+        for name, value in asked.items():
+            if value != self.options[name]:
+                raise UnsupportedError(f"the model is accelerated already, with {name}={self.options[name]!r}, not {value!r}: {UNDO}")
 
     def _tensor(self, values: np.ndarray) -> Any:
         return torch.from_numpy(values).to(self.dtype)
 
-    def _encode(self, ragged: _Ragged, hidden: bool, attentions: bool) -> Tuple[Any, Any, Any]:
-        session, layers = self.session, self.session.layers
+    def _encode(self, session: Session, ragged: Ragged, hidden: bool, attentions: bool) -> Tuple[Any, Any, Any]:
+        layers = session.layers
         wanted = {(layer, PROBABILITIES): range(session.heads) for layer in range(layers * attentions)}
         capture = Capture(ragged.batch, session, range(layers + 1) if hidden else [layers], wanted)
         if len(ragged.texts):
@@ -224,6 +294,13 @@ class Accelerated:
         states = tuple(self._tensor(ragged.pad(rows)) for rows in capture.hidden.values())
         maps = tuple(self._tensor(ragged.pad_maps(matrices, session.heads)) for matrices in capture.attention.values())
         return states[-1], states if hidden else None, maps if attentions else None
+
+
+def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]:
+    """The last hidden state is the last of all, if these are there, as before."""
+    first = states or (last,)
+    found = _WithoutGradient.apply(torch.empty(0, requires_grad=True), [*first, *(maps or ())])
+    return found[len(first) - 1], states and found[:len(first)], maps and found[len(first):]
 
 
 def _refusing(what: str) -> Any:
@@ -235,10 +312,12 @@ def _refusing(what: str) -> Any:
 class AcceleratedEncoder(torch.nn.Module):
     """What takes the encoder's place: nothing to train, to move or to store."""
 
-    state_dict = _refusing(f"has given its weights to the library: {UNDO}, then store it")
+    state_dict = _refusing(f"has given its weights to the library, so it can be neither stored nor exported: {UNDO}")
     __deepcopy__ = _refusing(f"cannot be copied: {UNDO}")
     __reduce_ex__ = _refusing(f"cannot be pickled: {UNDO}")
-    forward = _refusing("runs as a whole, from input_ids: call the model, not its encoder")
+    forward = _refusing(f"runs as a whole, from input_ids and a mask [texts, tokens] (GLiNER: without packing_config): {UNDO}")
+    register_forward_hook = register_forward_pre_hook = register_full_backward_hook = register_full_backward_pre_hook = \
+        register_backward_hook = _refusing(f"calls no hooks: {UNDO}")
 
     def __init__(self, accelerated: Accelerated) -> None:
         super().__init__()
@@ -246,6 +325,12 @@ class AcceleratedEncoder(torch.nn.Module):
 
     def train(self, mode: bool = True) -> Any:
         return _refusing(f"does not train: {UNDO}")(self) if mode else super().train(mode)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            raise AttributeError(f"an accelerated encoder has no '{name}', its weights are with the library: {UNDO}") from None
 
     def extra_repr(self) -> str:
         return f"deberta_c {library.version().decode()}"

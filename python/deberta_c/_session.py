@@ -25,6 +25,13 @@ def parse_ablations(terms: str) -> List[Any]:
     return list(found)
 
 
+def check_open(weights: abi.Owned) -> None:
+    if weights.pid != os.getpid():
+        raise ArgumentError("the model was opened before a fork: its threads are in the other process; open it again in this one")
+    if not weights.handle:
+        raise ArgumentError("the model is closed")
+
+
 class Capture:
     """What is kept of a batch while its parts are encoded: rows of hidden states, matrices of attention of each text."""
 
@@ -68,10 +75,7 @@ class Session:
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)
 
     def check_open(self) -> None:
-        if self.weights.pid != os.getpid():
-            raise ArgumentError("the model was opened before a fork: its threads are in the other process; open it again in this one")
-        if not self.weights.handle:
-            raise ArgumentError("the model is closed")
+        check_open(self.weights)
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
@@ -171,3 +175,48 @@ class Session:
         found = np.empty((len(places), width), np.float32) if found is None else found
         library.task_logits(self._session.handle, task, address(places), len(places), address(found), width)
         return found
+
+
+class Sessions:
+    """Sessions of the same weights for as many calls at a time as were asked for, made when they are first needed; further calls wait."""
+
+    def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int], most: int) -> None:
+        self._weights, self._open, self._most = weights, lambda: Session(weights, isa, threads), most
+        self._places, self._closing, self._is_closed = threading.Semaphore(most), threading.Lock(), False
+        self._idle = [self._open()]
+        self._idle[0].prepare()
+
+    def _check_process(self) -> None:
+        """A child of fork must not wait for threads that it does not have."""
+        if not self._is_closed:
+            check_open(self._weights)
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[Optional[Session]]:
+        """A session that nobody else uses; None once they are closed."""
+        self._check_process()
+        with self._places:
+            if self._is_closed:
+                yield None
+                return
+            try:
+                session = self._idle.pop()
+            except IndexError:
+                session = self._open()
+            try:
+                with session.working():
+                    yield session
+            finally:
+                self._idle.append(session)
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[None]:
+        """Waits for all calls, and closes after the block; calls that come later get no session."""
+        self._check_process()
+        with self._closing, contextlib.ExitStack() as all_places:
+            for _ in range(self._most):
+                all_places.enter_context(self._places)
+            yield
+            self._is_closed = True
+            for session in self._idle:
+                session.close()

@@ -5,8 +5,10 @@ import ctypes as c
 import gc
 from typing import Any, Optional
 
-from ._abi import PRECISIONS, UnsupportedError, one_of
-def _lending() -> Any:
+from ._abi import MOST_THREADS, PRECISIONS, UnsupportedError, one_of, whole_number
+
+
+def lending_part() -> Any:
     """The part that needs PyTorch."""
     try:
         import torch  # noqa: F401: also where the module below was imported before
@@ -16,32 +18,49 @@ def _lending() -> Any:
     return _lending
 
 
-def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32") -> Any:
+def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32", sessions: int = 1) -> Any:
     """Runs the encoder of a transformers model by this library, for inference on the CPU. Gives back what it was given.
 
     model: a DebertaModel or DebertaV2Model, or anything that holds one: a model with a head, a pipeline, a CrossEncoder, a GLiNER
     model. Outputs are as before (last_hidden_state, hidden_states, attentions); rows of padding are zero. Texts of unequal lengths
     are computed without their padding. Weights are handed over in memory and then held once, by the library, until restore(model).
     float16 and bfloat16 weights are computed with in float32. precision: "int16" or "int8" for linear layers of integers
-    (docs/precision.md); what these were made of is then kept as well.
+    (docs/precision.md); what these were made of is then kept as well. sessions: how many calls of different threads are computed at the
+    same time, each by its own `threads`; further ones wait.
 
-    Refused with a sentence: training, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device.
+    Refused with a sentence: whatever is not as transformers builds it from the model's config (adapters, hooks, other classes, constants
+    or methods), training, gradients, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device, tracing.
     """
     one_of("precision", precision, *PRECISIONS)
-    lending = _lending()
-    bases = [base for base in lending.bases(model) if not hasattr(base.encoder, "accelerated")]
-    for base in bases:
-        lending.Accelerated(base, isa, threads, precision)
+    asked = {"isa": isa, "threads": threads, "precision": precision, "sessions": whole_number("sessions", sessions, MOST_THREADS, least=1)}
+    lending = lending_part()
+    found, made = lending.bases(model), []
+    for base in found:
+        if hasattr(base.encoder, "accelerated"):
+            base.encoder.accelerated.check_options(**asked)
+        else:
+            lending.check(model, base)
+    try:
+        for base in found:
+            if not hasattr(base.encoder, "accelerated"):
+                made.append(lending.Accelerated(base, **asked))
+                made[-1].take_over()
+    except BaseException:
+        for one in made:
+            one.undo()
+        raise
+    for one in made:
+        lending.guard(model, one)
     gc.collect()
     trim = getattr(c.CDLL(None), "malloc_trim", None)  # weights return to the system: glibc keeps freed blocks below its threshold
-    if bases and trim:
+    if made and trim:
         trim(0)
     return model
 
 
 def restore(model: Any) -> Any:
     """Undoes accelerate(model): the encoder of PyTorch, with the same bits in its weights. Gives back what it was given."""
-    for base in _lending().bases(model):
+    for base in lending_part().bases(model):
         if hasattr(base.encoder, "accelerated"):
             base.encoder.accelerated.undo()
     return model

@@ -3,6 +3,7 @@ import copy
 import gc
 import re
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -173,7 +174,7 @@ def test_padding_costs_nothing():
     with torch.no_grad():
         out = model(**given, output_hidden_states=True, output_attentions=True)
     assert not out.last_hidden_state[given["attention_mask"] == 0].any() and not out.attentions[0][1].any()
-    seen = model.encoder.accelerated.session._batch
+    seen = model.encoder.accelerated.sessions._idle[0]._batch
     assert seen.sequences == 2
 
 
@@ -255,6 +256,105 @@ def test_what_is_refused(tmp_path):
         model(**given)
 
 
+def test_threads_wait_or_have_a_session():
+    """Four threads, 30 calls each: the same bits as one after the other. Restoring meanwhile lets the rest run in PyTorch."""
+    model, given = made("DebertaV2ForSequenceClassification", V2(**V3)), padded(4, 30, 200, 1)
+    cut = [{name: value[:, :k + 2] for name, value in given.items()} for k in range(20)]
+
+    def logits(k):
+        with torch.no_grad():
+            return model(**cut[k]).logits
+
+    plain = [logits(k) for k in range(20)]
+    for sessions, threads in ((1, None), (2, 1), (4, 1)):
+        deberta_c.accelerate(model, sessions=sessions, threads=threads)
+        alone, found = [logits(k) for k in range(20)], []
+
+        def work(first):
+            for k in range(first, first + 30):
+                try:
+                    found.append((k % 20, logits(k % 20)))
+                except deberta_c.Error as reason:
+                    found.append((k % 20, reason))
+
+        for meanwhile in (lambda: None, lambda: deberta_c.restore(model)):
+            found.clear()
+            workers = [threading.Thread(target=work, args=(5 * k,)) for k in range(4)]
+            for one in workers:
+                one.start()
+            meanwhile()
+            for one in workers:
+                one.join()
+            assert len(found) == 120
+            for k, value in found:
+                assert torch.is_tensor(value), value
+                assert torch.equal(value, alone[k]) or (meanwhile() is not None and torch.equal(value, plain[k]))
+    for wrong in (0, "2", True):
+        with pytest.raises(deberta_c.ArgumentError, match="sessions: expected a number from 1"):
+            deberta_c.accelerate(model, sessions=wrong)
+
+
+def test_gradients():
+    """Reading needs no gradient; the head's own is right; one through the encoder is refused; frozen, the head may learn."""
+    model, plain = (made("DebertaV2ForSequenceClassification", V2(**V3)) for _ in range(2))
+    given, labels = padded(3, 9, 200, 2), torch.tensor([0, 1, 2])
+    deberta_c.accelerate(model)
+    out = model(**given, labels=labels, output_hidden_states=True, output_attentions=True)
+    assert out.logits.requires_grad and all(one.requires_grad for one in (*out.hidden_states, *out.attentions))
+    head, other = (torch.autograd.grad(one(**given, labels=labels).loss, [one.classifier.weight])[0] for one in (model, plain))
+    assert (head - other).abs().max() < 1e-5
+    for through in (out.loss, out.hidden_states[0].sum(), out.attentions[1].sum()):
+        with pytest.raises(deberta_c.UnsupportedError, match="no gradient flows"):
+            through.backward()
+    assert all(one.grad is None for one in model.parameters())
+    changed = model.deberta(**given).last_hidden_state
+    changed[:, 0] = 0  # as before
+    with torch.no_grad():
+        assert not model(**given).logits.requires_grad
+    deberta_c.restore(model).deberta.requires_grad_(False)
+    deberta_c.accelerate(model)(**given, labels=labels).loss.backward()
+    plain(**given, labels=labels).loss.backward()
+    assert (model.classifier.weight.grad - plain.classifier.weight.grad).abs().max() < 1e-5
+
+
+def test_train_changes_nothing():
+    model = deberta_c.accelerate(made("DebertaV2ForSequenceClassification", V2(**V3)))
+    outer = deberta_c.accelerate(torch.nn.Sequential(torch.nn.Dropout(), made("DebertaV2ForSequenceClassification", V2(**V3)))).eval()
+    for one in (model, model.deberta, outer):
+        with pytest.raises(deberta_c.UnsupportedError, match="does not train"):
+            one.train()
+        assert not any(module.training for module in one.modules() if module is not model.deberta.encoder)
+        with torch.no_grad():
+            model(**padded(2, 8, 200, 4))
+    for one in (model, outer):
+        assert deberta_c.restore(one).train().training and "train" not in vars(one)
+
+
+def test_numbers_that_would_be_cut():
+    model, given = deberta_c.accelerate(made("DebertaV2Model", V2(**V2_PLAIN))), padded(2, 8, 200, 4)
+    ids = given["input_ids"]
+    for wrong, words in (({"input_ids": ids + 2**32}, "does not fit into 32 bits"), ({"input_ids": ids[:0]}, "there is no token"),
+                         ({"input_ids": ids[:, :0]}, "there is no token"), ({"input_ids": ids.tolist()}, "a list, expected integers"),
+                         ({"input_ids": ids.to("meta")}, "on meta, expected .* on the CPU"), ({"input_ids": ids, "token_type_ids": ids * 0.5}, "token_type_ids is torch.float32"),
+                         ({"input_ids": ids, "position_ids": ids * 0.5}, "expected integers"), ({"input_ids": ids, "attention_mask": [[1] * 8] * 2}, "has shape")):
+        with pytest.raises(deberta_c.Error, match=words):
+            model(**wrong)
+
+
+def test_options_of_a_second_accelerate():
+    model = deberta_c.accelerate(made("DebertaV2Model", V2(**V3)))
+    with pytest.raises(deberta_c.UnsupportedError, match="accelerated already, with precision='float32', not 'int8'"):
+        deberta_c.accelerate(model, precision="int8")
+    both = torch.nn.ModuleList([made("DebertaV2Model", V2(**V3)), made("DebertaV2Model", V2(**V3))])
+    both[1].encoder = both[0].encoder
+    with pytest.raises(deberta_c.Error):
+        deberta_c.accelerate(both)
+    assert not hasattr(both[0].encoder, "accelerated"), "all of them, or none"
+    deberta_c.accelerate(both[0])
+    with pytest.raises(deberta_c.UnsupportedError, match="restore.. that one first"):
+        deberta_c.accelerate(both[1])
+
+
 def test_memory():
     """Twice the weights and 200 MB while it takes over, once afterwards (and the folded positions)."""
     rows = list(measure_python.memory(None))
@@ -275,7 +375,7 @@ def test_low_precision(precision):
     a, b = before.hidden_states[-1][real], after.hidden_states[-1][real]
     error = float((a - b).norm() / a.norm())
     assert {"int16": 1e-6, "int8": 1e-4}[precision] < error < {"int16": 1e-3, "int8": 1e-1}[precision]
-    assert model.deberta.encoder.accelerated.session.weights.handle and after.logits.shape == before.logits.shape
+    assert model.deberta.encoder.accelerated.weights.handle and after.logits.shape == before.logits.shape
     deberta_c.restore(model)
     with torch.no_grad():
         assert torch.equal(model(**given).logits, before.logits)

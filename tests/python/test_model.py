@@ -272,7 +272,7 @@ WRONG = [
     (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), (np.zeros((1, 2, 3), np.int32), f"{ROW} 2 dimensions of type int32"),
     (np.array(7), "expected texts or ids, found ndarray"), ([1, None], f"{ROW} 1 dimensions of type object"), ([[1, [2]]], f"ids: {ROW} 2 dimensions"),
     (np.array(["1", "2"]), f"{ROW} 1 dimensions of type <U1"), (np.array([1 + 2j]), f"{ROW} 1 dimensions of type complex128"),
-    (np.array([1, 2], object), ROW), (np.array([1, 2], "M8[s]"), f"{ROW} 1 dimensions of type datetime64"), ([[1, 2], 3], f"{ROW} 0 dimensions"),
+    (np.array([1, 2], object), "an array of dtype object"), (np.array([1, 2], "M8[s]"), f"{ROW} 1 dimensions of type datetime64"), ([[1, 2], 3], f"{ROW} 0 dimensions"),
     ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "the mask: .* expected as many as ids"), ({}, "a mapping with input_ids, found"),
     ({"ids": [1]}, r"a mapping with input_ids, found \['ids'\]"), ({"input_ids": [[1, 2]], "attention_mask": 1}, "expected the mask, found int"),
     (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"), (b"a", "expected texts or ids, found bytes"),
@@ -521,3 +521,12 @@ def test_overhead_of_a_call():
 def test_ids_are_not_copied_and_memory_is_steady():
     for section in (measure_python.copies, measure_python.steady):
         assert all(row[-1] for row in section(None)), list(section(None))
+
+
+def test_what_no_utf8_and_no_mask_has(demo):
+    for call, words in ((lambda: demo.encode("a\ud800b"), r"half of a surrogate pair, U\+D800 at character 1"), (lambda: demo.fill_mask("[MASK] \udfff"), "U\\+DFFF"),
+                        (lambda: demo.encode([5, 6, 7], mask=[1, 2, 1]), r"the mask: found 2, expected 0 \(a hole\) or 1"),
+                        (lambda: demo.encode(np.array([5, 6], object)), "an array of dtype object")):
+        with pytest.raises(deberta_c.ArgumentError, match=words):
+            call()
+    assert demo.encode(np.array([[5, 6], [7]], object))["hidden_states.5"][1].shape[0] == 1

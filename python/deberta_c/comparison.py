@@ -1,0 +1,221 @@
+"""A reader's own model before accelerate and after: times, differences, memory. SPDX-License-Identifier: MIT"""
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+
+import numpy as np
+
+from ._abi import MOST_THREADS, PRECISIONS, ArgumentError, Error, UnsupportedError, one_of, whole_number
+from .accelerate import lending_part
+
+Facts = Tuple[np.ndarray, List[str]]  # numbers of a result, and its labels
+COLUMNS = ("precision", "before p50", "p99", "after p50", "p99", "times as fast", "largest difference", "of the largest", "labels changed", "MB before", "after")
+
+
+class Comparison:
+    """What compare() found. str() is a table; rows and about are made of numbers and texts alone, as json.dumps takes them."""
+
+    def __init__(self, about: Dict[str, Any], rows: List[Dict[str, Any]]) -> None:
+        self.about, self.rows = about, rows
+
+    def as_dict(self) -> Dict[str, Any]:
+        return {"about": self.about, "rows": self.rows}
+
+    def __str__(self) -> str:
+        cells = [COLUMNS, *(
+            (row["precision"], *(f"{1e3 * row[name]:.1f} ms" for name in ("before_p50_s", "before_p99_s", "after_p50_s", "after_p99_s")),
+             f"{row['factor']:.2f}", f"{row['largest_difference']:.1e}", f"{row['relative_difference']:.1e}",
+             f"{row['changed']} of {row['calls']}", f"{row['memory_before_bytes'] / 1e6:.0f}", f"{row['memory_after_bytes'] / 1e6:.0f}")
+            for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells)]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells]
+        about = self.about
+        return "\n".join([
+            f"{about['model']}: {about['texts']} texts in {about['calls']} calls, {about['rounds']} rounds, before and after in turn",
+            f"{about['machine']}; threads: PyTorch {about['torch_threads']}, deberta_c {about['threads']} ({about['isa']})", *lines])
+
+    __repr__ = __str__
+
+
+def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], Any]] = None, tokenizer: Any = None, batch: Optional[int] = None,
+            precisions: Sequence[str] = PRECISIONS, rounds: int = 5, isa: Optional[str] = None, threads: Optional[int] = None,
+            **options: Any) -> Comparison:
+    """How a reader's own model does with accelerate() on the reader's own texts. The model is given back as it was.
+
+    model: as of accelerate(): a pipeline of transformers, a CrossEncoder, or a model; options go to each call of a pipeline
+    (candidate_labels=[...]). A model by itself needs its tokenizer, and what is compared are its logits. call: for anything else, a
+    function of one text (of a list of texts with batch) that uses the model: call=lambda text: gliner.predict_entities(text, labels).
+    texts: one call each, or `batch` a call. Every call is made before and after in turn, `rounds` times, behind one that warms up.
+
+    rows, one a precision: p50 and p99 of a call in seconds before and after; factor: the median over all pairs of before / after;
+    largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels.
+    memory: bytes of the base's weights in PyTorch, and what the library holds in their place.
+    """
+    lending = lending_part()
+    texts = _texts(texts)
+    whole_number("rounds", rounds, least=1)
+    calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
+    for precision in precisions:
+        one_of("precisions", precision, *PRECISIONS)
+    bases = lending.bases(model)
+    for base in bases:
+        if hasattr(base.encoder, "accelerated"):
+            raise UnsupportedError("the model is accelerated already: deberta_c.restore(model) first")
+        lending.check(model, base)
+    run = _caller(model, call, tokenizer, options)
+    expected = [_facts(_in_pytorch(run, one, k)) for k, one in enumerate(calls)]
+    rows, about = [], {"model": type(model).__name__, "texts": len(texts), "calls": len(calls), "rounds": rounds, "machine": _machine(),
+                       "torch_threads": lending.torch.get_num_threads()}
+    for precision in precisions:
+        with _beside(lending, bases, isa, whole_number("threads", threads, MOST_THREADS) or None, precision) as (accelerated, switched):
+            about.update(accelerated[0].describe())
+            rows.append({"precision": precision, **_row(run, calls, expected, rounds, switched),
+                         "memory_before_bytes": sum(one.numel() * one.element_size() for base in bases for one in base.parameters()),
+                         "memory_after_bytes": sum(one.memory_bytes() for one in accelerated)})
+    return Comparison(about, rows)
+
+
+def _texts(texts: Any) -> List[Any]:
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__"):
+        raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}")
+    found = list(texts)
+    if not found:
+        raise ArgumentError("texts: expected one at least, found none")
+    for k, text in enumerate(found):
+        if not (isinstance(text, str) or (isinstance(text, (tuple, list)) and len(text) == 2 and all(isinstance(one, str) for one in text))):
+            raise ArgumentError(f"texts: expected a text or a pair of texts, found {type(text).__name__} at place {k}")
+    return found
+
+
+@contextlib.contextmanager
+def _beside(lending: Any, bases: List[Any], isa: Optional[str], threads: Optional[int], precision: str) -> Iterator[Tuple[List[Any], Any]]:
+    """The library's models of the bases, whose own weights stay, and what switches to them within a block."""
+    made: List[Any] = []
+
+    @contextlib.contextmanager
+    def switched() -> Iterator[None]:
+        try:
+            for one in made:
+                one.base.forward = one.forward
+            yield
+        finally:
+            for one in made:
+                vars(one.base).pop("forward", None)
+
+    try:
+        for base in bases:
+            made.append(lending.Accelerated(base, isa, threads, precision, 1))
+        yield made, switched
+    finally:
+        for one in made:
+            one.undo()
+
+
+def _row(run: Any, calls: List[Any], expected: List[Facts], rounds: int, switched: Any) -> Dict[str, Any]:
+    largest = relative = 0.0
+    changed, times = 0, []
+    with switched():
+        found = [_facts(run(one)) for one in calls]
+    for (numbers, labels), (others, other_labels) in zip(expected, found):
+        changed += labels != other_labels
+        if numbers.shape == others.shape and numbers.size:
+            difference = float(np.abs(numbers - others).max())
+            largest = max(largest, difference)
+            relative = max(relative, difference / max(float(np.abs(numbers).max()), 1e-30))
+    for _ in range(rounds):
+        for one in calls:
+            before = _seconds(run, one)
+            with switched():
+                times.append((before, _seconds(run, one)))
+    before_s, after_s = np.array(times).T
+    return {"calls": len(calls), "before_p50_s": float(np.median(before_s)), "before_p99_s": float(np.percentile(before_s, 99)),
+            "after_p50_s": float(np.median(after_s)), "after_p99_s": float(np.percentile(after_s, 99)),
+            "factor": float(np.median(before_s / after_s)), "largest_difference": largest, "relative_difference": relative, "changed": changed}
+
+
+def _seconds(run: Any, one: Any) -> float:
+    begin = time.perf_counter()
+    run(one)
+    return time.perf_counter() - begin
+
+
+def _in_pytorch(run: Any, one: Any, k: int) -> Any:
+    try:
+        return run(one)
+    except Error:
+        raise
+    except Exception as reason:  # noqa: BLE001: whatever the reader's model says
+        raise ArgumentError(f"call {k} fails before anything is accelerated ({type(reason).__name__}: {reason}); is its text too long, or is an "
+                            "option of the pipeline missing?") from reason
+
+
+# -------------------------------------------------------------------------------------------------- calls, and what they give
+
+
+def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> Callable[[Any], Any]:
+    import torch
+
+    def quiet(function: Any) -> Callable[[Any], Any]:
+        def run(one: Any) -> Any:
+            with torch.inference_mode():
+                return function(one)
+        return run
+
+    if call is not None:
+        return quiet(call)
+    if hasattr(model, "predict") and hasattr(model, "rank"):  # a CrossEncoder
+        return quiet(lambda one: model.predict([one] if isinstance(one, tuple) else one, show_progress_bar=False, **options))
+    if not isinstance(model, torch.nn.Module):
+        return quiet(lambda one: model(one, **options))
+    if tokenizer is None:
+        raise ArgumentError(f"compare: a {type(model).__name__} by itself needs tokenizer=, or give a pipeline, or call=")
+    return quiet(lambda one: _heads(model, tokenizer, one, options))
+
+
+def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Facts:
+    """Of a model by itself: its logits at real tokens and which is the largest, or its last hidden state."""
+    texts = one if isinstance(one, list) else [one]
+    columns = list(zip(*texts)) if isinstance(texts[0], (tuple, list)) else [texts]
+    given = tokenizer(*map(list, columns), return_tensors="pt", padding=True)
+    out = model(**given, **options)
+    name = "logits" if "logits" in out else next(iter(out))
+    values, real = out[name].float(), given["attention_mask"].bool()
+    values = values[real] if values.shape[:2] == real.shape and values.dim() == 3 else values
+    labels = [str(int(k)) for k in values.argmax(-1).flatten()] if name == "logits" else []
+    return values.numpy().ravel().astype(np.float64), labels
+
+
+def _facts(result: Any) -> Facts:
+    """All numbers of a result in order, and all its texts."""
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], np.ndarray) and isinstance(result[1], list):
+        return result
+    numbers: List[np.ndarray] = []
+    labels: List[str] = []
+
+    def look(thing: Any) -> None:
+        if isinstance(thing, str):
+            labels.append(thing)
+        elif hasattr(thing, "detach"):
+            numbers.append(thing.detach().double().numpy().ravel())
+        elif isinstance(thing, (float, np.ndarray, np.floating)):
+            numbers.append(np.ravel(np.asarray(thing, np.float64)))
+        elif isinstance(thing, (int, np.integer)):
+            labels.append(str(thing))
+        elif hasattr(thing, "values"):
+            [look(one) for one in thing.values()]
+        elif isinstance(thing, (list, tuple)):
+            [look(one) for one in thing]
+
+    look(result)
+    return np.concatenate(numbers) if numbers else np.empty(0), labels
+
+
+def _machine() -> str:
+    with contextlib.suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8") as file:
+        name = next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+        return f"{name}, {os.cpu_count()} processors"
+    return f"{platform.machine()}, {os.cpu_count()} processors"

@@ -1,0 +1,101 @@
+"""compare(): the same model before and after, on the reader's texts, left as it was. SPDX-License-Identifier: MIT"""
+import json
+import subprocess
+import sys
+
+import pytest
+
+import deberta_c
+from conftest import DEMO
+from test_accelerate import V2, V3, made, torch, transformers
+
+TEXTS = ["Call me Ishmael.", "a new store opened beside the mall", "The old sailor told the boys a story about the sea."]
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return transformers.AutoTokenizer.from_pretrained(DEMO)
+
+
+@pytest.fixture()
+def model():
+    return made("DebertaV2ForSequenceClassification", V2(**{**V3, "vocab_size": 6000}))
+
+
+def test_a_model_with_its_tokenizer(model, tokenizer):
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    found = deberta_c.compare(model, [*TEXTS, (TEXTS[0], TEXTS[1])], tokenizer=tokenizer, rounds=2)
+    assert [row["precision"] for row in found.rows] == ["float32", "int16", "int8"]
+    first, _, last = found.rows
+    assert first["largest_difference"] < 1e-5 < last["largest_difference"] and first["changed"] == 0
+    assert all(0 < row["before_p50_s"] <= row["before_p99_s"] and 0 < row["factor"] and row["calls"] == 4 for row in found.rows)
+    assert first["memory_before_bytes"] == sum(4 * one.numel() for one in model.deberta.parameters())
+    json.dumps(found.as_dict())
+    assert "times as fast" in str(found) and "PyTorch" in str(found) and len(str(found).splitlines()) == 6
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
+    assert deberta_c.compare(model, TEXTS, tokenizer=tokenizer, rounds=1, batch=2, precisions=["int8"]).about["calls"] == 2
+
+
+def test_pipelines_and_calls(model, tokenizer):
+    pipe = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
+    (row,) = deberta_c.compare(pipe, TEXTS, precisions=["float32"], rounds=1, top_k=None).rows
+    assert row["changed"] == 0 and 0 <= row["largest_difference"] < 1e-5
+    (row,) = deberta_c.compare(pipe, TEXTS, precisions=["float32"], rounds=1, call=lambda text: pipe(text)).rows
+    assert row["changed"] == 0
+    zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
+    (row,) = deberta_c.compare(zero, TEXTS, precisions=["float32"], rounds=1, candidate_labels=["sea", "shop"]).rows
+    assert row["changed"] == 0
+
+
+def test_what_differs_is_seen(model, tokenizer):
+    """A call whose labels depend on how often it was made."""
+    count = [0]
+
+    def call(text):
+        count[0] += 1
+        return {"label": str(count[0]), "score": model(**tokenizer(text, return_tensors="pt")).logits}
+    (row,) = deberta_c.compare(model, TEXTS, call=call, precisions=["float32"], rounds=1).rows
+    assert row["changed"] == 3
+
+
+def test_what_is_refused(model, tokenizer):
+    def failing(_text):
+        raise ValueError("mine")
+
+    whole = {"tokenizer": tokenizer, "rounds": 1}
+    for call, words in ((lambda: deberta_c.compare(model, [], **whole), "found none"), (lambda: deberta_c.compare(model, "text", **whole), "a list of texts"),
+                        (lambda: deberta_c.compare(model, [3], **whole), "found int at place 0"), (lambda: deberta_c.compare(model, TEXTS), "needs tokenizer="),
+                        (lambda: deberta_c.compare(model, TEXTS, call=failing), "call 0 fails before .*mine"), (lambda: deberta_c.compare("text", TEXTS), "holds no"),
+                        (lambda: deberta_c.compare(model, TEXTS, tokenizer=tokenizer, rounds=0), "rounds"),
+                        (lambda: deberta_c.compare(model, TEXTS, tokenizer=tokenizer, precisions=["int4"]), "precisions: expected"),
+                        (lambda: deberta_c.compare(made("DebertaV2Model", V2(**{**V3, "vocab_size": 6000, "position_biased_input": True, "max_position_embeddings": 4})),
+                                                   TEXTS, **whole), "too long"),
+                        (lambda: deberta_c.compare(model.train(), TEXTS, **whole), "training mode")):
+        with pytest.raises(deberta_c.Error, match=words):
+            call()
+        model.eval()
+        assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
+    handle = model.deberta.encoder.layer[0].register_forward_hook(lambda *_: None)
+    with pytest.raises(deberta_c.UnsupportedError, match="forward hook"):
+        deberta_c.compare(model, TEXTS, **whole)
+    handle.remove()
+    deberta_c.accelerate(model)
+    with pytest.raises(deberta_c.UnsupportedError, match="accelerated already"):
+        deberta_c.compare(model, TEXTS, **whole)
+
+
+def test_command(tmp_path):
+    (tmp_path / "texts").write_text("\n".join(TEXTS) + "\n\n")
+    (tmp_path / "none").write_text("\n")
+
+    def run(*words):
+        return subprocess.run([sys.executable, "-m", "deberta_c", "compare", DEMO, "--task", "text-classification", "--rounds", "1", *words],
+                              capture_output=True, text=True)
+    done = run("--file", str(tmp_path / "texts"), "--precision", "float32,int8", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [row["precision"] for row in json.loads(done.stdout)["rows"]] == ["float32", "int8"]
+    for words, status, sentence in ((["--file", str(tmp_path / "none")], 2, "there is no text in it"), (["--file", str(tmp_path / "nowhere")], 3, "cannot be read"),
+                                    (["--file", str(tmp_path / "texts"), "--precision", "int4"], 2, "precisions: expected")):
+        done = run(*words)
+        assert done.returncode == status and sentence in done.stderr and "Traceback" not in done.stderr
