@@ -50,17 +50,31 @@ deberta_status run_claim_join(run_claim *claim, const char *folder, deberta_erro
     return open_locked(claim, folder, 0, err);
 }
 
+static bool write_all(int file, const char *text, size_t count)
+{
+    for (size_t at = 0; at < count;) {
+        const ssize_t written = pwrite(file, text + at, count - at, (off_t)at);
+        if (written < 0) return false;
+        at += (size_t)written;
+    }
+    return fsync(file) == 0;
+}
+
 static deberta_status write_recipe(int file, const char *folder, const json_t *recipe, deberta_error *err)
 {
     char *text = json_dumps(recipe, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a run");
-    const size_t length = strlen(text);
-    text[length] = '\n'; /* in place of the terminator */
-    const bool written = ftruncate(file, 0) == 0 && pwrite(file, text, length + 1, 0) == (ssize_t)length + 1;
+    const bool written = ftruncate(file, 0) == 0 && write_all(file, text, strlen(text));
     free(text);
-    if (!written || fsync(file) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/" RECIPE_FILE ": %s", QUOTE(folder), strerror(errno));
-    return DEBERTA_OK;
+    if (written) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/" RECIPE_FILE ": %s", QUOTE(folder), strerror(errno));
+}
+
+void run_claim_remove(const run_claim *claim, const char *folder)
+{
+    char path[PATH_BYTES];
+    recipe_path(path, folder);
+    if (claim->is_new) unlink(path);
 }
 
 deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t *recipe, deberta_error *err)
@@ -71,14 +85,9 @@ deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t
     json_decref(before);
     if (is_there) return DEBERTA_OK;
     claim->is_new = true;
-    return write_recipe(claim->file, folder, recipe, err);
-}
-
-void run_claim_remove(const run_claim *claim, const char *folder)
-{
-    char path[PATH_BYTES];
-    recipe_path(path, folder);
-    if (claim->is_new) unlink(path);
+    const deberta_status status = write_recipe(claim->file, folder, recipe, err);
+    if (status != DEBERTA_OK) run_claim_remove(claim, folder);
+    return status;
 }
 
 void run_claim_release(run_claim *claim)

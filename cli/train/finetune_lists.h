@@ -24,6 +24,7 @@ typedef struct example_list {
 typedef struct label_list {
     const char **names; /* [count]; NULL: a label without a name */
     size_t count, capacity;
+    size_t lines;  /* of columns that a label was taken from; objects say themselves what is the label */
     bool collects; /* a new name is added */
     bool of_model; /* they came with it */
 } label_list;
@@ -48,6 +49,8 @@ void example_list_free(example_list *list);
 /* The label's number; a name that no label has is added, or becomes the record's problem. */
 deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
                                deberta_error *err);
+/* Refuses labels that are nearly all different: columns in the wrong order, or a file of another task. */
+deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
 /* Names in ascending order; labels of the examples change with them. */
 deberta_status label_list_sort(label_list *labels, example_list *examples, deberta_error *err);
 void label_list_free(label_list *labels);
