@@ -1,6 +1,7 @@
 /* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/train/finetune_data.h"
@@ -93,6 +94,16 @@ static void note_outcome(const train_options *o, size_t done, bool finished)
         say_note(&o->common, "%zu step%s; what was trained is in %s", done, done == 1 ? "" : "s", folder);
 }
 
+static int say_failure(const train_options *o, size_t done, const deberta_error *error)
+{
+    const char *kept = options_text(&o->common, "%s/checkpoint-%06zu", options_out(&o->common), done);
+    const int status = say_error(&o->common, error);
+    if (error->code == DEBERTA_E_NOT_FINITE && access(kept, F_OK) == 0)
+        say_note(&o->common, "%s has the steps before it: --resume --skip-bad %zu passes over it", kept,
+                 o->trainer.skip_bad + 1);
+    return status;
+}
+
 static int run_all_steps(const train_options *o, deberta_trainer *trainer)
 {
     deberta_error error = {0};
@@ -110,7 +121,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
-    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
     note_outcome(o, done, finished);
     const int told = train_end(o, done, finished);
