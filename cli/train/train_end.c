@@ -38,8 +38,8 @@ static void tell(const train_options *o, const train_log *log)
     const char *place = options_text(&o->common, "%s/best", folder);
     if (o->trainer.generator)
         place = options_text(&o->common, "%s/best/discriminator and %s/best/generator", folder, folder);
-    say_note(&o->common, "loss of the last step %.4f", last_of(&log->series[LOG_LOSS]));
-    note_rise(o, &log->series[LOG_LOSS]);
+    say_note(&o->common, "loss of the last step %.4f", last_of(train_log_objective(log)));
+    note_rise(o, train_log_objective(log));
     if (!loss->count) return;
     const size_t best = find_best(log);
     if (measure->count)
@@ -95,7 +95,7 @@ static int print_end(const train_options *o, const train_log *log, size_t done, 
 {
     json_t *object =
         json_pack("{s:I, s:I, s:b, s:s, s:f}", "steps", (json_int_t)done, "of", (json_int_t)o->trainer.steps,
-                  "finished", finished, "folder", options_out(&o->common), "loss", last_of(&log->series[LOG_LOSS]));
+                  "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
     json_t *digests = finished ? digest_weights(o) : NULL;
     const bool fits = !finished || json_object_set_new(object, "sha256", digests) == 0;
     if (object && fits && add_held_out(object, log)) return print_json_to(&o->common, NULL, object); /* --out is the folder */
