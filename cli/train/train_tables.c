@@ -115,7 +115,7 @@ static const option run_rows[] = {
     {"resume", 0, NULL, "go on from the latest checkpoint of the folder --out, or begin again where there is none yet",
      FLAG_AT(train_options, resume), .needs = "steps"},
     {"checkpoint-minutes", 0, "M",
-     "write a checkpoint when M minutes are over since the last (default 10; 0: only where the run stops)",
+     "write a checkpoint, about a second a GB, when M minutes are over (default 10; 0: only where the run stops)",
      NUMBER_AT(train_options, trainer.checkpoint_minutes, 0, 1e6), .needs = "steps"},
     {"checkpoint-every", 0, "N", "write one every N steps instead; no checkpoint changes a bit of the result",
      SIZE_AT(train_options, trainer.checkpoint_every, 1, MOST_STEPS), .needs = "steps"},
