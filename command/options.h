@@ -107,8 +107,8 @@ struct option {
     size_t low, high;           /* of OPTION_SIZE */
     double least, most;         /* of OPTION_NUMBER; both 0: any */
     option_parser parse;
-    const char *needs, *not_with; /* names of options of the same command, between blanks: one of them must be given,
-                                     none of them may be */
+    const char *needs, *not_with; /* names of options, between blanks: one of them must be given, none of them may be;
+                                     those that the command lacks count for nothing */
     const char *alias;            /* an older spelling, which keeps working */
     option_role role;
 };

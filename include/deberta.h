@@ -762,7 +762,7 @@ typedef struct deberta_trainer_options {
 
     /* A run in a folder. */
     const char *folder;
-    int resume;                                         /* from its latest checkpoint */
+    int resume; /* from its latest checkpoint, or, where it was killed before the first one, from the beginning */
     size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
     size_t skip_bad;          /* so many steps whose loss or gradient is not finite are passed over */
     deberta_dtype save_dtype; /* of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
@@ -777,13 +777,16 @@ typedef struct deberta_trainer_options {
                           * Gradients of parts wait for others: up to log2(shards) times the weights */
     int recompute; /* keep only the inputs of layers, each of which runs a second time before its way back: less memory,
                     * a third more work */
+    /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
+    double checkpoint_minutes;
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
     {                                                                                                                  \
         .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
         .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
-        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2                                        \
+        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2,                                       \
+        .checkpoint_minutes = 10                                                                                       \
     }
 
 /* The same for callers that cannot use the macro. */
@@ -820,7 +823,7 @@ DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, c
 DEBERTA_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
                                                 deberta_error *err);
 /* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
- * new or empty unless it is gone on from. on_step: NULL, or told of each; other than 0 stops behind it with a
+ * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than 0 stops behind it with a
  * checkpoint. *finished: whether the last step is behind. */
 DEBERTA_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                                int (*on_step)(void *context, const deberta_training_step *step),

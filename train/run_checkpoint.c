@@ -13,7 +13,8 @@
 
 #include "core/base/integers.h"
 #include "core/io/atomic_file.h"
-#include "core/io/json_file.h"
+#include "train/run_claim.h"
+#include "train/run_digests.h"
 #include "train/save.h"
 
 enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
@@ -68,12 +69,16 @@ static deberta_status sync_folder(const char *path, deberta_error *err)
     return system_error(path, "cannot be brought to the disk", err);
 }
 
+static const char prefix[] = "checkpoint-";
+
+/* By its name; it need not be whole. */
+static bool is_checkpoint(const char *name) { return strncmp(name, prefix, sizeof prefix - 1) == 0; }
+
 /* The step in the name of a whole checkpoint, 0 if it is none. */
 static size_t step_of(const char *folder, const char *name)
 {
     char path[RUN_PATH_BYTES], state[RUN_PATH_BYTES], expected[64];
-    static const char prefix[] = "checkpoint-";
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
+    if (!is_checkpoint(name)) return 0;
     const size_t step = (size_t)strtoull(name + sizeof prefix - 1, NULL, 10);
     snprintf(expected, sizeof expected, "%s%06zu", prefix, step);
     join(path, folder, name);
@@ -103,13 +108,39 @@ static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_
     join(path, folder, name);
 }
 
+/* What is left of a checkpoint whose removal was interrupted. */
+static deberta_status remove_remains(const char *folder, deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    deberta_status status = DEBERTA_OK;
+    if (!entries) return system_error(folder, "cannot be read", err);
+    while (status == DEBERTA_OK && (entry = readdir(entries))) {
+        char path[RUN_PATH_BYTES];
+        join(path, folder, entry->d_name);
+        if (is_checkpoint(entry->d_name) && !step_of(folder, entry->d_name)) status = remove_folder(path, err);
+    }
+    closedir(entries);
+    return status;
+}
+
+/* Of what is removed the state goes first, so that what is left of it is no checkpoint. */
+static deberta_status remove_checkpoint(const char *path, deberta_error *err)
+{
+    char state[RUN_PATH_BYTES];
+    join(state, path, STATE_FILE);
+    if (unlink(state) != 0 && errno != ENOENT) return system_error(state, "cannot be removed", err);
+    return remove_folder(path, err);
+}
+
 static deberta_status remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
+    DEBERTA_TRY(remove_remains(folder, err));
     for (size_t kept = 1; step > 0; kept++) {
         DEBERTA_TRY(latest(&step, folder, step, err));
         checkpoint_name(path, folder, step);
-        if (step > 0 && kept >= keep) DEBERTA_TRY(remove_folder(path, err));
+        if (step > 0 && kept >= keep) DEBERTA_TRY(remove_checkpoint(path, err));
     }
     return DEBERTA_OK;
 }
@@ -130,11 +161,12 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
     return DEBERTA_OK;
 }
 
-static deberta_status write_state(const char *folder, size_t step, const json_t *recipe, deberta_error *err)
+static deberta_status write_state(const char *folder, size_t step, const json_t *recipe, json_t *digests,
+                                  deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
     atomic_file *file = NULL;
-    json_t *state = json_pack("{s:I, s:O}", "step", (json_int_t)step, "recipe", recipe);
+    json_t *state = json_pack("{s:I, s:O, s:O}", "step", (json_int_t)step, "recipe", recipe, "sha256", digests);
     char *text = state ? json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(state);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
@@ -160,8 +192,11 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
         join(path, folder, parts->items[i].name);
         DEBERTA_TRY(save_moments(path, &training->learner->set, &training->optimizer, err));
     }
-    DEBERTA_TRY(write_state(folder, run_parts_done(parts), recipe, err));
-    return sync_folder(folder, err);
+    json_t *digests = NULL;
+    deberta_status status = run_digests_take(&digests, parts, folder, err);
+    if (status == DEBERTA_OK) status = write_state(folder, run_parts_done(parts), recipe, digests, err);
+    json_decref(digests);
+    return status == DEBERTA_OK ? sync_folder(folder, err) : status;
 }
 
 deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
@@ -226,7 +261,42 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is of another run: %s", QUOTE(path), differences);
 }
 
-/* A run that has ended is a checkpoint itself: nothing follows from it. */
+/* What a run leaves that was killed before it had written its recipe: an empty file, temporaries. */
+static bool is_no_trace(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&
+           strncmp(name, ".deberta-", 9) != 0;
+}
+
+/* A folder without a checkpoint, in which a run could begin anew but for such an entry. */
+static deberta_status refuse_entries(const char *folder, bool (*is_refused)(const char *name), deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    deberta_status status = DEBERTA_OK;
+    if (!entries) return system_error(folder, "cannot be read", err);
+    while (status == DEBERTA_OK && (entry = readdir(entries)))
+        if (is_refused(entry->d_name))
+            status = status_fail(err, DEBERTA_E_ARGUMENT,
+                                 "%s has no checkpoint to go on from, but %s, which no run leaves that was stopped "
+                                 "before its first one",
+                                 QUOTE(folder), QUOTE(entry->d_name));
+    closedir(entries);
+    return status;
+}
+
+/* Without a checkpoint a run begins anew, if it is the same. */
+static deberta_status check_begun(const char *folder, const json_t *recipe, deberta_error *err)
+{
+    json_t *before = run_claim_recipe(folder);
+    if (!before) return refuse_entries(folder, is_no_trace, err);
+    deberta_status status = refuse_entries(folder, is_checkpoint, err);
+    if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, err);
+    json_decref(before);
+    return status;
+}
+
+/* A run that has ended is a checkpoint itself: nothing follows from it. Step 0: there is none. */
 static deberta_status choose(run_checkpoint *found, const char *folder, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
@@ -239,19 +309,18 @@ static deberta_status choose(run_checkpoint *found, const char *folder, deberta_
     if (access(folder, F_OK) != 0 && errno == ENOENT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: there is no such folder, and so no run to resume", QUOTE(folder));
     DEBERTA_TRY(latest(&found->step, folder, SIZE_MAX, err));
-    if (!found->step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no checkpoint to go on from", QUOTE(folder));
-    checkpoint_name(found->path, folder, found->step);
+    if (found->step) checkpoint_name(found->path, folder, found->step);
     return DEBERTA_OK;
 }
 
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
 {
-    static const json_limits limits = {.bytes = 1 << 20, .depth = 8, .values = 1000};
     char path[RUN_PATH_BYTES];
     json_t *state = NULL;
     DEBERTA_TRY(choose(found, folder, err));
+    if (!*found->path) return check_begun(folder, recipe, err);
     join(path, found->path, STATE_FILE);
-    DEBERTA_TRY(json_file_read(&state, path, &limits, err));
+    DEBERTA_TRY(json_file_read(&state, path, &run_json_limits, err));
     const size_t named = found->step; /* 0: not in the name */
     const json_int_t step = json_integer_value(json_object_get(state, "step"));
     deberta_status status = DEBERTA_OK;
@@ -260,6 +329,7 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
                              "%s: 'step' is no number of steps, or not that in the folder's name", QUOTE(path));
     else
         status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, err);
+    if (status == DEBERTA_OK) status = run_digests_check(json_object_get(state, "sha256"), found->path, err);
     found->step = (size_t)step;
     json_decref(state);
     return status;

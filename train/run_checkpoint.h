@@ -1,6 +1,6 @@
 /* Checkpoints of a run: folders checkpoint-NNNNNN with all that going on needs. Of a model: what save_model writes and
  * training.safetensors (m.NAME, v.NAME). Of a pair: the same in generator and discriminator. At last training.json: the
- * steps that are behind, and the recipe. A checkpoint is made under another name, brought to the disk, then renamed.
+ * steps that are behind, the recipe, and the files' digests. A checkpoint is made under another name, brought to the disk, then renamed.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_RUN_CHECKPOINT_H
@@ -13,7 +13,7 @@
 enum { RUN_PATH_BYTES = 4096 };
 
 typedef struct run_checkpoint {
-    size_t step; /* updates that are behind */
+    size_t step; /* updates that are behind; 0: none, the run begins anew */
     char path[RUN_PATH_BYTES];
 } run_checkpoint;
 
@@ -28,8 +28,8 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
                                          deberta_error *err);
 
-/* The end of a run or its latest whole checkpoint in a folder, and whether it is of this recipe: if not, the message
- * names the members that differ. */
+/* The end of a run or its latest whole checkpoint in a folder, or none where a run has begun without getting that far;
+ * and whether it is of this recipe: if not, the message names the members that differ. */
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
 /* Where the part of a checkpoint lies. */
 void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);

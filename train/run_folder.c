@@ -25,10 +25,12 @@ deberta_status run_folder_check(const char *folder, deberta_error *err)
     while (empty && (entry = readdir(entries)))
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     closedir(entries);
-    if (!empty)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
-                     QUOTE(folder));
-    return DEBERTA_OK;
+    if (empty) return DEBERTA_OK;
+    run_claim claim = {0};
+    DEBERTA_TRY(run_claim_join(&claim, folder, err)); /* a run that is at work says more than that there is something */
+    run_claim_release(&claim);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
+                 QUOTE(folder));
 }
 
 deberta_status run_folder_prepare(const char *folder, deberta_error *err)
@@ -47,13 +49,20 @@ typedef struct run_log {
     size_t skipped;
 } run_log;
 
-/* Where the first line of a step that is not behind begins; -1: the log does not reach that far. */
+/* Where the first line of a step that is not behind begins; -1: the log does not reach that far. A line without its end
+ * is that of a step that was interrupted. */
 static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 {
     char *line = NULL;
     size_t capacity = 0, step = 0, last = 0;
+    ssize_t length;
     long end = 0;
-    while (getline(&line, &capacity, log) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 && step <= done) {
+    while ((length = getline(&line, &capacity, log)) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 &&
+           step <= done) {
+        if (line[length - 1] != '\n') {
+            last = 0;
+            break;
+        }
         last = step;
         *skipped += strstr(line, ", \"skipped\": ") != NULL;
         end = ftell(log);
@@ -65,7 +74,8 @@ static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *skipped, deberta_error *err)
 {
     const long end = end_of_steps(log, done, skipped);
-    if (end < 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s does not reach step %zu", QUOTE(path), done);
+    if (end < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s does not reach step %zu, or its line is cut off", QUOTE(path), done);
     if (fseek(log, end, SEEK_SET) != 0 || ftruncate(fileno(log), end) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
     return DEBERTA_OK;
@@ -166,12 +176,27 @@ static deberta_status write_checkpoint(const training_run *run, FILE *log, deber
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
 }
 
+/* Of the steps before one that is not finite; of a pair that step may have changed the generator. */
+static deberta_status keep_good(const training_run *run, FILE *log, deberta_error *err)
+{
+    const size_t done = run_parts_done(&run->parts);
+    for (size_t i = 1; i < run->parts.count; i++)
+        if (run->parts.items[i].training->optimizer.done != done) return DEBERTA_OK;
+    return done > 0 ? write_checkpoint(run, log, err) : DEBERTA_OK;
+}
+
 /* The log stands at its end, before and after. */
 static void recall(run_evaluation *evaluation, FILE *log)
 {
     rewind(log);
     run_evaluation_recall(evaluation, log);
     fseek(log, 0, SEEK_END);
+}
+
+static bool is_due(const training_run *run, size_t done, double kept_at)
+{
+    return (run->checkpoint_every && done % run->checkpoint_every == 0) ||
+           (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
 }
 
 /* *ended: no step is to follow, because the last one is behind or because none has been better for too long. */
@@ -186,23 +211,31 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
         improves = !run->patience || evaluation.worse_runs < run->patience;
         *ended = *ended || !improves;
     }
+    size_t kept = optimizer->done;
+    double kept_at = clock_seconds();
     while (goes_on && improves && optimizer->done < end) {
-        DEBERTA_TRY(take_step(run, log, &goes_on, err));
+        deberta_error second;
+        const deberta_status status = take_step(run, log, &goes_on, err);
+        if (status == DEBERTA_E_NOT_FINITE && optimizer->done > kept) keep_good(run, log->file, &second);
+        DEBERTA_TRY(status);
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
         *ended = optimizer->done == steps || !improves;
-        const bool stops = !goes_on || optimizer->done == end,
-                   due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
-        if (!*ended && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log->file, err));
+        const bool stops = !goes_on || optimizer->done == end;
+        if (*ended || !(stops || is_due(run, optimizer->done, kept_at))) continue;
+        DEBERTA_TRY(write_checkpoint(run, log->file, err));
+        kept = optimizer->done;
+        kept_at = clock_seconds();
     }
     return DEBERTA_OK;
 }
 
 /* A run whose first step failed leaves nothing that would be in the way of the next: an empty folder is not. */
-static void remove_log(const char *folder)
+static void remove_log(const training_run *run)
 {
     char path[RUN_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/log.jsonl", folder);
+    snprintf(path, sizeof path, "%s/log.jsonl", run->folder);
     unlink(path);
+    run_claim_remove(run->claim, run->folder);
 }
 
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
@@ -214,7 +247,7 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     const deberta_status status = take_steps(run, &log, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
-    if (status != DEBERTA_OK && is_empty) remove_log(run->folder);
+    if (status != DEBERTA_OK && is_empty) remove_log(run);
     DEBERTA_TRY(status);
     if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     return *finished ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;

@@ -6,6 +6,7 @@
 #define TRAIN_RUN_FOLDER_H
 
 #include "train/run_checkpoint.h"
+#include "train/run_claim.h"
 
 /* Told of each step. Other than 0 stops behind it, with a checkpoint. */
 typedef int (*step_listener)(void *context, const deberta_training_step *step);
@@ -13,8 +14,10 @@ typedef int (*step_listener)(void *context, const deberta_training_step *step);
 typedef struct training_run {
     run_parts parts;
     const char *folder;
+    const run_claim *claim;       /* of the folder, held */
     const json_t *recipe;         /* all that decides about bits */
-    size_t checkpoint_every;      /* steps; 0: only where the run is stopped */
+    size_t checkpoint_every;      /* steps; 0: it does not depend on them */
+    double checkpoint_minutes;    /* since the last one or the beginning; 0: it does not depend on time */
     size_t keep;                  /* checkpoints */
     size_t stop_at;               /* steps; 0: runs to the end */
     const batch_source *held_out; /* evaluated at the end, and every eval_every steps; NULL: none */
@@ -32,7 +35,8 @@ deberta_status run_folder_check(const char *folder, deberta_error *err);
 deberta_status run_folder_prepare(const char *folder, deberta_error *err);
 
 /* From the step where the optimisers are to the last of the recipe, or until it is stopped; *finished tells which. Log
- * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model. */
+ * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model; one that is
+ * not finite also a checkpoint of what is behind. */
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err);
 
 #endif

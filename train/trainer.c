@@ -21,6 +21,7 @@ struct deberta_trainer {
     run_parts parts;
     trainer_data data;
     json_t *recipe;
+    run_claim claim;           /* of a run's folder */
     run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
 };
 
@@ -96,6 +97,8 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "SiFT compares what a classifier or a regression says, not places in a text or pieces");
+    if (!(o->checkpoint_minutes >= 0))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "checkpoint_minutes is %g, expected 0 or more", o->checkpoint_minutes);
     if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
@@ -289,7 +292,8 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     training *run = main_training(t);
     DEBERTA_TRY(check_options(&t->options, err));
     DEBERTA_TRY(keep_options(t, err));
-    if (t->folder && !t->options.resume) DEBERTA_TRY(run_folder_check(t->folder, err)); /* before long work */
+    if (t->folder) /* before long work */
+        DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
     run->options = (step_options){.task = (step_task)t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
                                   .sift_weight = (float)t->options.sift_weight,
@@ -337,6 +341,7 @@ void deberta_trainer_free(deberta_trainer **place)
     }
     trainer_data_close(&t->data);
     json_decref(t->recipe);
+    run_claim_release(&t->claim);
     free(t->model);
     free(t->generator);
     free(t->folder);
@@ -399,8 +404,10 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
     const training_run run = {
         .parts = t->parts,
         .folder = t->folder,
+        .claim = &t->claim,
         .recipe = t->recipe,
         .checkpoint_every = o->checkpoint_every,
+        .checkpoint_minutes = o->checkpoint_minutes,
         .keep = o->keep,
         .stop_at = o->stop_at,
         .held_out = t->data.has_held_out ? &t->data.held_out_source : NULL,
@@ -412,6 +419,9 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .context = context,
     };
     if (!o->resume) DEBERTA_TRY(run_folder_prepare(run.folder, err));
+    DEBERTA_TRY(run_claim_take(&t->claim, run.folder, run.recipe, err));
+    if (!o->resume && !t->claim.is_new)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: another run has just begun in this folder", QUOTE(run.folder));
     const deberta_status status = run_folder_train(&run, &ended, err);
     *finished = ended;
     return status;

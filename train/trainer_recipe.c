@@ -3,10 +3,8 @@
 
 #include <stdio.h>
 
-#include "core/base/cpu.h"
-#include "core/base/sha256.h"
 #include "core/io/checkpoint.h"
-#include "core/io/mapped_file.h"
+#include "core/io/file_digest.h"
 
 static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "token", "qa"},
                          *const optimizer_names[] = {"adamw", "xadam"},
@@ -20,15 +18,8 @@ static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 static deberta_status digest_config(char digest[65], const char *folder, deberta_error *err)
 {
     char path[4096];
-    mapped_file file;
-    sha256 hash;
     snprintf(path, sizeof path, "%s/config.json", folder);
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
-    sha256_begin(&hash, cpu_features());
-    sha256_add(&hash, file.bytes, file.size_bytes);
-    sha256_finish(&hash, digest);
-    mapped_file_close(&file);
-    return DEBERTA_OK;
+    return file_digest(path, digest, err);
 }
 
 static deberta_status digest_model(char digest[65], const char *folder, deberta_error *err)

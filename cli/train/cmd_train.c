@@ -1,6 +1,7 @@
 /* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/train/finetune_data.h"
@@ -44,7 +45,7 @@ static int run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written. A second signal ends the program at once. */
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A second signal ends the program at once. */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -55,7 +56,7 @@ static void interrupt(int signal_number)
 
 static void watch_signals(void)
 {
-    const int signals[] = {SIGINT, SIGTERM};
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, before;
         sigemptyset(&action.sa_mask);
@@ -93,6 +94,16 @@ static void note_outcome(const train_options *o, size_t done, bool finished)
         say_note(&o->common, "%zu step%s; what was trained is in %s", done, done == 1 ? "" : "s", folder);
 }
 
+static int say_failure(const train_options *o, size_t done, const deberta_error *error)
+{
+    const char *kept = options_text(&o->common, "%s/checkpoint-%06zu", options_out(&o->common), done);
+    const int status = say_error(&o->common, error);
+    if (error->code == DEBERTA_E_NOT_FINITE && access(kept, F_OK) == 0)
+        say_note(&o->common, "%s has the steps before it: --resume --skip-bad %zu passes over it", kept,
+                 o->trainer.skip_bad + 1);
+    return status;
+}
+
 static int run_all_steps(const train_options *o, deberta_trainer *trainer)
 {
     deberta_error error = {0};
@@ -103,12 +114,14 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
+    if (o->resume && first == 0)
+        say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
     watch_signals();
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
-    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
     note_outcome(o, done, finished);
     const int told = train_end(o, done, finished);
@@ -145,29 +158,34 @@ static int run_choice(const common_options *options) { return run_task(options, 
 static int run_token(const common_options *options) { return run_task(options, DEBERTA_TRAIN_TOKEN); }
 static int run_qa(const common_options *options) { return run_task(options, DEBERTA_TRAIN_QA); }
 
-#define TASK(word_, summary_, table_, run_, example_)                                                                  \
+#define TASK(word_, summary_, groups_, run_, example_)                                                                 \
     {                                                                                                                  \
-        .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .options = table_,               \
+        .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_                   \
     }
-#define BATCH_EXAMPLE(word_) "  deberta " word_ " deberta-v3-small --batch batch.safetensors --json\n"
+#define MLM_EXAMPLE                                                                                                    \
+    "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
 static const command train_mlm =
-    TASK("train mlm", "the masked language model", train_mlm_options_table, run_mlm,
-         "  deberta train mlm deberta-v3-small --text corpus.txt --steps 1000 --out trained\n");
-static const command train_rtd = TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table,
-                                      run_rtd, BATCH_EXAMPLE("train rtd"));
+    TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
+         MLM_EXAMPLE "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+static const command train_rtd =
+    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+         "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
+         "--out trained\n");
 #define DATA_EXAMPLE(word_, more_)                                                                                     \
-    "  deberta " word_ " deberta-v3-small " more_ " --eval held-out --steps 500 --out trained\n"
+    "  deberta " word_ " deberta-v3-small " more_ " --sequence-tokens 128 --steps 500 --out trained\n"
 static const command finetune_sequence =
-    TASK("finetune sequence", "classes, or one value, of texts", finetune_named_options_table, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --sift 4"));
+    TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
+         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv --cut"));
 static const command finetune_choice =
-    TASK("finetune choice", "the right one of several texts", finetune_choice_options_table, run_choice,
-         DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head"));
-static const command finetune_token = TASK("finetune token", "classes of tokens", finetune_token_options_table,
-                                           run_token, DATA_EXAMPLE("finetune token", "--data train.tsv --new-head"));
-static const command finetune_qa = TASK("finetune qa", "the answer's place in a text", finetune_qa_options_table,
-                                        run_qa, DATA_EXAMPLE("finetune qa", "--data train.jsonl --new-head"));
+    TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
+         DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head --eval held-out.tsv"));
+static const command finetune_token =
+    TASK("finetune token", "classes of tokens", finetune_token_groups, run_token,
+         DATA_EXAMPLE("finetune token", "--data train.tsv --new-head --eval held-out.tsv"));
+static const command finetune_qa =
+    TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
+         DATA_EXAMPLE("finetune qa", "--data train.jsonl --new-head --eval held-out.jsonl"));
 
 static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
 #if HAVE_VIZ
@@ -181,7 +199,8 @@ static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
     return say_usage(options, "expected what is trained: %s",
-                     fine_tunes ? "sequence, choice, token or qa" : "mlm, rtd, tokenizer or plot");
+                     fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
+                                : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
 }
 
 const command command_train = {
@@ -189,7 +208,7 @@ const command command_train = {
     .summary = "pre-train: gradients of a batch, or a run of updates",
     .arguments = "mlm|rtd|tokenizer|plot MODEL",
     .max_arguments = 64,
-    .example = "  deberta train mlm --help\n",
+    .example = MLM_EXAMPLE "  deberta train mlm --help\n",
     .run = run_without_task,
     .subcommands = train_commands,
 };
@@ -199,7 +218,8 @@ const command command_finetune = {
     .summary = "fine-tune a head with its encoder",
     .arguments = "sequence|choice|token|qa MODEL",
     .max_arguments = 64,
-    .example = "  deberta finetune sequence --help\n",
+    .example =
+        DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --cut") "  deberta finetune sequence --help\n",
     .run = run_without_task,
     .subcommands = finetune_commands,
 };

@@ -247,6 +247,8 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     const bool collects = data->reader.labels.collects;
     if (status == EXIT_OK) status = read_files(data, &o->data, &data->train);
     if (status != EXIT_OK) return status;
+    if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
+        return say_error(&o->common, &error);
     if (collects && label_list_sort(&data->reader.labels, &data->train, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
     if (collects && data->reader.labels.count < 2) {

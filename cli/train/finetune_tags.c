@@ -68,6 +68,8 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
     deberta_example *added;
     if (s->words == 0) return DEBERTA_OK;
     DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0, err));
+    if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
+        DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
     int32_t *labels = malloc(r->tokens->count * sizeof *labels);
     if (!labels) return no_memory(err);

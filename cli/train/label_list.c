@@ -72,6 +72,7 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
     size_t found;
     *label = NO_LABEL;
     if (!*name) return text_record_spoil(record, err, "the label is empty");
+    labels->lines += labels->collects && !record->object;
     if (!label_list_number(labels, name, &found)) return no_memory(err);
     if (found == SIZE_MAX && labels->collects) {
         *label = (int32_t)labels->count;
@@ -84,6 +85,23 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
                                  labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
     *label = (int32_t)found;
     return DEBERTA_OK;
+}
+
+/* Of labels few are used by one line only, of texts nearly all. A small file may be an exception; a large one can be
+ * given as objects, which name the label. */
+deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
+{
+    enum { FEW_LABELS = 10, FEW_TAGS = 20 };
+    const bool tags = task == DEBERTA_TRAIN_TOKEN;
+    if (labels->count < (tags ? FEW_TAGS : FEW_LABELS)) return DEBERTA_OK;
+    if (tags ? 4 * labels->count <= labels->lines : 4 * labels->count <= 3 * labels->lines) return DEBERTA_OK;
+    if (labels->lines == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "%zu labels for %zu lines: are the columns swapped? A line is %s; if it is so, objects (.jsonl) with "
+                 "\"%s\" and \"%s\" are taken as they are",
+                 labels->count, labels->lines,
+                 tags ? "word, tab, label (label, tab, text is for 'finetune sequence')" : "label, tab, text",
+                 tags ? "words" : "label", tags ? "labels" : "text");
 }
 
 static int compare_names(const void *a, const void *b)

@@ -6,6 +6,7 @@
 
 #include "cli/train/train_log.h"
 #include "command/text_output.h"
+#include "core/io/file_digest.h"
 
 /* Of the measure where there is one, else of the held-out loss: the first that no later one exceeds, as best/ has it.
  */
@@ -37,8 +38,8 @@ static void tell(const train_options *o, const train_log *log)
     const char *place = options_text(&o->common, "%s/best", folder);
     if (o->trainer.generator)
         place = options_text(&o->common, "%s/best/discriminator and %s/best/generator", folder, folder);
-    say_note(&o->common, "loss of the last step %.4f", last_of(&log->series[LOG_LOSS]));
-    note_rise(o, &log->series[LOG_LOSS]);
+    say_note(&o->common, "loss of the last step %.4f", last_of(train_log_objective(log)));
+    note_rise(o, train_log_objective(log));
     if (!loss->count) return;
     const size_t best = find_best(log);
     if (measure->count)
@@ -60,12 +61,44 @@ static bool add_held_out(json_t *object, const train_log *log)
     return json_object_set_new(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)])) == 0 && fits;
 }
 
+/* --------------------------------------------------------------------------------------------------------- digests */
+
+/* SHA-256 of the weights that a finished run has left, by their places in its folder. NULL: memory ran out. */
+static json_t *digest_weights(const train_options *o)
+{
+    const bool is_pair = o->trainer.generator != NULL;
+    const char *const single[] = {"model.safetensors", "best/model.safetensors", NULL},
+                      *const pair[] = {"generator/model.safetensors", "discriminator/model.safetensors",
+                                       "best/generator/model.safetensors", "best/discriminator/model.safetensors", NULL};
+    json_t *digests = json_object();
+    for (const char *const *name = is_pair ? pair : single; digests && *name; name++) {
+        char digest[65];
+        deberta_error missing; /* nothing was held out */
+        const char *path = options_text(&o->common, "%s/%s", options_out(&o->common), *name);
+        if (file_digest(path, digest, &missing) == DEBERTA_OK)
+            json_object_set_new(digests, *name, json_string(digest));
+    }
+    return digests;
+}
+
+/* As sha256sum has them, so that two machines can be compared by eye. */
+static void tell_digests(const train_options *o)
+{
+    const char *name;
+    json_t *digest, *digests = digest_weights(o);
+    json_object_foreach(digests, name, digest)
+        say_note(&o->common, "sha256 %s  %s/%s", json_string_value(digest), options_out(&o->common), name);
+    json_decref(digests);
+}
+
 static int print_end(const train_options *o, const train_log *log, size_t done, bool finished)
 {
     json_t *object =
         json_pack("{s:I, s:I, s:b, s:s, s:f}", "steps", (json_int_t)done, "of", (json_int_t)o->trainer.steps,
-                  "finished", finished, "folder", options_out(&o->common), "loss", last_of(&log->series[LOG_LOSS]));
-    if (object && add_held_out(object, log)) return print_json_to(&o->common, NULL, object); /* --out is the folder */
+                  "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
+    json_t *digests = finished ? digest_weights(o) : NULL;
+    const bool fits = !finished || json_object_set_new(object, "sha256", digests) == 0;
+    if (object && fits && add_held_out(object, log)) return print_json_to(&o->common, NULL, object); /* --out is the folder */
     json_decref(object);
     return say_no_memory(&o->common);
 }
@@ -82,6 +115,7 @@ int train_end(const train_options *o, size_t done, bool finished)
         status = print_end(o, &log, done, finished);
     else if (known)
         tell(o, &log);
+    if (finished && !o->common.json) tell_digests(o);
     train_log_free(&log);
     return status;
 }

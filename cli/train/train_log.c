@@ -61,9 +61,13 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
 /* Of a pair, the norm is the discriminator's. */
 static bool take_line(train_log *log, const json_t *line)
 {
-    const char *keys[LOG_VALUES] = {"loss", "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
+    const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
     const double step = json_number_value(json_object_get(line, "step"));
     if (keys[LOG_MEASURE] && !log->measure && !(log->measure = strdup(keys[LOG_MEASURE] + 5))) return false;
+    if (json_object_get(line, "loss_clean")) {
+        keys[LOG_LOSS] = "loss_clean";
+        keys[LOG_OBJECTIVE] = "loss";
+    }
     if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
     for (int k = 0; k < LOG_VALUES; k++) {
         const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
@@ -134,6 +138,11 @@ deberta_status train_log_read(train_log *log, const char *path, deberta_error *e
     stream_discard(file);
     free(file_path);
     return status;
+}
+
+const log_series *train_log_objective(const train_log *log)
+{
+    return &log->series[log->series[LOG_OBJECTIVE].count ? LOG_OBJECTIVE : LOG_LOSS];
 }
 
 void train_log_free(train_log *log)

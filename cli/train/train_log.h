@@ -4,8 +4,9 @@
 
 #include "core/base/status.h"
 
-/* What a line may have, by its key. */
-typedef enum log_value { LOG_LOSS, LOG_RATE, LOG_NORM, LOG_EVAL_LOSS, LOG_MEASURE, LOG_VALUES } log_value;
+/* What a line may have. The loss is that of the task, as it is on held-out data; the objective, what the gradients were
+ * those of, is there where it is another: SiFT adds a distance. */
+typedef enum log_value { LOG_LOSS, LOG_OBJECTIVE, LOG_RATE, LOG_NORM, LOG_EVAL_LOSS, LOG_MEASURE, LOG_VALUES } log_value;
 
 typedef struct log_series {
     double *steps, *values; /* [count], steps ascending */
@@ -20,6 +21,8 @@ typedef struct train_log {
 
 /* Of a run's folder or of the file itself. DEBERTA_E_FORMAT: a line that is none of a log, with its number; no step. */
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
+/* What the gradients were those of. */
+const log_series *train_log_objective(const train_log *log);
 void train_log_free(train_log *log);
 
 #endif

@@ -17,8 +17,8 @@ typedef struct train_options {
 } train_options;
 
 extern const train_options train_defaults;
-extern const option finetune_named_options_table[], finetune_token_options_table[], finetune_choice_options_table[],
-    finetune_qa_options_table[], train_mlm_options_table[], train_rtd_options_table[];
+extern const option_group train_mlm_groups[], train_rtd_groups[], finetune_sequence_groups[], finetune_token_groups[],
+    finetune_choice_groups[], finetune_qa_groups[];
 
 /* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
 int train_options_check(const train_options *options);

@@ -106,7 +106,7 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
             while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
             everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step;
             if (!everywhere) break;
-            const double value = what == LOG_LOSS ? smoothed(job, s, at[run]) : s->values[at[run]];
+            const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
             sum += value;
             least = run == 0 || value < least ? value : least;
             greatest = run == 0 || value > greatest ? value : greatest;
@@ -154,6 +154,7 @@ static deberta_status draw(plot_job *job, deberta_error *err)
     style.provenance_count = sizeof provenance / sizeof *provenance;
     group_runs(job);
     add_panel(job, LOG_LOSS, "loss", "loss");
+    add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", "loss");
     add_panel(job, LOG_EVAL_LOSS, "held-out loss", "loss");
     add_panel(job, LOG_MEASURE, measure_name(job), measure_name(job));
     add_panel(job, LOG_RATE, "learning rate", "rate");

@@ -133,12 +133,26 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     if (ambiguous)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is not the only word table, expected the tensors of one model",
                      table->file->map.name.text, QUOTE(table->public.name));
-    if (!table && delta)
+    if (delta && (!table || (tensor_name_is_of_half(table->public.name, "generator") &&
+                             tensor_name_is_of_half(delta->public.name, "discriminator"))))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                      "%s: tensor '%s' is only the difference to a generator's table, and '%s' itself is missing",
                      delta->file->map.name.text, QUOTE(delta->public.name), tensor_name_of_word_table);
     return DEBERTA_OK;
 }
+
+/* Of a generator and a discriminator in one file the second is the model. */
+static void leave_generator_out(checkpoint *c, name_prefix prefix)
+{
+    size_t kept = 0;
+    if (!tensor_name_is_of_half(prefix.text, "discriminator")) return;
+    for (size_t i = 0; i < c->count; i++)
+        if (!tensor_name_is_of_half(c->entries[i].public.name, "generator")) c->entries[kept++] = c->entries[i];
+    c->is_half = kept < c->count;
+    c->count = kept;
+}
+
+bool checkpoint_is_half(const checkpoint *c) { return c->is_half; }
 
 /* Equal names stay in the order of the files, so that messages are the same in every run. */
 static int by_name(const void *a, const void *b)
@@ -154,6 +168,7 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
 {
     name_prefix prefix = {0};
     DEBERTA_TRY(find_prefix(c, &prefix, err));
+    leave_generator_out(c, prefix);
     size_t room_bytes = 1;
     for (size_t i = 0; i < c->count; i++) room_bytes += tensor_name_room_bytes(c->entries[i].public.name);
     c->renamed = malloc(room_bytes);

@@ -41,6 +41,7 @@ struct checkpoint {
     entry *entries; /* in ascending order of the canonical names */
     size_t count;
     char *renamed; /* names that are not a part of a stored one */
+    bool is_half;  /* the files hold a generator too, whose tensors are left out */
 };
 
 /* Lists what the files hold under canonical names, sorted; refuses what would be ambiguous. map: of an index, or NULL.

@@ -55,11 +55,20 @@ bool tensor_name_is_word_table(const char *name, name_prefix *prefix)
 
 bool tensor_name_is_word_delta(const char *name) { return bytes_before(name, word_delta) != SIZE_MAX; }
 
+bool tensor_name_is_of_half(const char *name, const char *half)
+{
+    static const char wrapper[] = "module.";
+    const size_t length_bytes = strlen(half);
+    if (starts_with(name, wrapper, sizeof wrapper - 1)) name += sizeof wrapper - 1;
+    return starts_with(name, half, length_bytes) && name[length_bytes] == '.';
+}
+
 int name_prefix_rank(name_prefix prefix)
 {
-    if (prefix.length_bytes == 0) return 3;
+    if (prefix.length_bytes == 0) return 5;
     if (prefix.outer_bytes == prefix.length_bytes) return 1;
-    return prefix.outer_bytes == 0 ? 3 : 2;
+    if (prefix.outer_bytes == 0) return 5;
+    return tensor_name_is_of_half(prefix.text, "discriminator") ? 4 : tensor_name_is_of_half(prefix.text, "generator") ? 2 : 3;
 }
 
 const char *tensor_name_canonical(const char *name, const name_prefix *prefix, char **room)

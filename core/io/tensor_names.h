@@ -21,8 +21,11 @@ typedef struct name_prefix {
 bool tensor_name_is_word_table(const char *name, name_prefix *prefix);
 /* The difference between two word tables, which some files hold beside one. */
 bool tensor_name_is_word_delta(const char *name);
+/* Of Microsoft's files of both models of replaced-token training: is it a name of this one, "generator" or
+ * "discriminator"? */
+bool tensor_name_is_of_half(const char *name, const char *half);
 /* How surely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them further
- * inside; anything else. */
+ * inside, a discriminator's before others and a generator's behind them; anything else. */
 int name_prefix_rank(name_prefix prefix);
 
 /* Gives the name's canonical form; a renamed one is written to *room, which moves on by at most room_bytes. */

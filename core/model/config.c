@@ -448,7 +448,8 @@ static deberta_status read_all(model_config *config, config_source *source)
      * {...}}. The discriminator is the model that is kept, so its object is taken where the outer one describes none.
      */
     const json_t *inner = json_object_get(source->object, "discriminator");
-    if (json_is_object(inner) && !json_object_get(source->object, "hidden_size")) source->object = inner;
+    config->of_pair = json_is_object(inner) && !json_object_get(source->object, "hidden_size");
+    if (config->of_pair) source->object = inner;
     config->hidden_activation = ACTIVATION_GELU;
     DEBERTA_TRY(wrapper_check_config(source->object, source->where, source->err));
     DEBERTA_TRY(read_dialect(config, source));

@@ -68,13 +68,23 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     return DEBERTA_OK;
 }
 
+/* Which of two models is meant the configuration must say: sizes alone may fit both. */
+static deberta_status check_half(const deberta_model *model, deberta_error *err)
+{
+    if (!checkpoint_is_half(model->checkpoint) || model->config.of_pair) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "%s holds a generator and a discriminator, but config.json describes one model; with {\"generator\": "
+                 "{...}, \"discriminator\": {...}} the discriminator is opened; to open another, keep its tensors alone",
+                 checkpoint_place(model->checkpoint));
+}
+
 static deberta_status open_memory(deberta_model *model, const char *name, const model_internal_options *internal,
                                   deberta_error *err)
 {
     DEBERTA_TRY(config_parse(&model->config, internal->config_json, strlen(internal->config_json), QUOTE(name), err));
     DEBERTA_TRY(checkpoint_open_memory(&model->checkpoint, name, internal->tensors, internal->tensor_count, err));
     model->files = weight_source_of_checkpoint(model->checkpoint);
-    return DEBERTA_OK;
+    return check_half(model, err);
 }
 
 static deberta_status open_source(deberta_model *model, const char *path, const model_internal_options *internal,
@@ -99,7 +109,7 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
     }
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
     model->files = weight_source_of_checkpoint(model->checkpoint);
-    return DEBERTA_OK;
+    return check_half(model, err);
 }
 
 static deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,

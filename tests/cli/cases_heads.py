@@ -341,3 +341,30 @@ def test_out_is_whole_or_absent(bench):
     run(bench, "classify", model(bench, "sequence"), "--text", "x", "--json", "-o", path)
     assert json.loads(path.read_text())["labels"]
     run(bench, "classify", model(bench, "sequence"), "--text", "x", "-o", pathlib.Path("no") / "where", code=4)
+
+
+def test_both_models_of_rtd(bench):
+    """Microsoft's file of a generator and a discriminator, with its difference of tables: the discriminator, as if it were alone."""
+    alone, other = model(bench, "rtd"), model(bench, "mlm")
+    config, tensors = json.loads((alone / "config.json").read_text()), read_tensors(alone / "model.safetensors")[0]
+    both = {f"discriminator.{name}": tensor for name, tensor in tensors.items()}
+    both |= {f"generator.{name}": tensor for name, tensor in read_tensors(other / "model.safetensors")[0].items()}
+    table = "discriminator.deberta.embeddings.word_embeddings.weight"
+    both[table.replace(".weight", "._weight")] = both[table]
+    pair = {"generator": json.loads((other / "config.json").read_text()), "discriminator": config, "embedding_sharing": "gdes"}
+
+    def folder(name, about, held):
+        path = pathlib.Path(bench.path(name))
+        shutil.copytree(alone, path)
+        (path / "config.json").write_text(json.dumps(about))
+        write_tensors(path / "model.safetensors", held)
+        return path
+    words = ["detect", "--text", "the old sailor sold silver spoons", "--json"]
+    expected = json.loads(run(bench, words[0], alone, *words[1:])[0])
+    for name, held in (("pair", both), ("module", {f"module.{name}": tensor for name, tensor in both.items()})):
+        found = json.loads(run(bench, words[0], folder(name, pair, held), *words[1:])[0])
+        assert str(found).replace(str(bench.path(name)), "") == str(expected).replace(str(alone), ""), (found, expected)
+    _, told = run(bench, words[0], folder("plain", config, both), *words[1:], code=3)
+    assert "holds a generator and a discriminator, but config.json describes one model" in told, told
+    _, told = run(bench, words[0], folder("delta", pair, {name: tensor for name, tensor in both.items() if name != table}), *words[1:], code=3)
+    assert "._weight' is only the difference to a generator's table" in told, told

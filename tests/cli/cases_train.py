@@ -492,7 +492,7 @@ def test_wrong_use(bench):
     folder = case(bench, "03-v3-mlm-emd")
     batch = os.path.join(folder, "batch.safetensors")
     for words, parts in ((["train"], ["mlm, rtd"]), (["finetune"], ["sequence, choice, token or qa"]),
-                         (["train", "mlm", folder, *TRAIN], ["--batch", "--batches"]),
+                         (["train", "mlm", folder, *TRAIN], ["expected --text FILE --steps N --out FOLDER"]),
                          (["train", "mlm", folder, "--batch", batch, "--dropout", "1"], ["--dropout"]),
                          (["train", "mlm", folder, *TRAIN, "--batch", batch, "--shards", "3"], ["power of two"]),
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3"], ["--out FOLDER"]),

@@ -272,6 +272,11 @@ def test_damaged_log(bench):
                               '{"step": 2, "skipped": "step 2: the loss is nan"}\n{"step": 2, "eval_loss": 30, "eval_accuracy": 0.5}\n')
     bench.fine("train", "plot", "mlm.jsonl", "pair.jsonl", "-o", "both.svg")
     contains(bench.read("both.svg"), ">mlm<", ">pair<", "held-out loss")
+    assert "SiFT" not in bench.read("both.svg")
+    bench.write("sift.jsonl", '{"step": 1, "loss": 64, "loss_clean": 0.5, "gradient_norm": 1, "learning_rate": 0.1}\n'
+                              '{"step": 2, "loss": 48, "loss_clean": 0.25, "gradient_norm": 1, "learning_rate": 0.1}\n')
+    bench.fine("train", "plot", "sift.jsonl", "-o", "sift.svg")  # the task's loss on one axis, the objective on another
+    contains(bench.read("sift.svg"), "loss with SiFT", ">0.25<", ">50<")
 
 
 # ------------------------------------------------------------------------------------------------------ first attempts
