@@ -20,7 +20,7 @@ typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
-    bool training;
+    bool training, allow_extra;
     size_t configurations;
 } verify_request;
 
@@ -202,7 +202,7 @@ static int run(const common_options *options)
         if (verify_gradients(&report, &verify, request->configurations, NULL, &error) != DEBERTA_OK)
             status = say_error(options, &error);
     } else if (request->against) {
-        status = verify_against_file(options, request->against, &verify, &report);
+        status = verify_against_file(options, request->against, request->allow_extra, &verify, &report);
     } else if (options->argument_count) {
         status = verify_one(request, &verify, &report);
     } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
@@ -231,6 +231,8 @@ static const option options[] = {
      .not_with = "against"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
      TEXT_AT(verify_request, against)},
+    {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
+     FLAG_AT(verify_request, allow_extra), .needs = "against"},
     ABLATE_OPTION,
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
