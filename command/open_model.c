@@ -63,8 +63,12 @@ static bool is_model_place(const common_options *options, const char *path)
     if (*path == 0)
         snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
     else if (reason == ENOENT) {
-        if (hub_name_check(path, &error) == DEBERTA_OK)
+        const bool absolute = hub_name_check(path, &error) == DEBERTA_OK;
+        const size_t used = strlen(error.message);
+        if (absolute)
             snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+        else if (!strstr(error.message, "hf download"))
+            snprintf(error.message + used, sizeof error.message - used, "; %s", expected);
     } else if (reason == 0 && !S_ISDIR(about.st_mode))
         snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
     else if (reason == 0 && is_pair(path))

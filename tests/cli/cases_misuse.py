@@ -24,7 +24,8 @@ TABLE = [
     ("completion-unknown", ["completion", "csh"], 2, ["expected bash|zsh|fish, found 'csh'"]),
     # ---- models
     ("model-missing-folder", ["info", "nofolder"], 3, ["nofolder", "no such folder", "synthetic:"]),
-    ("model-hub-name", ["info", "microsoft/deberta-v3-base"], 3, ["no such folder; if a model on the hub has that name", "hf download microsoft/deberta-v3-base '*.json'", "--local-dir deberta-v3-base"]),
+    ("model-hub-name", ["info", "microsoft/deberta-v3-base"], 3, ["no such folder in ", "; if a model on the hub has that name", "hf download microsoft/deberta-v3-base '*.json'", "--local-dir deberta-v3-base"]),
+    ("model-wrong-folder", ["info", "models/demo"], 3, ["models/demo: no such folder in /", "; MODEL is a folder with config.json"]),
     ("model-hub-name-elsewhere", ["encode", "org-1/n_a.me", "--ids", "1", "-o", "x.safetensors"], 3, ["hf download org-1/n_a.me", "--local-dir n_a.me"]),
     ("model-path-in-folder", ["info", "d/model"], 3, ["d/model: no such folder; MODEL is a folder"]),
     ("model-path-deep", ["info", "a/b/c"], 3, ["a/b/c: no such folder; MODEL is a folder"]),
