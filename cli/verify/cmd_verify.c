@@ -13,6 +13,7 @@
 #include "check/verify_gradients.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
+#include "core/base/integers.h"
 #include "core/base/path.h"
 #include "check/verify.h"
 
@@ -161,9 +162,14 @@ static int verify_one(const verify_request *request, const verify_options *verif
         done = verify_sequences(report, verify, path, "", input.ids, input.sequence_starts, input.sequences, &error);
         input_free(&input);
     } else {
-        const size_t starts[2] = {0, request->tokens};
-        int32_t *ids = options_take(options, request->tokens, sizeof *ids);
-        verify_make_ids(ids, request->tokens, info.vocabulary_size, verify->seed);
+        const bool ends = info.position_biased_input || info.has_position_table;
+        const size_t most = ends ? info.max_positions : request->tokens;
+        if (request->tokens > most && option_given(options, &request->tokens))
+            return option_wrong(options, &request->tokens,
+                                "%zu tokens, but the position table of this model ends at %zu", request->tokens, most);
+        const size_t tokens = minimum(request->tokens, most), starts[2] = {0, tokens};
+        int32_t *ids = options_take(options, tokens, sizeof *ids);
+        verify_make_ids(ids, tokens, info.vocabulary_size, verify->seed);
         done = verify_sequences(report, verify, path, "", ids, starts, 1, &error);
     }
     return done == DEBERTA_OK ? EXIT_OK : say_error(options, &error);

@@ -363,7 +363,7 @@ int input_read(const reading_options *options, const char *model_folder, const d
         size_t longest = 0;
         for (size_t s = 0; s < input->sequences; s++)
             longest = maximum(longest, input->sequence_starts[s + 1] - input->sequence_starts[s]);
-        if (info) note_trained_length(common, longest, info);
+        if (info && (options->texts.count || options->files.count)) note_trained_length(common, longest, info);
         return EXIT_OK;
     }
     input_free(input);
