@@ -51,7 +51,7 @@ TABLE = [
     ("command-mistyped", ["fillmask"], 2, ["unknown command 'fillmask'; did you mean fill-mask?"]),
     ("bench-compare-json", ["bench", "compare", "x.json", "y.json", "--json", "--format", "csv"], 2, ["give one of --format, --json and --latex"]),
     ("encode-npz", ["encode", "{DEMO}", "--text", "a", "-o", "a.npz"], 2, [".safetensors, .npy or .jsonl, found 'a.npz'"]),
-    ("tag-no-such-folder", ["tag", "nomodel", "--text", "a"], 3, ["nomodel: no such folder in / with config.json"]),
+    ("tag-no-such-folder", ["tag", "nomodel", "--text", "a"], 3, ["nomodel: no such folder in /"]),
     ("tokenize-no-such-folder", ["tokenize", "nomodel", "--text", "a"], 3, ["nomodel: no such folder"]),
     ("tokenize-not-utf8", ["tokenize", "{DEMO}", "--strict", "--file", "latin1.txt"], 3, ["text 1: the text is not UTF-8"]),
     ("command-is-second-word", ["plot", "a.json"], 2, ["unknown command 'plot'; did you mean bench plot?"]),
