@@ -162,13 +162,17 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     for (size_t i = 0; i < c->count; i++)
         c->entries[i].public.name = tensor_name_canonical(c->entries[i].stored->tensor.name, &prefix, &room);
     qsort(c->entries, c->count, sizeof *c->entries, by_name);
+    size_t kept = c->count > 0;
     for (size_t i = 1; i < c->count; i++) {
-        const entry *one = &c->entries[i - 1], *two = &c->entries[i];
-        if (strcmp(one->public.name, two->public.name) == 0 && !tensor_name_is_counter(one->public.name))
+        const entry *one = &c->entries[kept - 1], *two = &c->entries[i];
+        const bool twice = strcmp(one->public.name, two->public.name) == 0;
+        if (twice && !tensor_name_is_counter(one->public.name))
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice (as '%s' and '%s')",
                          two->file->map.name.text, QUOTE(two->public.name), QUOTE(one->stored->tensor.name),
                          QUOTE(two->stored->tensor.name));
+        if (!twice) c->entries[kept++] = *two;
     }
+    c->count = kept;
     return DEBERTA_OK;
 }
 
