@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/integers.h"
+
 #define SIGNIFICANCE 0.05
 
 /* ----------------------------------------------------------------------------------------------------- environments */
@@ -95,7 +97,8 @@ static deberta_status add_pair(compare_list *list, const compare_side *left, con
     compare_pair *pair = &list->pairs[list->count];
     *pair =
         (compare_pair){.a = a, .b = b, .runs_a = medians_of(left, a, medians), .runs_b = medians_of(right, b, other)};
-    pair->checksums_differ = a->checksum && b->checksum && a->checksum != b->checksum;
+    /* Other layers are other work, and have other results. */
+    pair->checksums_differ = a->layers == b->layers && a->checksum && b->checksum && a->checksum != b->checksum;
     pair->verdict = can_decide(pair->runs_a, pair->runs_b) ? COMPARE_SAME : COMPARE_UNDECIDED;
     const deberta_status status = statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b, err);
     pair->seconds_a = statistics_median(medians, pair->runs_a);
@@ -264,7 +267,11 @@ static void add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
     cell_real(table, 1e3 * pair->seconds_a);
     cell_real(table, 1e3 * pair->seconds_b);
+    /* Of single runs their own scatter, which is what there is to judge the ratio by. */
+    cell_real(table, pair->runs_a == 1 ? 1e3 * a->time.mad : NAN);
+    cell_real(table, pair->runs_b == 1 ? 1e3 * b->time.mad : NAN);
     cell_real(table, c->ratio);
+    cell_real(table, 1 / c->ratio);
     cell_real(table, decided ? c->low : NAN);
     cell_real(table, decided ? c->high : NAN);
     cell_real(table, decided ? 100 * c->coverage : NAN);
@@ -283,6 +290,60 @@ static void say_notes(result *r, const compare_side *side)
     }
 }
 
+/* Who A and B are: "A: before1.json and 3 more runs; AMD EPYC; 2 threads". */
+static void say_side(result *r, char letter, const compare_side *side, const compare_list *list)
+{
+    json_t *files = json_array();
+    for (size_t k = 0; k < side->count; k++) {
+        const machine_sheet *sheet = &side->runs[k].sheet;
+        json_array_append_new(files, json_pack("{s:s, s:s, s:s, s:s}", "file", side->names[k], "cpu", sheet->cpu,
+                                               "date", sheet->date, "commit", sheet->commit));
+    }
+    result_set(r, letter == 'A' ? "a" : "b", files);
+    size_t least = 0, most = 0;
+    for (size_t k = 0; k < list->count; k++) {
+        const size_t threads = letter == 'A' ? list->pairs[k].a->threads : list->pairs[k].b->threads;
+        least = k ? minimum(least, threads) : threads;
+        most = maximum(most, threads);
+    }
+    result_say(r, "%c: %s", letter, side->names[0]);
+    if (side->count > 1) result_say_more(r, " and %zu more runs", side->count - 1);
+    if (*side->runs[0].sheet.cpu) result_say_more(r, "; %s", side->runs[0].sheet.cpu);
+    if (least == most)
+        result_say_more(r, "; %zu thread%s", least, least == 1 ? "" : "s");
+    else
+        result_say_more(r, "; %zu to %zu threads", least, most);
+}
+
+/* The earliest and the latest date of the runs; false where a file tells none. Dates are written so that their order
+ * is that of their letters. */
+static bool dates_of(const compare_side *side, const char **first, const char **last)
+{
+    *first = *last = side->runs[0].sheet.date;
+    for (size_t k = 0; k < side->count; k++) {
+        const char *date = side->runs[k].sheet.date;
+        if (!*date) return false;
+        if (strcmp(date, *first) < 0) *first = date;
+        if (strcmp(date, *last) > 0) *last = date;
+    }
+    return true;
+}
+
+/* What changes with the hour, such as neighbours and heat, is then a difference between the sides. */
+static void say_order(result *r, const compare_side *a, const compare_side *b)
+{
+    const char *first_a, *last_a, *first_b, *last_b;
+    const bool known = dates_of(a, &first_a, &last_a) && dates_of(b, &first_b, &last_b);
+    const bool apart =
+        known && a->count > 1 && b->count > 1 && (strcmp(last_a, first_b) < 0 || strcmp(last_b, first_a) < 0);
+    if (known) result_set(r, "in_turns", json_boolean(!apart));
+    if (apart)
+        result_say(r,
+                   "not in turns: all runs of %s were made before the first of %s, so a machine that changed meanwhile "
+                   "looks like a difference",
+                   strcmp(last_a, first_b) < 0 ? "A" : "B", strcmp(last_a, first_b) < 0 ? "B" : "A");
+}
+
 static void say_summary(result *r, const compare_list *list, bool within)
 {
     size_t counts[COMPARE_SLOWER + 1] = {0};
@@ -294,9 +355,11 @@ static void say_summary(result *r, const compare_list *list, bool within)
         list->count, counts[COMPARE_FASTER], counts[COMPARE_SLOWER], counts[COMPARE_SAME], counts[COMPARE_UNDECIDED],
         list->mean_ratio);
     if (counts[COMPARE_UNDECIDED])
-        result_say(r,
-                   "not decided: two runs of one program differ as well; four runs a side can tell, taken in turns%s",
-                   within ? "" : ": A1.json ... with B1.json ...");
+        result_say(
+            r,
+            "not decided: two runs of one program differ as well, by more than the MAD of the samples of each; four "
+            "runs a side are the least that can tell, taken in turns%s",
+            within ? "" : ": A1.json ... with B1.json ...");
     if (list->only_a || list->only_b)
         result_say(r, "without a partner: %zu of A, %zu of B", list->only_a, list->only_b);
 }
@@ -315,7 +378,10 @@ void compare_describe(result *r, const compare_list *list, const compare_side *a
         {"runs", NULL, COLUMN_TEXT, NULL, 0},
         {"a_ms", "A ms", COLUMN_REAL, "%.3f", 0},
         {"b_ms", "B ms", COLUMN_REAL, "%.3f", 0},
+        {"a_mad_ms", "A MAD", COLUMN_REAL, "%.3f", 0},
+        {"b_mad_ms", "B MAD", COLUMN_REAL, "%.3f", 0},
         {"ratio", "B / A", COLUMN_REAL, "%.4f", 0},
+        {"times", "A / B ×", COLUMN_REAL, "%.2f", 0},
         {"low", NULL, COLUMN_REAL, "%.4f", 0},
         {"high", NULL, COLUMN_REAL, "%.4f", 0},
         {"confidence_percent", "conf. %", COLUMN_REAL, "%.0f", 0},
@@ -324,6 +390,14 @@ void compare_describe(result *r, const compare_list *list, const compare_side *a
         {"verdict", "B is", COLUMN_TEXT, NULL, 0},
         {NULL, NULL, COLUMN_TEXT, NULL, 0},
     };
+    if (by) {
+        result_say(r, "A and B: the first value and another of each point of %s; %s", a->names[0],
+                   a->runs[0].sheet.cpu);
+    } else {
+        say_side(r, 'A', a, list);
+        say_side(r, 'B', b, list);
+        say_order(r, a, b);
+    }
     say_notes(r, a);
     if (!by) say_notes(r, b);
     result_table *table = result_add_table(r, "points", NULL, columns);

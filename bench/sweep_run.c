@@ -5,6 +5,7 @@
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
+#include "core/base/integers.h"
 
 /* What has to be loaded; 0: all. */
 static size_t most_layers(const sweep_options *options)
@@ -80,6 +81,11 @@ static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
     machine_finish_sheet(&results->sheet, &before);
     if (s->options->breakdown) DEBERTA_TRY(sweep_profile_all(s, err));
     DEBERTA_TRY(sweep_collect(s, results, err));
+    size_t most = 0;
+    for (size_t k = 0; k < results->count; k++) most = maximum(most, results->result[k].threads);
+    if (most > results->sheet.topology.allowed_logical)
+        machine_note(&results->sheet, "%zu threads share %zu logical processors", most,
+                     results->sheet.topology.allowed_logical);
     if (s->stopped) machine_note(&results->sheet, "stopped before the end");
     return DEBERTA_OK;
 }

@@ -56,10 +56,13 @@ static void add_kernels(result *r, deberta_isa isa)
 {
     json_t *list = json_array();
     const char *name, *from;
+    int width = 0;
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
+        if ((int)strlen(name) > width) width = (int)strlen(name);
     result_say(r, "\nkernels, and the tier that runs each here");
     for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++) {
         json_array_append_new(list, json_pack("{s:s, s:s}", "slot", name, "isa", tier_of(from)));
-        result_say(r, "  %-20s %s", name, tier_of(from));
+        result_say(r, "  %-*s %s", width, name, tier_of(from));
     }
     result_set(r, "kernels", list);
 }

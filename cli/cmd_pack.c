@@ -7,6 +7,11 @@
 #include "command/unfinished.h"
 #include "output/json_text.h"
 
+typedef struct pack_request {
+    common_options common;
+    bool check;
+} pack_request;
+
 static int print(const common_options *options, const deberta_model_info *info)
 {
     char size[32];
@@ -49,10 +54,25 @@ static void remove_on_signal(void *context, const char *path)
         unfinished_done();
 }
 
+static int check(const common_options *options)
+{
+    const int status = check_packed(options);
+    if (status != EXIT_OK) return status;
+    const char *file = deberta_packed_file_name((deberta_precision)options->precision), *model = options->arguments[0];
+    result *r = result_new(NULL);
+    result_set(r, "model", json_clean_text(model));
+    result_set(r, "file", json_string(file));
+    result_set(r, "checked", json_true());
+    result_say(r, "%s/%s: every byte is as it was written, and the model's files are those that were packed", model,
+               file);
+    return finish_text_or_json(options, r);
+}
+
 static int run(const common_options *options)
 {
     deberta_error error = {0};
     if (!check_model_place(options)) return EXIT_INPUT;
+    if (((const pack_request *)options)->check) return check(options);
     const deberta_pack_options packing = {.struct_size = sizeof packing,
                                           .threads = options->threads,
                                           .memory_limit_bytes = options->memory_limit_bytes,
@@ -62,11 +82,20 @@ static int run(const common_options *options)
     return confirm(options);
 }
 
+static const option options[] = {
+    {"check", 0, NULL,
+     "read the packed file and the weights, and compare digests instead of writing: exit 1 if one differs",
+     FLAG_AT(pack_request, check)},
+    {.name = NULL},
+};
+
 const command command_pack = {
     .name = "pack",
     .summary = "pack the weights once, beside the model: opening then maps them",
     .arguments = "MODEL",
-    .example = "  deberta pack deberta-v3-base\n",
+    .options = options,
+    .size = sizeof(pack_request),
+    .example = "  deberta pack deberta-v3-base\n  deberta pack --check deberta-v3-base\n",
     .run = run,
     .without = WITHOUT_CHANCE " isa reference",
 };

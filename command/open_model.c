@@ -63,8 +63,12 @@ static bool is_model_place(const common_options *options, const char *path)
     if (*path == 0)
         snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
     else if (reason == ENOENT) {
-        if (hub_name_check(path, &error) == DEBERTA_OK)
+        const bool absolute = hub_name_check(path, &error) == DEBERTA_OK;
+        const size_t used = strlen(error.message);
+        if (absolute)
             snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+        else if (!strstr(error.message, "hf download"))
+            snprintf(error.message + used, sizeof error.message - used, "; %s", expected);
     } else if (reason == 0 && !S_ISDIR(about.st_mode))
         snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
     else if (reason == 0 && is_pair(path))
@@ -95,9 +99,20 @@ static void note_stale(const common_options *options, const deberta_model *model
     const deberta_model_info info = *deberta_model_describe(model);
     if (info.packed != DEBERTA_PACKED_STALE) return;
     say_note(options,
-             "note: %s/%s is not of these weights or not of this version, and is ignored (renew it: deberta "
-             "pack %s)",
+             "note: %s/%s is not of these weights or not of this version, or damaged, and is ignored (renew "
+             "it: deberta pack %s)",
              info.name, deberta_packed_file_name(info.precision), info.name);
+}
+
+int check_packed(const common_options *options)
+{
+    deberta_error error = {0};
+    const deberta_pack_options packing = {.struct_size = sizeof packing,
+                                          .precision = (deberta_precision)options->precision};
+    const deberta_status status = deberta_model_check_packed(options->arguments[0], &packing, &error);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int said = say_error(options, &error);
+    return status == DEBERTA_E_FORMAT ? EXIT_CHECK_FAILED : said;
 }
 
 static int open_place(const common_options *options, const char *path, bool describe_only, deberta_model **model)

@@ -21,4 +21,8 @@ int open_description(const common_options *options, deberta_model **model);
 /* The same of a model named elsewhere on the command line. */
 int open_model_at(const common_options *options, const char *path, deberta_model **model);
 
+/* Compares every byte of the first argument's packed weights with their digests. EXIT_OK, or the exit code after saying
+ * what is wrong: EXIT_CHECK_FAILED where something differs. */
+int check_packed(const common_options *options);
+
 #endif

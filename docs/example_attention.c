@@ -63,6 +63,14 @@ static deberta_status look(const deberta_model *model, const deberta_tokens *tok
     return status == SEEN ? DEBERTA_OK : status;
 }
 
+/* Fills up to 12 characters: a token may have some of several bytes, such as "\xe2\x96\x81" before a word. */
+static void print_token(const char *token)
+{
+    int width = 0;
+    for (const char *at = token; *at; at++) width += (*at & 0xc0) != 0x80;
+    printf("%s%*s ", token, width < 12 ? 12 - width : 0, "");
+}
+
 static void print(const head_view *view, const deberta_tokens *tokens)
 {
     const size_t n = view->tokens;
@@ -73,8 +81,10 @@ static void print(const head_view *view, const deberta_tokens *tokens)
         size_t best = 0;
         for (size_t j = 1; j < n; j++)
             if (row[j] > row[best]) best = j;
-        printf("\n%-12s %-12s %6.3f", deberta_tokens_text(tokens, i, NULL), deberta_tokens_text(tokens, best, NULL),
-               row[best]);
+        printf("\n");
+        print_token(deberta_tokens_text(tokens, i, NULL));
+        print_token(deberta_tokens_text(tokens, best, NULL));
+        printf("%6.3f", row[best]);
         for (int c = DEBERTA_C2C; c <= DEBERTA_LOGITS; c++) printf(" %+7.3f", view->values[c][i * n + best]);
     }
     printf("\n");

@@ -223,11 +223,18 @@ typedef struct deberta_pack_options {
 /* Writes <path>/deberta.packed, or the file of that precision: what opening makes of the checkpoint.
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
  * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
- * made (by name, size and time of modification), when it is of another version of this library, and for a model of
- * fewer layers. The file appears whole or not at all. Errors are those of deberta_model_open, and DEBERTA_E_SYSTEM
- * where it cannot be written. */
+ * made, when it is of another version of this library or damaged, and for a model of fewer layers. What opening
+ * compares is cheap: name, size and time of modification of the files, the content of config.json, samples of the
+ * weights (both ends and 15 places between); of the packed file its header, its table of digests, and its last 256 KiB.
+ * The file appears whole or not at all. Errors are those of deberta_model_open, and DEBERTA_E_SYSTEM where it
+ * cannot be written. */
 DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_pack_options *options,
                                               deberta_error *err);
+/* Reads both, and compares every byte: the packed file with the SHA-256 of its blocks, the checkpoint's files with
+ * the SHA-256 (deberta_model_digest) that they had when they were packed. Of the options only the precision counts.
+ * DEBERTA_E_FILE: there is no packed file; DEBERTA_E_FORMAT: what differs, for example the first damaged block. */
+DEBERTA_API deberta_status deberta_model_check_packed(const char *path, const deberta_pack_options *options,
+                                                      deberta_error *err);
 /* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
  * goes with the model. */
 DEBERTA_API void deberta_model_free(deberta_model **model);

@@ -13,6 +13,7 @@
 #include "check/verify_gradients.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
+#include "core/base/integers.h"
 #include "core/base/path.h"
 #include "check/verify.h"
 
@@ -20,7 +21,7 @@ typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
-    bool training;
+    bool training, allow_extra;
     size_t configurations;
 } verify_request;
 
@@ -153,15 +154,22 @@ static int verify_one(const verify_request *request, const verify_options *verif
     if (status != EXIT_OK) return status;
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
+    /* What the engine reads is compared first: a damaged byte may be in a row that these tokens do not use. */
+    if (info.packed == DEBERTA_PACKED_MAPPED && (status = check_packed(options)) != EXIT_OK) return status;
     if (reading->ids.count || reading->texts.count || reading->files.count) {
         status = input_read(reading, path, &info, &input);
         if (status != EXIT_OK) return status;
         done = verify_sequences(report, verify, path, "", input.ids, input.sequence_starts, input.sequences, &error);
         input_free(&input);
     } else {
-        const size_t starts[2] = {0, request->tokens};
-        int32_t *ids = options_take(options, request->tokens, sizeof *ids);
-        verify_make_ids(ids, request->tokens, info.vocabulary_size, verify->seed);
+        const bool ends = info.position_biased_input || info.has_position_table;
+        const size_t most = ends ? info.max_positions : request->tokens;
+        if (request->tokens > most && option_given(options, &request->tokens))
+            return option_wrong(options, &request->tokens,
+                                "%zu tokens, but the position table of this model ends at %zu", request->tokens, most);
+        const size_t tokens = minimum(request->tokens, most), starts[2] = {0, tokens};
+        int32_t *ids = options_take(options, tokens, sizeof *ids);
+        verify_make_ids(ids, tokens, info.vocabulary_size, verify->seed);
         done = verify_sequences(report, verify, path, "", ids, starts, 1, &error);
     }
     return done == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
@@ -200,7 +208,7 @@ static int run(const common_options *options)
         if (verify_gradients(&report, &verify, request->configurations, NULL, &error) != DEBERTA_OK)
             status = say_error(options, &error);
     } else if (request->against) {
-        status = verify_against_file(options, request->against, &verify, &report);
+        status = verify_against_file(options, request->against, request->allow_extra, &verify, &report);
     } else if (options->argument_count) {
         status = verify_one(request, &verify, &report);
     } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
@@ -229,6 +237,8 @@ static const option options[] = {
      .not_with = "against"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
      TEXT_AT(verify_request, against)},
+    {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
+     FLAG_AT(verify_request, allow_extra), .needs = "against"},
     ABLATE_OPTION,
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",

@@ -20,6 +20,7 @@ typedef struct against_job {
     tensor_list tensors;
     encoded_input ours;
     deberta_isa isa;
+    bool extras;     /* tensors that nobody computes may be there */
     size_t compared; /* tensors */
 } against_job;
 
@@ -74,13 +75,18 @@ static verify_row row_of(const against_job *job, const tensor *t, const encoded_
     return row;
 }
 
-/* One tensor of the file, if it is something that the engine computes. */
-static deberta_status compare_tensor(against_job *job, const tensor *t, const float *values, deberta_error *err)
+/* Place of the tensor among ours, ours->count if the engine computes nothing of that name. */
+static size_t find_ours(const encoded_input *ours, const tensor *t)
 {
-    encoded_input *ours = &job->ours;
     size_t k = 0;
     while (k < ours->count && strcmp(ours->tensors[k].name, t->name) != 0) k++;
-    if (k == ours->count || ours->meanings[k].kind == ENCODED_INPUT) return DEBERTA_OK;
+    return k;
+}
+
+static deberta_status compare_tensor(against_job *job, const tensor *t, size_t k, const float *values,
+                                     deberta_error *err)
+{
+    encoded_input *ours = &job->ours;
     const encoded_meaning *what = &ours->meanings[k];
     DEBERTA_TRY(expect_shape(job, t, &ours->tensors[k], err));
     comparison c = {.expected = values, .where = "token %zu, column %zu"};
@@ -101,15 +107,63 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
     return verify_report_add(job->report, &row, &c.errors, err);
 }
 
+/* Tensors of a file that cannot be compared, as a list for a sentence that ends somewhere. */
+typedef struct leftovers {
+    char names[300];
+    size_t used, count;
+} leftovers;
+
+static void leave_over(leftovers *list, const tensor *t)
+{
+    list->count++;
+    const bool full = list->used + 80 > sizeof list->names;
+    if (full && strcmp(list->names + list->used - 3, "...") == 0) return;
+    if (full) {
+        list->used += (size_t)snprintf(list->names + list->used, sizeof list->names - list->used, ", ...");
+        return;
+    }
+    list->used += (size_t)snprintf(list->names + list->used, sizeof list->names - list->used, "%s%.50s (%s)",
+                                   list->used ? ", " : "", t->name, dtype_name(t->dtype));
+}
+
+/* A check that passes over something says nothing about it: all that the file holds is compared, or it is refused. */
+static deberta_status expect_all_compared(const against_job *job, deberta_error *err)
+{
+    leftovers unknown = {.count = 0}, unreadable = {.count = 0};
+    for (size_t i = 0; i < job->tensors.count; i++) {
+        const tensor *t = &job->tensors.items[i].tensor;
+        const size_t k = find_ours(&job->ours, t);
+        if (encoded_is_input(t->name)) continue;
+        if (k == job->ours.count)
+            leave_over(&unknown, t);
+        else if (!dtype_is_floating(t->dtype))
+            leave_over(&unreadable, t);
+    }
+    if (unreadable.count)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%.100s: %zu of its tensors cannot be compared: %s; expected F32, F64, F16 or "
+                     "BF16",
+                     job->path, unreadable.count, unreadable.names);
+    if (unknown.count && !job->extras)
+        DEBERTA_FAIL(
+            err, DEBERTA_E_FORMAT,
+            "%.100s: %zu of its tensors are none that this model computes (hidden_states.*, attn.*, logits.*): %s "
+            "(--allow-extra passes over them)",
+            job->path, unknown.count, unknown.names);
+    return DEBERTA_OK;
+}
+
 static deberta_status compare_file(against_job *job, deberta_error *err)
 {
+    DEBERTA_TRY(expect_all_compared(job, err));
     for (size_t k = 0; k < job->tensors.count; k++) {
         const stored_tensor *stored = &job->tensors.items[k];
-        if (!dtype_is_floating(stored->tensor.dtype)) continue;
+        const size_t place = find_ours(&job->ours, &stored->tensor);
+        if (place == job->ours.count || encoded_is_input(stored->tensor.name)) continue;
         float *values = malloc((stored->tensor.elements + 1) * sizeof *values);
         if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
         tensor_convert_f32(values, stored, job->file.bytes, 0, stored->tensor.elements);
-        const deberta_status status = compare_tensor(job, &stored->tensor, values, err);
+        const deberta_status status = compare_tensor(job, &stored->tensor, place, values, err);
         free(values);
         DEBERTA_TRY(status);
     }
@@ -163,11 +217,12 @@ static deberta_status run_job(against_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int verify_against_file(const common_options *options, const char *path, const verify_options *verify,
+int verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
                         verify_report *report)
 {
     deberta_error error = {0};
-    against_job job = {.verify = verify, .report = report, .path = path, .ours = {.options = options}};
+    against_job job = {
+        .verify = verify, .report = report, .path = path, .extras = extras, .ours = {.options = options}};
     report->errors_only = true;
     const deberta_status status = run_job(&job, &error);
     tensor_list_free(&job.tensors);

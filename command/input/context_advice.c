@@ -36,3 +36,10 @@ json_t *context_advice(result *r, const deberta_model_info *info, deberta_refere
     receptive_field_free(&field);
     return advice;
 }
+
+void note_trained_length(const common_options *options, size_t longest, const deberta_model_info *info)
+{
+    if (info->max_positions && longest > info->max_positions)
+        say_note(options, "note: the longest text has %zu tokens; the model was trained on up to %zu", longest,
+                 info->max_positions);
+}

@@ -4,11 +4,14 @@
 #ifndef COMMAND_INPUT_CONTEXT_ADVICE_H
 #define COMMAND_INPUT_CONTEXT_ADVICE_H
 
+#include "command/options.h"
 #include "include/deberta.h"
 #include "output/result.h"
 
 /* Says it with the indentation of `info`, and returns it: an object with trained_length, position_table_limit (null:
  * none), and for models with relative positions longest_unambiguous_text, contiguous_unique and composed_run. */
 json_t *context_advice(result *r, const deberta_model_info *info, deberta_reference reference);
+/* A note if the longest text has more tokens than the model was trained on; nothing keeps it from being encoded. */
+void note_trained_length(const common_options *options, size_t longest, const deberta_model_info *info);
 
 #endif

@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "command/input/encoded_input.h"
 
+#include <string.h>
+
 #include "command/input/encode_logits.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
 
 /* ---------------------------------------------------------------------------------------------------- what there is */
+
+bool encoded_is_input(const char *name)
+{
+    for (size_t k = 0; k < INPUTS; k++)
+        if (strcmp(input_names[k], name) == 0) return true;
+    return false;
+}
 
 /* What stands in `input_names` of one token. */
 static int64_t input_value(const input_batch *input, size_t which, size_t token)

@@ -41,6 +41,9 @@ deberta_status encoded_run(encoded_input *e, deberta_session_options *options, d
 void encoded_release(encoded_input *e);
 void encoded_free(encoded_input *e);
 
+/* Is a tensor of that name a part of the input? */
+bool encoded_is_input(const char *name);
+
 /* Neighbouring values of a tensor: of a real token, or of a row where the tensor has none. */
 typedef struct encoded_piece {
     size_t first;       /* of all elements of the tensor */

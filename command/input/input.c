@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "core/base/path.h"
+#include "core/base/integers.h"
 #include "core/base/status.h"
 #include "command/options.h"
+#include "command/input/context_advice.h"
 #include "command/input/text_source.h"
 #include "command/input/token_label.h"
 #include "core/io/input_file.h"
@@ -372,7 +374,13 @@ int input_read(const reading_options *options, const char *model_folder, const d
     if (code == EXIT_OK && status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
     if (code == EXIT_OK && status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     padded_free(&p);
-    if (code == EXIT_OK && status == DEBERTA_OK) return EXIT_OK;
+    if (code == EXIT_OK && status == DEBERTA_OK) {
+        size_t longest = 0;
+        for (size_t s = 0; s < input->sequences; s++)
+            longest = maximum(longest, input->sequence_starts[s + 1] - input->sequence_starts[s]);
+        if (info && (options->texts.count || options->files.count)) note_trained_length(common, longest, info);
+        return EXIT_OK;
+    }
     input_free(input);
     if (code != EXIT_OK) return code;
     /* What --ids says is the command line; the rest comes from files. */

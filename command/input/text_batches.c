@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "command/input/input.h"
+#include "command/input/context_advice.h"
 #include "command/open_model.h"
 #include "command/options.h"
 #include "core/base/clock.h"
+#include "core/base/integers.h"
 #include "core/base/status.h"
 
 enum { DEFAULT_BATCH_TOKENS = 2048 };
@@ -55,6 +57,7 @@ static void free_session(text_batches *batches)
 
 void text_batches_close(text_batches *batches)
 {
+    if (batches->model) note_trained_length(&batches->options->common, batches->most_tokens, &batches->info);
     free_session(batches);
     deberta_tokenizer_free(&batches->tokenizer);
     deberta_model_free(&batches->model);
@@ -163,6 +166,7 @@ static deberta_status encode_batch(text_batches *batches, const text_piece *piec
         memcpy(batches->ids + tokens, pieces[k].ids, pieces[k].tokens * sizeof *batches->ids);
         memcpy(batches->types + tokens, pieces[k].types, pieces[k].tokens * sizeof *batches->types);
         tokens += pieces[k].tokens;
+        batches->most_tokens = maximum(batches->most_tokens, pieces[k].tokens);
         batches->starts[k + 1] = tokens;
     }
     const deberta_batch batch = {.struct_size = sizeof batch,

@@ -33,6 +33,7 @@ typedef struct text_batches {
     size_t *starts;
     double encoder_seconds;
     size_t tokens, batches; /* encoded so far */
+    size_t most_tokens;     /* of one sequence among them */
 } text_batches;
 
 /* Reads the options, opens model and tokenizer. EXIT_OK or an exit code, after saying why. features: of the session. */

@@ -177,13 +177,17 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     for (size_t i = 0; i < c->count; i++)
         c->entries[i].public.name = tensor_name_canonical(c->entries[i].stored->tensor.name, &prefix, &room);
     qsort(c->entries, c->count, sizeof *c->entries, by_name);
+    size_t kept = c->count > 0;
     for (size_t i = 1; i < c->count; i++) {
-        const entry *one = &c->entries[i - 1], *two = &c->entries[i];
-        if (strcmp(one->public.name, two->public.name) == 0)
+        const entry *one = &c->entries[kept - 1], *two = &c->entries[i];
+        const bool twice = strcmp(one->public.name, two->public.name) == 0;
+        if (twice && !tensor_name_is_counter(one->public.name))
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice (as '%s' and '%s')",
                          two->file->map.name.text, QUOTE(two->public.name), QUOTE(one->stored->tensor.name),
                          QUOTE(two->stored->tensor.name));
+        if (!twice) c->entries[kept++] = *two;
     }
+    c->count = kept;
     return DEBERTA_OK;
 }
 
@@ -286,6 +290,26 @@ static const struct weight_kind {
     {"pytorch_model.bin.index.json", true, true},
 };
 
+/* Weights of a kind that is not read, and what to do about them; "" if there is nothing that is known. */
+static const char *other_weights(int folder)
+{
+    static const struct {
+        const char *name, *advice;
+    } known[] = {
+        {"adapter_model.safetensors", "; adapter_model.safetensors is an adapter alone: merge it into its model first"},
+        {"adapter_model.bin", "; adapter_model.bin is an adapter alone: merge it into its model first"},
+        {"model.fp16.safetensors", "; model.fp16.safetensors is a variant: give it the name model.safetensors"},
+        {"model.onnx", "; model.onnx is not read: save the model with PyTorch"},
+        {"tf_model.h5", "; tf_model.h5 is TensorFlow's: save the model with PyTorch"},
+        {"flax_model.msgpack", "; flax_model.msgpack is Flax's: save the model with PyTorch"},
+        {"model.gguf", "; model.gguf is not read: save the model with PyTorch"},
+    };
+    struct stat ignored;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (fstatat(folder, known[i].name, &ignored, 0) == 0) return known[i].advice;
+    return "";
+}
+
 /* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
 static deberta_status find_kind(const checkpoint *c, const struct weight_kind **kind, deberta_error *err)
 {
@@ -298,11 +322,13 @@ static deberta_status find_kind(const checkpoint *c, const struct weight_kind **
         struct stat ignored;
         if (fstatat(folder, weight_kinds[i].name, &ignored, AT_SYMLINK_NOFOLLOW) == 0) *kind = &weight_kinds[i];
     }
+    const char *advice = other_weights(folder);
     close(folder);
     if (!*kind)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
-                     "%s: no weights; expected model.safetensors, pytorch_model.bin or the index.json of a sharded one",
-                     QUOTE(c->folder));
+                     "%s: no weights; expected model.safetensors, pytorch_model.bin or the index.json of a sharded "
+                     "one%s",
+                     QUOTE(c->folder), advice);
     return DEBERTA_OK;
 }
 

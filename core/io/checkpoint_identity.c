@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/base/integers.h"
 #include "core/base/sha256.h"
 #include "core/io/checkpoint_parts.h"
 
@@ -36,13 +37,41 @@ static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, stru
     sha256_add(hash, line, strlen(line));
 }
 
+static void add_config(sha256 *hash, const checkpoint *c)
+{
+    mapped_file config;
+    char *path = NULL;
+    if (checkpoint_path(c, "config.json", &path, NULL) != DEBERTA_OK) return;
+    if (mapped_file_open(&config, path, NULL) == DEBERTA_OK) {
+        sha256_add(hash, config.bytes, config.size_bytes);
+        mapped_file_close(&config);
+    }
+    free(path);
+}
+
+/* A table of contents often begins a file or ends it; between them training changes nearly every value. */
+static void add_samples(sha256 *hash, const mapped_file *file)
+{
+    enum { ENDS_BYTES = 4096, SAMPLE_BYTES = 64, SAMPLES = 16 };
+    const size_t ends = minimum(ENDS_BYTES, file->size_bytes);
+    sha256_add(hash, file->bytes, ends);
+    for (size_t k = 1; k < SAMPLES; k++) {
+        const size_t at = file->size_bytes / SAMPLES * k;
+        sha256_add(hash, file->bytes + at, minimum(SAMPLE_BYTES, file->size_bytes - at));
+    }
+    sha256_add(hash, file->bytes + file->size_bytes - ends, ends);
+}
+
 void checkpoint_stamp(const checkpoint *c, char stamp[65])
 {
     sha256 hash;
     sha256_begin(&hash, cpu_features());
+    add_config(&hash, c);
     if (c->config.there) add_to_stamp(&hash, "config.json", c->config.size_bytes, c->config.modified);
     if (c->index.there) add_to_stamp(&hash, "index", c->index.size_bytes, c->index.modified);
-    for (size_t i = 0; i < c->file_count; i++)
+    for (size_t i = 0; i < c->file_count; i++) {
         add_to_stamp(&hash, c->files[i].name, c->files[i].map.size_bytes, c->files[i].map.modified);
+        add_samples(&hash, &c->files[i].map);
+    }
     sha256_finish(&hash, stamp);
 }

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/io/hub_name.h"
 
+#include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/status.h"
 
-/* Two words, and the first is no folder here. */
+/* Two words, and the first is no folder here, nor what people call the folder of their models. */
 static bool is_hub_name(const char *path)
 {
     const char *slash = strchr(path, '/');
@@ -18,16 +21,19 @@ static bool is_hub_name(const char *path)
     char folder[81];
     struct stat about;
     snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
-    return stat(folder, &about) != 0;
+    return strcmp(folder, "models") != 0 && stat(folder, &about) != 0;
 }
 
 deberta_status hub_name_check(const char *path, deberta_error *err)
 {
-    if (is_hub_name(path))
-        DEBERTA_FAIL(err, DEBERTA_E_FILE,
-                     "%s: no such folder; if a model on the hub has that name: hf download %s '*.json' spm.model "
-                     "merges.txt bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' "
-                     "--local-dir %s",
-                     path, path, strchr(path, '/') + 1);
-    return DEBERTA_OK;
+    struct stat about;
+    char here[PATH_MAX];
+    if (*path == '/' || stat(path, &about) == 0 || errno != ENOENT) return DEBERTA_OK;
+    if (!getcwd(here, sizeof here)) snprintf(here, sizeof here, "the current folder");
+    if (!is_hub_name(path)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%.200s: no such folder in %.200s", path, here);
+    DEBERTA_FAIL(err, DEBERTA_E_FILE,
+                 "%s: no such folder in %.120s; if a model on the hub has that name: hf download %s '*.json' spm.model "
+                 "merges.txt bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' "
+                 "--local-dir %s",
+                 path, here, path, strchr(path, '/') + 1);
 }

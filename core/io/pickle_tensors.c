@@ -5,16 +5,17 @@
 
 /* ------------------------------------------------------------------------------------------------------- globals */
 
+enum { NO_STORAGE = -1 };
 enum { CALL_NOTHING, CALL_ORDERED_DICT, CALL_REBUILD_TENSOR, CALL_REBUILD_PARAMETER };
 
 static const struct known_global {
     const char *module, *name;
     int call;
-    tensor_dtype dtype; /* of a storage type */
+    int dtype; /* of a storage type, or NO_STORAGE */
 } known_globals[] = {
-    {"collections", "OrderedDict", CALL_ORDERED_DICT, DTYPE_OTHER},
-    {"torch._utils", "_rebuild_tensor_v2", CALL_REBUILD_TENSOR, DTYPE_OTHER},
-    {"torch._utils", "_rebuild_parameter", CALL_REBUILD_PARAMETER, DTYPE_OTHER},
+    {"collections", "OrderedDict", CALL_ORDERED_DICT, NO_STORAGE},
+    {"torch._utils", "_rebuild_tensor_v2", CALL_REBUILD_TENSOR, NO_STORAGE},
+    {"torch._utils", "_rebuild_parameter", CALL_REBUILD_PARAMETER, NO_STORAGE},
     {"torch", "DoubleStorage", CALL_NOTHING, DTYPE_F64},
     {"torch", "FloatStorage", CALL_NOTHING, DTYPE_F32},
     {"torch", "HalfStorage", CALL_NOTHING, DTYPE_F16},
@@ -56,7 +57,7 @@ deberta_status pickle_push_storage(pickle *p)
     DEBERTA_TRY(pickle_pop(p, &id));
     DEBERTA_TRY(unpack(p, id, 5, 6, items, "a persistent id"));
     bool is_storage = pickle_text_is(items[0], "storage") && items[1].kind == PICKLE_GLOBAL &&
-                      known_globals[items[1].as.index].dtype != DTYPE_OTHER && items[2].kind == PICKLE_TEXT;
+                      known_globals[items[1].as.index].dtype != NO_STORAGE && items[2].kind == PICKLE_TEXT;
     if (!is_storage) PICKLE_REFUSE(p, "%s", "a persistent id does not describe a storage with its type and key");
     if (p->storages.count == TENSOR_MAX_COUNT) PICKLE_REFUSE(p, "more than %d storages", TENSOR_MAX_COUNT);
     pickle_storage *storage = pickle_pool_add(&p->storages);
@@ -127,8 +128,11 @@ static deberta_status push_tensor(pickle *p, pickle_value arguments)
                       view->offset, storage->view_elements);
     /* A stride of 0 repeats elements. Refused, because with it a few bytes claim to be terabytes of weights. */
     if (view->elements > storage->view_elements)
-        PICKLE_REFUSE(p, "a tensor of shape %s has more elements than its storage, which has %zu",
-                      shape_describe(view->shape, view->rank).text, storage->view_elements);
+        PICKLE_REFUSE(p,
+                      "a tensor of shape %s and strides %s has more elements than its storage, which has %zu: repeated "
+                      "(expanded) tensors are not read, save it with .contiguous()",
+                      shape_describe(view->shape, view->rank).text, shape_describe(view->strides, view->rank).text,
+                      storage->view_elements);
     view->offset += storage->view_offset;
     return pickle_push(p, (pickle_value){.kind = PICKLE_TENSOR, .as.index = p->tensors.count - 1});
 }

@@ -19,11 +19,13 @@ static const struct {
     tensor_dtype dtype;
     size_t bytes; /* 0: elements smaller than a byte */
 } stored_dtypes[] = {
-    {"F32", DTYPE_F32, 4},       {"F16", DTYPE_F16, 2},       {"BF16", DTYPE_BF16, 2},     {"F64", DTYPE_F64, 8},
-    {"I64", DTYPE_I64, 8},       {"I32", DTYPE_I32, 4},       {"I16", DTYPE_I16, 2},       {"I8", DTYPE_I8, 1},
-    {"U8", DTYPE_U8, 1},         {"BOOL", DTYPE_BOOL, 1},     {"U16", DTYPE_OTHER, 2},     {"U32", DTYPE_OTHER, 4},
-    {"U64", DTYPE_OTHER, 8},     {"C64", DTYPE_OTHER, 8},     {"F8_E4M3", DTYPE_OTHER, 1}, {"F8_E5M2", DTYPE_OTHER, 1},
-    {"F8_E8M0", DTYPE_OTHER, 1}, {"F6_E2M3", DTYPE_OTHER, 0}, {"F6_E3M2", DTYPE_OTHER, 0}, {"F4", DTYPE_OTHER, 0},
+    {"F32", DTYPE_F32, 4},         {"F16", DTYPE_F16, 2},         {"BF16", DTYPE_BF16, 2},
+    {"F64", DTYPE_F64, 8},         {"I64", DTYPE_I64, 8},         {"I32", DTYPE_I32, 4},
+    {"I16", DTYPE_I16, 2},         {"I8", DTYPE_I8, 1},           {"U8", DTYPE_U8, 1},
+    {"BOOL", DTYPE_BOOL, 1},       {"U16", DTYPE_U16, 2},         {"U32", DTYPE_U32, 4},
+    {"U64", DTYPE_U64, 8},         {"C64", DTYPE_C64, 8},         {"F8_E4M3", DTYPE_F8_E4M3, 1},
+    {"F8_E5M2", DTYPE_F8_E5M2, 1}, {"F8_E8M0", DTYPE_F8_E8M0, 1}, {"F6_E2M3", DTYPE_F6_E2M3, 0},
+    {"F6_E3M2", DTYPE_F6_E3M2, 0}, {"F4", DTYPE_F4, 0},
 };
 
 /* What a header entry is read with: the place for messages and the bounds. */

@@ -20,10 +20,16 @@ static const struct {
     size_t bytes;
     bool floating;
 } dtypes[] = {
-    [DTYPE_F64] = {"F64", 8, true},    [DTYPE_F32] = {"F32", 4, true},      [DTYPE_F16] = {"F16", 2, true},
-    [DTYPE_BF16] = {"BF16", 2, true},  [DTYPE_I64] = {"I64", 8, false},     [DTYPE_I32] = {"I32", 4, false},
-    [DTYPE_I16] = {"I16", 2, false},   [DTYPE_I8] = {"I8", 1, false},       [DTYPE_U8] = {"U8", 1, false},
-    [DTYPE_BOOL] = {"BOOL", 1, false}, [DTYPE_OTHER] = {"OTHER", 0, false},
+    [DTYPE_F64] = {"F64", 8, true},          [DTYPE_F32] = {"F32", 4, true},
+    [DTYPE_F16] = {"F16", 2, true},          [DTYPE_BF16] = {"BF16", 2, true},
+    [DTYPE_I64] = {"I64", 8, false},         [DTYPE_I32] = {"I32", 4, false},
+    [DTYPE_I16] = {"I16", 2, false},         [DTYPE_I8] = {"I8", 1, false},
+    [DTYPE_U8] = {"U8", 1, false},           [DTYPE_BOOL] = {"BOOL", 1, false},
+    [DTYPE_U16] = {"U16", 0, false},         [DTYPE_U32] = {"U32", 0, false},
+    [DTYPE_U64] = {"U64", 0, false},         [DTYPE_C64] = {"C64", 0, false},
+    [DTYPE_F8_E4M3] = {"F8_E4M3", 0, false}, [DTYPE_F8_E5M2] = {"F8_E5M2", 0, false},
+    [DTYPE_F8_E8M0] = {"F8_E8M0", 0, false}, [DTYPE_F6_E2M3] = {"F6_E2M3", 0, false},
+    [DTYPE_F6_E3M2] = {"F6_E3M2", 0, false}, [DTYPE_F4] = {"F4", 0, false},
 };
 
 const char *dtype_name(tensor_dtype dtype) { return dtypes[dtype].name; }

@@ -19,11 +19,21 @@ typedef enum tensor_dtype {
     DTYPE_I8,
     DTYPE_U8,
     DTYPE_BOOL,
-    DTYPE_OTHER, /* listed, cannot be read */
+    /* Listed, but not read: */
+    DTYPE_U16,
+    DTYPE_U32,
+    DTYPE_U64,
+    DTYPE_C64,
+    DTYPE_F8_E4M3,
+    DTYPE_F8_E5M2,
+    DTYPE_F8_E8M0,
+    DTYPE_F6_E2M3,
+    DTYPE_F6_E3M2,
+    DTYPE_F4,
 } tensor_dtype;
 
 const char *dtype_name(tensor_dtype dtype);
-size_t dtype_bytes(tensor_dtype dtype); /* 0 for DTYPE_OTHER */
+size_t dtype_bytes(tensor_dtype dtype); /* 0 for what is not read */
 bool dtype_is_floating(tensor_dtype dtype);
 
 enum {

@@ -95,3 +95,5 @@ size_t tensor_name_room_bytes(const char *name)
         if (ends_with(name, old_endings[i])) return strlen(name) + sizeof "weight";
     return 0;
 }
+
+bool tensor_name_is_counter(const char *canonical) { return strcmp(canonical, "embeddings.position_ids") == 0; }

@@ -32,4 +32,7 @@ int name_prefix_rank(name_prefix prefix);
 const char *tensor_name_canonical(const char *name, const name_prefix *prefix, char **room);
 size_t tensor_name_room_bytes(const char *name);
 
+/* "embeddings.position_ids": 0, 1, 2 ... as old files hold it. Nobody reads it, so two of it are not ambiguous. */
+bool tensor_name_is_counter(const char *canonical);
+
 #endif

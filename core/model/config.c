@@ -271,12 +271,22 @@ static deberta_status read_terms(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
+/* Whoever reads such a config makes other numbers of its weights, float or not. */
+static deberta_status refuse_quantized(const config_source *source)
+{
+    const json_t *value = present(source->object, "quantization_config");
+    if (value) return refuse(source, "quantization_config", value, "none: quantized models are not read");
+    return DEBERTA_OK;
+}
+
 /* "layer_norm|..." : only that word has a meaning. */
 static deberta_status read_norm_relative(model_config *config, const config_source *source)
 {
-    const json_t *value = present(source->object, "norm_rel_ebd");
+    static const char expected[] = "a text like \"layer_norm\" or \"none\"";
+    const json_t *value = json_object_get(source->object, "norm_rel_ebd");
     if (!value) return DEBERTA_OK;
-    if (!json_is_string(value)) return refuse(source, "norm_rel_ebd", value, "a text like \"layer_norm\" or \"none\"");
+    /* null is not "none": transformers ends in an error there. */
+    if (!json_is_string(value)) return refuse(source, "norm_rel_ebd", value, expected);
     for (const char *piece = json_string_value(value);; piece++) {
         size_t length = strcspn(piece, "|");
         config->norm_relative |= piece_is(piece, length, "layer_norm");
@@ -314,6 +324,7 @@ static deberta_status read_positions(model_config *config, const config_source *
     if (source->dialect != DIALECT_V2) DEBERTA_TRY(read_flag(source, "talking_head", &config->talking_heads));
     if (source->dialect == DIALECT_V1) return DEBERTA_OK;
     DEBERTA_TRY(read_flag(source, "share_att_key", &config->share_att_key));
+    DEBERTA_TRY(refuse_quantized(source));
     return read_norm_relative(config, source);
 }
 

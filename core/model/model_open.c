@@ -281,23 +281,41 @@ deberta_status deberta_model_open_memory(deberta_model **model, const char *name
     return model_open_internal(model, name, options, &internal, err);
 }
 
-deberta_status deberta_model_pack(const char *path, const deberta_pack_options *given, deberta_error *err)
+/* The model whose packed weights are to be written, or, described_only, to be checked. */
+static deberta_status open_for_packing(deberta_model **model, const char *path, const deberta_pack_options *given,
+                                       bool described_only, deberta_pack_options *options, deberta_error *err)
 {
-    deberta_model *model = NULL;
-    deberta_pack_options options;
-    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_pack_options", err));
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_pack needs a path");
-    if ((unsigned)options.precision >= DEBERTA_PRECISION_COUNT)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options.precision);
+    DEBERTA_TRY(copy_struct(options, given, sizeof *options, "deberta_pack_options", err));
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "packed weights need the path of a model");
+    if ((unsigned)options->precision >= DEBERTA_PRECISION_COUNT)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options->precision);
     if (synthetic_names(path))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no folder to put packed weights into", path);
     const deberta_model_options opening = {
         .struct_size = sizeof opening,
-        .threads = options.threads,
-        .memory_limit_bytes = options.memory_limit_bytes,
-        .precision = options.precision,
+        .threads = options->threads,
+        .memory_limit_bytes = described_only ? 0 : options->memory_limit_bytes,
+        .precision = options->precision,
+        .describe_only = described_only,
     };
-    DEBERTA_TRY(model_open_internal(&model, path, &opening, &(model_internal_options){.pass_over_packed = true}, err));
+    return model_open_internal(model, path, &opening, &(model_internal_options){.pass_over_packed = true}, err);
+}
+
+deberta_status deberta_model_check_packed(const char *path, const deberta_pack_options *given, deberta_error *err)
+{
+    deberta_model *model = NULL;
+    deberta_pack_options options;
+    DEBERTA_TRY(open_for_packing(&model, path, given, true, &options, err));
+    deberta_status status = packed_file_check(model->checkpoint, options.precision, model->memory_bytes, err);
+    deberta_model_free(&model);
+    return status;
+}
+
+deberta_status deberta_model_pack(const char *path, const deberta_pack_options *given, deberta_error *err)
+{
+    deberta_model *model = NULL;
+    deberta_pack_options options;
+    DEBERTA_TRY(open_for_packing(&model, path, given, false, &options, err));
     deberta_status status =
         packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, &options, err);
     deberta_model_free(&model);

@@ -107,8 +107,21 @@ def info_reads_no_weights(bench):
     assert usage.ru_maxrss * 1024 < 2 * parameters, f"{usage.ru_maxrss} KB at its largest, the weights are {4 * parameters} bytes"
 
 
+def columns_and_lengths(bench):
+    """Kernels stand in one column; a text beyond the trained length is noted once, whatever reads it."""
+    lines = bench.fine("info").out.split("kernels, and the tier that runs each here\n")[1].splitlines()
+    assert len({len(line) - len(line.split()[-1]) for line in lines}) == 1, lines
+    demo = os.path.join(bench.root, "models", "demo")
+    note = "the model was trained on up to 512"
+    bench.write("long.txt", "store " * 600 + "\nshort\n")
+    for options in (["--text", "store " * 600, "-o", "x.safetensors"], ["--file", "long.txt", "--pool", "mean", "-o", "x.jsonl"]):
+        assert bench.fine("encode", demo, *options).err.count(note) == 1
+    assert note not in bench.fine("encode", demo, "--text", "short", "-o", "x.safetensors").err
+
+
 def tests(_):
     yield "info/json", info_json
+    yield "info/columns-and-lengths", columns_and_lengths
     yield "info/model", info_model
     yield "info/mdeberta", info_mdeberta
     yield "info/tokenizer", info_tokenizer

@@ -47,7 +47,11 @@ def used(bench):
     bench.fine("pack", model, "--json", "-o", "said.json")
     said = json.loads(content(bench, "said.json"))
     assert said["model"] == "model" and said["file"] == PACKED
-    assert said["bytes"] + 4096 == os.path.getsize(bench.path(os.path.join(model, PACKED))), said
+    blocks = -(-said["bytes"] // (256 << 10))
+    assert said["bytes"] + 4096 + 64 * blocks == os.path.getsize(bench.path(os.path.join(model, PACKED))), said
+    said = bench.fine("pack", "--check", model).out
+    assert said == "model/deberta.packed: every byte is as it was written, and the model's files are those that were packed\n", said
+    assert json.loads(bench.fine("pack", "--check", model, "--json").out) == {"model": "model", "file": PACKED, "checked": True}
 
 
 def passed_over(bench):
@@ -64,6 +68,38 @@ def passed_over(bench):
     assert state(bench, model) == "mapped"
     os.remove(bench.path(os.path.join(model, PACKED)))
     assert state(bench, model) == "none"
+
+
+def failing(bench, code, says, *arguments):
+    result = bench.run(*arguments)
+    assert result.code == code and says in result.err, result.describe()
+
+
+def damaged(bench):
+    """What opening does not look at: `pack --check` and `verify` do."""
+    model = copied(bench)
+    failing(bench, 3, "deberta.packed: cannot be opened", "pack", "--check", model)
+    weights = bench.path(os.path.join(model, "model.safetensors"))
+    times = os.stat(weights)
+    bench.fine("pack", model)
+    with open(weights, "r+b") as file:
+        file.seek(times.st_size // 3)
+        byte = file.read(1)[0]
+        file.seek(times.st_size // 3)
+        file.write(bytes([byte ^ 1]))
+    os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert state(bench, model) == "mapped"
+    for command in (("pack", "--check"), ("verify",)):
+        failing(bench, 1, "was made of other weights", *command, model)
+    bench.fine("pack", model)
+    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
+        file.seek(5000)
+        file.write(b"other")
+    failing(bench, 1, "is damaged: 1 of ", "pack", "--check", model)
+    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"x")
+    assert state(bench, model) == "stale" and "or damaged" in encode(bench, model)[0]
 
 
 def refused(bench):
@@ -90,5 +126,6 @@ def small_disk(bench):
 def tests(_):
     yield "pack/used", used
     yield "pack/passed-over", passed_over
+    yield "pack/damaged", damaged
     yield "pack/refused", refused
     yield "pack/small-disk", small_disk

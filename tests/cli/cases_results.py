@@ -256,7 +256,7 @@ def suffixes_in_capitals(bench):
     bench.fine("encode", TINY, "--ids", "1,7", "-o", "X.SAFETENSORS")
     folder = os.path.join(bench.golden, "24-v3-b3-ragged")
     shutil.copy(os.path.join(folder, "expected.safetensors"), bench.path("EXPECTED.SAFETENSORS"))
-    bench.fine("verify", folder, "--against", "EXPECTED.SAFETENSORS")
+    bench.fine("verify", folder, "--against", "EXPECTED.SAFETENSORS", "--allow-extra")
     with open(bench.path("IN.JSON"), "w", encoding="utf-8") as file:
         file.write('{"input_ids": [[1, 7]]}')
     bench.fine("encode", TINY, "--input", "IN.JSON", "-o", "x.safetensors")
@@ -418,20 +418,46 @@ def verify_against(case):
     def test(bench):
         folder = os.path.join(bench.golden, case)
         good = os.path.join(folder, "expected.safetensors")
-        assert "bits differ" not in bench.fine("verify", folder, "--against", good).out
-        assert all("differing" not in row for row in json.loads(bench.fine("verify", folder, "--against", good, "--json").out)["results"])
+        extra = ["--allow-extra"] if any(name.startswith(("zero_fill.", "emd.", "ms_clamp.")) for name in read_tensors(good)[0]) else []
+        assert "bits differ" not in bench.fine("verify", folder, "--against", good, *extra).out
+        assert all("differing" not in row for row in json.loads(bench.fine("verify", folder, "--against", good, *extra, "--json").out)["results"])
         tensors, _ = read_tensors(good)
         real = [k for k, v in enumerate(tensors["attention_mask"].values) if v]
         name = max(n for n in tensors if n.startswith("hidden_states."))
         width = tensors[name].shape[2]
         tensors[name].values[real[-1] * width + 1] += 1e-3
         write_tensors(bench.path("changed.safetensors"), tensors)
-        result = bench.run("verify", folder, "--against", "changed.safetensors")
+        result = bench.run("verify", folder, "--against", "changed.safetensors", *extra)
         assert result.code == 1 and "FAILED" in result.out and name in result.out and "repeat: deberta verify" in result.err, result.describe()
         only = {k: v for k, v in tensors.items() if k in ("input_ids", "attention_mask")}
         write_tensors(bench.path("nothing.safetensors"), only)
         check_message(bench.run("verify", folder, "--against", "nothing.safetensors"), 3, ["nothing.safetensors", "hidden_states"])
     return test
+
+
+def all_is_compared(bench):
+    """A tensor of a type or a name that cannot be compared is refused by name: passing over it would look like agreement."""
+    folder = os.path.join(bench.golden, "01-v1-both-n33")
+    good, _ = read_tensors(os.path.join(folder, "expected.safetensors"))
+
+    def verify(tensors, *options):
+        write_tensors(bench.path("x.safetensors"), tensors)
+        return bench.run("verify", folder, "--against", "x.safetensors", *options)
+
+    everything = verify(good)
+    assert everything.code == 0, everything.describe()
+    kinds = {"I64": "q", "I32": "i", "I16": "h", "I8": "b", "U8": "B", "BOOL": "B", "U16": "H", "U32": "I", "U64": "Q", "F8_E4M3": "B", "C64": "d"}
+    for name in ("hidden_states.1", "attn.0.c2c"):
+        for kind, code in kinds.items():
+            zeros = type(good[name].values)(code, [0] * len(good[name].values))
+            for extra in ([], ["--allow-extra"]):
+                check_message(verify({**good, name: type(good[name])(kind, good[name].shape, zeros)}, *extra), 3,
+                              ["x.safetensors: 1 of its tensors cannot be compared", f"{name} ({kind})", "expected F32"])
+        other = {name + "s" if one == name else one: tensor for one, tensor in good.items()}
+        check_message(verify(other), 3, ["x.safetensors: 1 of its tensors are none", f"{name}s (F64)", "--allow-extra"])
+        assert verify(other, "--allow-extra").code == 0
+        single = {one: tensor for one, tensor in good.items() if one in (name, "input_ids", "attention_mask")}
+        assert verify(single).code == 0
 
 
 def own_results_agree(bench):
@@ -973,6 +999,7 @@ def tests(settings):
     yield "verify/chart", verify_chart
     for case in ("01-v1-both-n33", "09-v1-relu-seqcls", "24-v3-b3-ragged", "33-v3-mlm-emd"):
         yield "verify/against-" + case, verify_against(case)
+    yield "verify/all-is-compared", all_is_compared
     yield "verify/own-results", own_results_agree
     for name, (shape, length) in LONG_TEXTS.items():
         yield "verify/" + name, verify_long(shape, length)

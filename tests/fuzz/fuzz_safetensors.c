@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t first = stored->tensor.elements - count;
         if (dtype_is_floating(stored->tensor.dtype))
             tensor_convert_f32(values, stored, data, first, count);
-        else if (stored->tensor.dtype != DTYPE_OTHER)
+        else if (dtype_bytes(stored->tensor.dtype) > 0)
             tensor_convert_i64(integers, stored, data, first, count);
     }
     tensor_list_free(&list);

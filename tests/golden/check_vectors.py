@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Judges another implementation (docs/conformance.md): tests/golden/check_vectors.py CASE OUTPUT.safetensors [--bits]
+"""Judges another implementation of DeBERTa (docs/conformance.md). Needs NumPy. SPDX-License-Identifier: MIT
 
-CASE: a folder beside this file. OUTPUT: float32 or float64 tensors, named and shaped as in CASE/expected.safetensors; those that both have are
-compared where tokens are real, with --bits also the checksums of bits.tsv, which need all of a quantity. Exit status 1: one is outside its
-bar (three times float32 PyTorch's error, bars.tsv), or there was nothing to compare. Needs NumPy. SPDX-License-Identifier: MIT"""
+    check_vectors.py --list                            cases, easy ones first, and what each needs
+    check_vectors.py CASE OUTPUT.safetensors [--bits]
+    check_vectors.py --all FOLDER [--bits]             FOLDER/CASE.safetensors of every case that is there
+
+CASE is a folder beside this file. OUTPUT holds float32 or float64 tensors, named and shaped as in CASE/expected.safetensors. They are compared where
+tokens are real: the largest difference may be three times that of float32 PyTorch (bars.tsv), and 2e-6 where that is less. --bits also compares the
+checksums of bits.tsv, which need all of a quantity. Exit status 1: a tensor is outside its bar or misshapen, or nothing was compared; 2: wrong use."""
 import csv
 import json
 import sys
@@ -16,10 +20,17 @@ BARS = {"hidden": "f32_hidden", "probs": "f32_probs", "logits.mlm_emd": "f32_emd
 
 
 def read(path):
-    data = Path(path).read_bytes()
-    base = 8 + int.from_bytes(data[:8], "little")
-    return {name: np.frombuffer(data[base:], KINDS[e["dtype"]], np.prod(e["shape"], dtype=int), e["data_offsets"][0]).reshape(e["shape"])
-            for name, e in json.loads(data[8:base]).items() if name != "__metadata__"}
+    try:
+        data = Path(path).read_bytes()
+    except OSError as problem:
+        sys.exit(f"{path}: {problem.strerror}")
+    try:
+        base = 8 + int.from_bytes(data[:8], "little")
+        header = {name: entry for name, entry in json.loads(data[8:base]).items() if name != "__metadata__"}
+        return {name: np.frombuffer(data[base:], KINDS[e["dtype"]], np.prod(e["shape"], dtype=int), e["data_offsets"][0]).reshape(e["shape"])
+                for name, e in header.items() if e["dtype"] in KINDS}, {name: e["dtype"] for name, e in header.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, MemoryError):
+        sys.exit(f"{path}: is no whole safetensors file")
 
 
 def selected(name, values, real):
@@ -37,24 +48,75 @@ def checksum(parts):
     return f"{total:016x}"
 
 
-def main(case, output, *options):
+def outputs_of(tensors):
+    return sorted(name for name in tensors if name.startswith(("hidden_states.", "attn.", "logits.")) and not name.endswith(".rows"))
+
+
+def needs(case):
+    """What an implementation must have for the case, and how much of it there is: for the order of the list."""
+    config, names = json.loads((HERE / case / "config.json").read_text()), read(HERE / case / "expected.safetensors")[1]
+    parts = [config["model_type"] == "deberta" and "v1's fused projection" or "v2/v3", *sorted(n for n in names if n.startswith("logits."))]
+    for key, what in (("conv_kernel_size", "convolution"), ("type_vocab_size", "token types"), ("talking_head", "talking heads")):
+        parts += [what] * bool(config.get(key, 0))
+    parts += ["embedding projection"] * (config.get("embedding_size", config["hidden_size"]) != config["hidden_size"])
+    parts += ["absolute positions at the input"] * bool(config.get("position_biased_input", True))
+    return ["Enhanced Mask Decoder (EMD)" if part == "logits.mlm_emd" else part for part in parts]
+
+
+def judge(case, output, bits_too):
+    """Prints a line a tensor and a sentence; was something compared, and all of it right?"""
     tables = ((HERE / name).read_text().splitlines() for name in ("bars.tsv", "bits.tsv"))
     (bars,), bits = ([row for row in csv.DictReader(table, delimiter="\t") if row["name"] == case] for table in tables)
-    expected, found, verdicts, gathered = read(HERE / case / "expected.safetensors"), read(output), [], {}
-    real = expected["attention_mask"].astype(bool)
-    for name in sorted(name for name in found if name.startswith(("hidden_states.", "attn.", "logits."))):
+    (expected, _), (found, kinds), verdicts, gathered = read(HERE / case / "expected.safetensors"), read(output), [], {}
+    real, wanted, compared = expected["attention_mask"].astype(bool), outputs_of(expected), 0
+    for name in outputs_of(kinds):
         quantity = {"hidden_states": "hidden", "attn": name.split(".")[-1]}.get(name.split(".")[0], name)  # its name in bits.tsv
-        ours = selected(name, found[name], real)
-        gathered[quantity] = gathered.get(quantity, []) + ours
-        if name in expected and expected[name].shape == found[name].shape:
-            error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real))])  # NaN if one is
-            limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
-            verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
-    for row in [row for row in bits if options and not row["quantity"].startswith("int")]:  # low precision is this project's, not DeBERTa's
+        if kinds[name] not in ("F32", "F64"):
+            verdicts.append((False, f"{name:24} has the type {kinds[name]}, expected F32 or F64"))
+        elif name in expected and expected[name].shape != found[name].shape:
+            verdicts.append((False, f"{name:24} has the shape {list(found[name].shape)}, expected {list(expected[name].shape)}"))
+        else:
+            try:
+                ours = selected(name, found[name], real)
+            except (IndexError, ValueError):
+                verdicts.append((False, f"{name:24} has the shape {list(found[name].shape)}, which does not suit the case's tokens"))
+                continue
+            gathered[quantity] = gathered.get(quantity, []) + ours
+            if name in expected:
+                compared += 1
+                error = np.max([np.abs(a - b).max() for a, b in zip(ours, selected(name, expected[name], real))])  # NaN if one is
+                limit = max(3 * float(bars[BARS.get(quantity, "f32_logits" if quantity == name else "f32_components")] or 0), 2e-6)
+                verdicts.append((error <= limit, f"{name:24} error {error:.2e}  bar {limit:.2e}"))
+    for row in [row for row in bits if bits_too and not row["quantity"].startswith(("int", "ms_clamp."))]:  # this project's low precision, Microsoft's distances
         verdicts.append((row["quantity"] in gathered and checksum(gathered[row["quantity"]]) == row["bits"], f"bits of {row['quantity']}"))
-    print("\n".join(f"{'ok' if fine else 'FAIL':4} {what}" for fine, what in verdicts) or f"{output}: no tensor of {case} to compare")
-    return int(not verdicts or not all(fine for fine, _ in verdicts))
+    print("".join(f"{'ok' if fine else 'FAIL':4} {what}\n" for fine, what in verdicts), end="")
+    for what, names in (("missing", [n for n in wanted if n not in kinds]), ("not of this case", [n for n in kinds if n not in expected])):
+        if names:
+            print(f"{what}: {' '.join(sorted(names))}")
+    failed = sum(not fine for fine, _ in verdicts)
+    print(f"{case}: {compared} of {len(wanted)} tensors compared, {failed} checks failed" if verdicts else f"{output}: no tensor of {case} to compare")
+    return bool(verdicts) and not failed
+
+
+def main(arguments):
+    cases = sorted(folder.parent.name for folder in HERE.glob("[0-9]*/expected.safetensors"))
+    options, rest = [a for a in arguments if a.startswith("--")], [a for a in arguments if not a.startswith("--")]
+    if options == ["--list"] and not rest:
+        print("\n".join(f"{case:28} {', '.join(parts)}" for parts, case in sorted(((needs(c), c) for c in cases), key=lambda x: (len(x[0]), x[1]))))
+        return 0
+    whole = "--all" in options
+    if len(rest) != (1 if whole else 2) or not set(options) <= {"--bits", "--all"}:
+        print(__doc__, file=sys.stderr)
+        return 2
+    pairs = [(case, Path(rest[0]) / f"{case}.safetensors") for case in cases] if whole else [rest]
+    if not whole and rest[0] not in cases:
+        sys.exit(f"{rest[0]}: no such case; --list names them")
+    there = [pair for pair in pairs if not whole or pair[1].exists()]
+    results = [judge(*pair, "--bits" in options) for pair in there]
+    if whole:
+        print(f"{len(there)} of {len(pairs)} cases were there, {results.count(False)} of them failed")
+    return int(not results or not all(results))
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]) if len(sys.argv) in (3, 4) and sys.argv[3:] in ([], ["--bits"]) else __doc__)
+    sys.exit(main(sys.argv[1:]))

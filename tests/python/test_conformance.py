@@ -67,11 +67,40 @@ def test_nothing_to_compare(tmp_path):
     path.write_bytes(renamed)
     done = check(CASES[0], path)
     assert done.returncode == 1 and "no tensor of 01-v1-both-n33 to compare" in done.stdout
-    assert check(CASES[0]).returncode == 1, "without a file it says how it is called"
+    assert check(CASES[0]).returncode == 2, "without a file it says how it is called"
+
+
+def test_wrong_use_is_one_sentence(tmp_path):
+    good, short, other = tmp_path / "out.safetensors", tmp_path / "short.safetensors", tmp_path / "README.md"
+    written_by_us(CASES[0], good)
+    short.write_bytes(good.read_bytes()[:5000])
+    other.write_text("no tensors")
+    for case, path, says in ((CASES[0], tmp_path / "none", "No such file"), (CASES[0], short, "is no whole safetensors file"),
+                             (CASES[0], other, "is no whole safetensors file"), ("99-v9", good, "99-v9: no such case; --list names them")):
+        done = check(case, path)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and says in done.stderr, done.stderr
+    done = check(CASES[1], good)
+    assert done.returncode == 1 and "has the shape" in done.stdout and not done.stderr, done.stdout + done.stderr
+
+
+def test_what_is_missing_is_said(tmp_path):
+    path = tmp_path / f"{CASES[0]}.safetensors"
+    written_by_us(CASES[0], path)
+    whole = check(CASES[0], path).stdout
+    assert whole.endswith("01-v1-both-n33: 16 of 16 tensors compared, 0 checks failed\n") and "missing" not in whole, whole
+    path.write_bytes(path.read_bytes().replace(b"attn.1.probs", b"attn.1.probz"))
+    done = check(CASES[0], path)
+    assert "missing: attn.1.probs\n" in done.stdout and "15 of 16 tensors compared" in done.stdout and done.returncode == 0, done.stdout
+    everything = check("--all", tmp_path)
+    assert everything.stdout.endswith("1 of 38 cases were there, 0 of them failed\n") and everything.returncode == 0, everything.stdout
+    (tmp_path / f"{CASES[1]}.safetensors").write_bytes(path.read_bytes())
+    assert check("--all", tmp_path).returncode == 1
+    listed = check("--list").stdout
+    assert len(listed.splitlines()) == 38 and "Enhanced Mask Decoder" in listed and "convolution" in listed and "v1's" in listed, listed
 
 
 def test_version_and_length():
     """Vectors are versioned, and the checker is short enough to be read."""
     assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
-    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 60
+    assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 130
     assert "check_vectors.py" in (ROOT / "docs" / "conformance.md").read_text()

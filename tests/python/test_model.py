@@ -389,7 +389,7 @@ def test_program_names_the_same_download():
     assert "hf download an-organisation/a-model " in str(refused.value)
     assert done.stderr.splitlines()[0] == f"deberta info: {refused.value}"
     for path in (f"{ROOT}/nowhere", "./nowhere", "nowhere", "nowhere/at/all", "an-organisation/"):
-        with pytest.raises(deberta_c.FileError, match="config.json"):
+        with pytest.raises(deberta_c.FileError, match="config.json|no such folder in /"):
             deberta_c.Model(path)
 
 

@@ -278,6 +278,9 @@ static void test_names(void **state)
         {{"embeddings.word_embeddings.weight", "xembeddings.word_embeddings.weight"},
          {"embeddings.word_embeddings.weight", "xembeddings.word_embeddings.weight"},
          NULL},
+        {{"deberta.embeddings.word_embeddings.weight", "deberta.embeddings.position_ids", "embeddings.position_ids"},
+         {"embeddings.word_embeddings.weight", "embeddings.position_ids"},
+         NULL},
         {{"embeddings.word_embeddings.weight", "a.LayerNorm.gamma", "a.LayerNorm.beta", "a.gamma"},
          {"embeddings.word_embeddings.weight", "a.LayerNorm.weight", "a.LayerNorm.bias", "a.gamma"},
          NULL},
@@ -455,6 +458,8 @@ static void test_folders(void **state)
     deberta_error error;
     char *folder = make_folder(), path[256], command[600];
     check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "no weights");
+    write_text(folder, "adapter_model.safetensors", "x");
+    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "merge it into its model first");
     snprintf(path, sizeof path, "%s/nothing", folder);
     check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "No such file");
     write_text(folder, "nothing", "x");

@@ -86,6 +86,11 @@ static void test_verdicts(void **state)
         add_result(&b[k], 40, "avx2", 3e-3 * luck);
         add_result(&b[k], 16, "avx2", 0.8e-3 * luck);
     }
+    for (size_t k = 0; k < RUNS; k++) {
+        snprintf(a[k].sheet.date, sizeof a[k].sheet.date, "2026-01-02T03:%02zu:00Z", k);
+        snprintf(b[k].sheet.date, sizeof b[k].sheet.date, "2026-01-02T03:%02zu:00Z", 10 + k);
+        snprintf(b[k].sheet.cpu, sizeof b[k].sheet.cpu, "Some CPU");
+    }
     snprintf(b[3].sheet.notes[0], sizeof b[3].sheet.notes[0], "the load was 1.7");
     b[3].sheet.note_count = 1;
     compare_list list = compared(a, RUNS, b, RUNS);
@@ -108,6 +113,13 @@ static void test_verdicts(void **state)
     assert_non_null(strstr(text, "no difference shown; other results"));
     assert_non_null(strstr(text, "without a partner: 1 of A, 0 of B"));
     assert_null(strstr(text, "chance"));
+    assert_non_null(strstr(text, "A: 1.json and 4 more runs; "));
+    assert_non_null(strstr(text, "B: 1.json and 4 more runs; Some CPU; "));
+    assert_non_null(strstr(text, "not in turns: all runs of A were made before the first of B"));
+    free(text);
+    snprintf(b[0].sheet.date, sizeof b[0].sheet.date, "2026-01-02T03:00:30Z");
+    text = described(&list, &left, &right, 0);
+    assert_null(strstr(text, "not in turns"));
     free(text);
     compare_free(&list);
     free_runs(a, RUNS);
@@ -128,6 +140,8 @@ static void test_one_run_each_decides_nothing(void **state)
     char *text = described(&list, &left, &right, 0);
     assert_non_null(strstr(text, "not decided: one run each"));
     assert_non_null(strstr(text, "2.0000"));
+    assert_non_null(strstr(text, "A MAD"));
+    assert_non_null(strstr(text, "0.50"));
     free(text);
     compare_free(&list);
     list = compared(a, 3, b, 4); /* the most extreme of 35 orders: p = 2/35 */

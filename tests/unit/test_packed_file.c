@@ -138,7 +138,7 @@ static void what_does_not_fit_is_passed_over(void **state)
     pack(folder, 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, expected);
     buffer content = read_file(packed_path(folder));
-    const size_t header_bytes = 96;
+    const size_t header_bytes = 288;
     for (size_t at = 0; at < header_bytes; at++) {
         content.bytes[at] ^= 1;
         write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
@@ -157,6 +157,53 @@ static void what_does_not_fit_is_passed_over(void **state)
     encode_folder(folder, DEBERTA_PACKED_STALE, digest);
     write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count - 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
+    buffer_free(&content);
+    remove_folder(folder);
+}
+
+static void check_says(const char *folder, const char *expected)
+{
+    deberta_error error = {0};
+    const deberta_status status = deberta_model_check_packed(folder, NULL, &error);
+    if (!expected) {
+        if (status != DEBERTA_OK) fail_msg("%s", error.message);
+        return;
+    }
+    check_refused(status, &error, DEBERTA_E_FORMAT, expected);
+}
+
+/* Blocks of 256 KiB: opening compares the last, checking all of them and their digests. */
+static void every_byte_is_checked(void **state)
+{
+    (void)state;
+    char *folder = make_folder(), digest[65], command[1200];
+    deberta_error error = {0};
+    snprintf(command, sizeof command, "cp '%s'/../../models/demo/*.json '%s'/../../models/demo/model.safetensors '%s'",
+             golden_folder((char[512]){0}), golden_folder((char[512]){0}), folder);
+    assert_int_equal(system(command), 0);
+    check_refused(deberta_model_check_packed(folder, NULL, &error), &error, DEBERTA_E_FILE, "deberta.packed");
+    pack(folder, 2);
+    check_says(folder, NULL);
+    buffer content = read_file(packed_path(folder));
+    const size_t block = 256 << 10, blocks = (content.count - 4096) / (block + 64);
+    assert_in_range(blocks, 4, 4000);
+    for (size_t k = 0; k <= blocks; k++) {
+        const size_t ends = 4096 + (content.count - 4096) / (block + 64) * block;
+        const size_t at = k < blocks ? 4096 + k * block + 77 : ends + 1;
+        const bool noticed = k == blocks;
+        content.bytes[at] ^= 1;
+        write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
+        deberta_model *model = open_with(folder, noticed ? DEBERTA_PACKED_STALE : DEBERTA_PACKED_MAPPED);
+        deberta_model_free(&model);
+        check_says(folder, "is damaged: 1 of");
+        content.bytes[at] ^= 1;
+    }
+    content.bytes[content.count - 1] ^= 1;
+    write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
+    encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+    check_says(folder, "its table of digests");
+    write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count - 1);
+    check_says(folder, "shorter");
     buffer_free(&content);
     remove_folder(folder);
 }
@@ -205,6 +252,32 @@ static void new_weights_are_seen(void **state)
     pack(folder, 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, anew);
     assert_string_equal(anew, after);
+    buffer_free(&weights);
+    remove_folder(folder);
+}
+
+/* Weights that were trained on, under the old size and time; then one value, which only reading all of them shows. */
+static void new_weights_under_the_old_time_are_seen(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("01-v1-both-n33"), path[512], digest[65];
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    buffer weights = read_file(path);
+    uint64_t header_bytes = 0;
+    memcpy(&header_bytes, weights.bytes, sizeof header_bytes);
+    set_time(folder, "model.safetensors", 0);
+    pack(folder, 1);
+    check_says(folder, NULL);
+    weights.bytes[(8 + header_bytes + weights.count) / 2] ^= 0x01;
+    write_file(folder, "model.safetensors", weights.bytes, weights.count);
+    set_time(folder, "model.safetensors", 0);
+    encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
+    check_says(folder, "was made of other weights");
+    for (size_t at = 8 + header_bytes; at < weights.count; at += 4) weights.bytes[at] ^= 0x01;
+    write_file(folder, "model.safetensors", weights.bytes, weights.count);
+    set_time(folder, "model.safetensors", 0);
+    encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+    check_says(folder, "was made of other files");
     buffer_free(&weights);
     remove_folder(folder);
 }
@@ -303,7 +376,7 @@ static void refusals(void **state)
 static void layout_is_the_one_with_this_number(void **state)
 {
     (void)state;
-    assert_int_equal(PACKED_FILE_LAYOUT, 4);
+    assert_int_equal(PACKED_FILE_LAYOUT, 5);
 #ifdef WITH_ASAN
     skip(); /* pieces are farther apart */
 #endif
@@ -327,8 +400,10 @@ int main(void)
         cmocka_unit_test(a_mapping_holds_what_packing_makes),
         cmocka_unit_test(a_file_is_the_same_whoever_writes_it),
         cmocka_unit_test(what_does_not_fit_is_passed_over),
+        cmocka_unit_test(every_byte_is_checked),
         cmocka_unit_test(times_count),
         cmocka_unit_test(new_weights_are_seen),
+        cmocka_unit_test(new_weights_under_the_old_time_are_seen),
         cmocka_unit_test(other_models_of_the_folder_are_made),
         cmocka_unit_test(temporary_files_are_told),
         cmocka_unit_test(refusals),

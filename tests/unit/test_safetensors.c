@@ -29,7 +29,7 @@ static deberta_status list(tensor_list *tensors, const uint8_t *bytes, size_t co
         size_t n = stored->tensor.elements < 16 ? stored->tensor.elements : 16;
         if (dtype_is_floating(stored->tensor.dtype))
             tensor_convert_f32(values, stored, copy, 0, n);
-        else if (stored->tensor.dtype != DTYPE_OTHER)
+        else if (dtype_bytes(stored->tensor.dtype))
             tensor_convert_i64(integers, stored, copy, 0, n);
     }
     free(copy);
