@@ -133,9 +133,8 @@ void class_losses_of_questions(const class_job *job)
     head_result *result = job->result;
     for (size_t question = 0; question < batch->questions; question++) {
         const size_t first = question * batch->choices;
-        const pair_losses losses =
-            compare_classes(job, result->scores[0] + first, result->scores[1] + first,
-                            batch->choices, batch->question_labels[question], scales);
+        const pair_losses losses = compare_classes(job, result->scores[0] + first, result->scores[1] + first,
+                                                   batch->choices, batch->question_labels[question], scales);
         result->losses[0][0] += losses.own;
         result->distance += losses.distance;
     }

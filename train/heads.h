@@ -85,7 +85,7 @@ typedef struct class_options {
     class_pairs pairs;
     float weight;
     const float *clean;             /* of PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
-    float *compared[PAIR_ROWS]; /* of PAIRS_ASCENT and PAIRS_FINAL: rows at work, [pair_row_floats] each */
+    float *compared[PAIR_ROWS];     /* of PAIRS_ASCENT and PAIRS_FINAL: rows at work, [pair_row_floats] each */
     const logit_listener *listener; /* NULL: nobody asks */
 } class_options;
 

@@ -161,9 +161,9 @@ typedef struct learner {
     size_t vocabulary_stride;
     float *logits; /* grows to what the steps need */
     size_t logits_capacity;
-    float *second_weight, *second_vector;       /* of position projections */
+    float *second_weight, *second_vector; /* of position projections */
     float *weight, *vector; /* [largest]: a packed gradient, and that of its bias or of the two vectors of a norm */
-    float *table_parts;                         /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
+    float *table_parts;     /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     table_range reached[POSITION_TABLES];       /* what the step's distances read, so that others have no gradient */
     float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */

@@ -62,17 +62,10 @@ static void touch_layer(const learner *l, pair_half which, size_t layer, touch_m
         const float *start;
         size_t width;
     } pieces[] = {
-        {half->input, s->hidden_stride},
-        {half->queries, l->heads_width},
-        {half->keys, l->heads_width},
-        {half->values, l->heads_width},
-        {half->context, s->context_stride},
-        {half->maximum, heads},
-        {half->inverse_total, heads},
-        {half->attention_sum, s->normed_stride},
-        {half->normed, s->normed_stride},
-        {half->inner, s->inner_stride},
-        {half->output_sum, s->hidden_stride},
+        {half->input, s->hidden_stride}, {half->queries, l->heads_width},         {half->keys, l->heads_width},
+        {half->values, l->heads_width},  {half->context, s->context_stride},      {half->maximum, heads},
+        {half->inverse_total, heads},    {half->attention_sum, s->normed_stride}, {half->normed, s->normed_stride},
+        {half->inner, s->inner_stride},  {half->output_sum, s->hidden_stride},
     };
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
         touch(pieces[i].start, l->pairs.kept[which] * pieces[i].width * sizeof(float));

@@ -125,8 +125,8 @@ static bool allocate(sift_run *run)
     run->ones = malloc(width * sizeof *run->ones);
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
-    return allocate_doubled(run) && run->moving && run->sums && run->clean && run->compared && run->delta && run->moves && run->ones &&
-           run->zeros;
+    return allocate_doubled(run) && run->moving && run->sums && run->clean && run->compared && run->delta &&
+           run->moves && run->ones && run->zeros;
 }
 
 static void double_batch(sift_run *run)

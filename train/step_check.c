@@ -79,8 +79,9 @@ static deberta_status check_end(const step_batch *b, size_t sequence, const char
 {
     const size_t n = b->starts[sequence + 1] - b->starts[sequence];
     if (place < 0 || (size_t)place >= n || b->mask[b->starts[sequence] + (size_t)place]) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %d: the %s of the answer is at a hole of the attention_mask",
-                 b->origin[sequence], (int)place, what);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "sequence %zu, token %d: the %s of the answer is at a hole of the attention_mask", b->origin[sequence],
+                 (int)place, what);
 }
 
 static deberta_status check_answer(const step_batch *b, size_t sequence, deberta_error *err)

@@ -45,7 +45,8 @@ static int run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A second signal ends the program at once. */
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A
+ * second signal ends the program at once. */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -134,7 +135,7 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_error error = {0};
     deberta_trainer *trainer = NULL;
     const train_options *o = (const train_options *)common;
-    int status = check_float32(common, "training");
+    int status = EXIT_OK;
     if (status == EXIT_OK) status = train_options_check(o);
     if (status != EXIT_OK) return status;
     if (!o->config && !check_model_place(common)) return EXIT_INPUT;
@@ -161,17 +162,18 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
 #define TASK(word_, summary_, groups_, run_, example_)                                                                 \
     {                                                                                                                  \
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
-        .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_                   \
+        .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
+        .without = "precision"                                                                                         \
     }
 #define MLM_EXAMPLE                                                                                                    \
     "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
-static const command train_mlm =
-    TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
-         MLM_EXAMPLE "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
-static const command train_rtd =
-    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-         "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
-         "--out trained\n");
+static const command train_mlm = TASK(
+    "train mlm", "the masked language model", train_mlm_groups, run_mlm,
+    MLM_EXAMPLE "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+static const command train_rtd = TASK(
+    "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+    "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
+    "--out trained\n");
 #define DATA_EXAMPLE(word_, more_)                                                                                     \
     "  deberta " word_ " deberta-v3-small " more_ " --sequence-tokens 128 --steps 500 --out trained\n"
 static const command finetune_sequence =
@@ -199,8 +201,9 @@ static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
     return say_usage(options, "expected what is trained: %s",
-                     fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
-                                : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
+                     fine_tunes
+                         ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
+                         : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
 }
 
 const command command_train = {
@@ -210,6 +213,7 @@ const command command_train = {
     .max_arguments = 64,
     .example = MLM_EXAMPLE "  deberta train mlm --help\n",
     .run = run_without_task,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = train_commands,
 };
 
@@ -221,5 +225,6 @@ const command command_finetune = {
     .example =
         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --cut") "  deberta finetune sequence --help\n",
     .run = run_without_task,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = finetune_commands,
 };

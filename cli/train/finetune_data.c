@@ -36,8 +36,7 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
         text += length;
     }
     for (size_t k = 0, first; !counted && k < labels->count; k++) {
-        if (!label_list_number(labels, labels->names[k], &first))
-            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!label_list_number(labels, labels->names[k], &first)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
         if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
     }
     return DEBERTA_OK;
@@ -237,6 +236,15 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
     return EXIT_OK;
 }
 
+static deberta_status sort_labels(finetune_data *data, deberta_error *err)
+{
+    size_t *places = NULL;
+    const deberta_status status = label_list_sort(&data->reader.labels, &places, err);
+    if (status == DEBERTA_OK) example_list_renumber(&data->train, places);
+    free(places);
+    return status;
+}
+
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};
@@ -249,8 +257,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     if (status != EXIT_OK) return status;
     if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
-    if (collects && label_list_sort(&data->reader.labels, &data->train, &error) != DEBERTA_OK)
-        return say_error(&o->common, &error);
+    if (collects && sort_labels(data, &error) != DEBERTA_OK) return say_error(&o->common, &error);
     if (collects && data->reader.labels.count < 2) {
         status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
                     data->reader.labels.names[0]);

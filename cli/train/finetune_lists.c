@@ -48,6 +48,17 @@ void example_list_free(example_list *list)
     *list = (example_list){0};
 }
 
+void example_list_renumber(example_list *list, const size_t *places)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        deberta_example *e = &list->items[i];
+        int32_t *tags = (int32_t *)e->token_labels;
+        if (e->label >= 0) e->label = (int32_t)places[e->label];
+        for (size_t t = 0; tags && t < e->tokens; t++)
+            if (tags[t] >= 0) tags[t] = (int32_t)places[tags[t]];
+    }
+}
+
 /* ----------------------------------------------------------------------------------------------------------- records */
 
 deberta_status reader_problem(const text_record *record, deberta_error *err)

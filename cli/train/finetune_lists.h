@@ -35,6 +35,8 @@ typedef struct finetune_reader {
 deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
                                 deberta_error *err);
 void example_list_free(example_list *list);
+/* Labels become places[label]. */
+void example_list_renumber(example_list *list, const size_t *places);
 
 /* "FILE, line N: ..." as an error, if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/train/finetune_lists.h"
 #include "command/input/labelled_text.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
@@ -109,12 +108,13 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-deberta_status label_list_sort(label_list *labels, struct example_list *examples, deberta_error *err)
+deberta_status label_list_sort(label_list *labels, size_t **result, deberta_error *err)
 {
     const size_t count = labels->count;
     const char **before = malloc((count + 1) * sizeof *before);
     size_t *places = malloc((count + 1) * sizeof *places);
     bool fits = before && places;
+    *result = places;
     if (fits) {
         memcpy(before, labels->names, count * sizeof *before);
         qsort(labels->names, count, sizeof *labels->names, compare_names);
@@ -122,16 +122,8 @@ deberta_status label_list_sort(label_list *labels, struct example_list *examples
         labels->slots = NULL;
     }
     for (size_t k = 0; fits && k < count; k++) fits = label_list_number(labels, before[k], &places[k]);
-    for (size_t i = 0; fits && i < examples->count; i++) {
-        deberta_example *e = &examples->items[i];
-        int32_t *tags = (int32_t *)e->token_labels;
-        if (e->label >= 0) e->label = (int32_t)places[e->label];
-        for (size_t t = 0; tags && t < e->tokens; t++)
-            if (tags[t] >= 0) tags[t] = (int32_t)places[tags[t]];
-    }
     labels->collects = false;
     free(before);
-    free(places);
     return fits ? DEBERTA_OK : no_memory(err);
 }
 

@@ -112,4 +112,5 @@ const command train_tokenizer = {
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
     .example = "  deberta train tokenizer --text corpus.txt --pieces 6000 --out new\n",
     .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };
