@@ -1,0 +1,53 @@
+/* Models drawn at random: any configuration that config.json can say and the engine takes, with weights for it. A model
+ * is a function of what is wished for and of the state of the random numbers.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CHECK_DRAWN_MODEL_H
+#define CHECK_DRAWN_MODEL_H
+
+#include "core/model/config.h"
+#include "include/deberta.h"
+
+/* Heads of a model, in bits. */
+typedef enum drawn_head {
+    DRAWN_LM = 1,          /* of masked words, with V3's names */
+    DRAWN_LEGACY_LM = 2,   /* with those of cls.predictions */
+    DRAWN_RTD = 4,
+    DRAWN_SEQUENCE = 8,    /* with its pooler */
+    DRAWN_TOKEN = 16,
+    DRAWN_ANSWER = 32,
+} drawn_head;
+
+typedef struct drawn_wish {
+    unsigned heads;            /* drawn_head */
+    size_t labels;             /* of a sequence or token head */
+    size_t places;             /* rows that the table of positions has at least */
+    bool is_small;             /* its texts are long, or its loss is computed often */
+    bool is_trained;           /* no talking heads, which training refuses */
+    bool decodes;              /* with the Enhanced Mask Decoder */
+    const model_config *like;  /* of a pair: the same vocabulary, widths and tables; NULL: any */
+} drawn_wish;
+
+typedef struct drawn_tensor {
+    char name[112];
+    size_t rank, shape[3], count;
+    float *values;
+} drawn_tensor;
+
+typedef struct drawn_model {
+    char *json; /* the text of config.json */
+    model_config config;
+    drawn_tensor *tensors;
+    size_t count, capacity;
+} drawn_model;
+
+deberta_status drawn_model_make(drawn_model *model, const drawn_wish *wish, uint64_t *state, deberta_error *err);
+void drawn_model_free(drawn_model *model);
+
+/* config.json and model.safetensors. */
+deberta_status drawn_model_save(const drawn_model *model, const char *folder, deberta_error *err);
+/* The same from memory. */
+deberta_status drawn_model_open(deberta_model **opened, const drawn_model *model, const deberta_model_options *options,
+                                deberta_error *err);
+
+#endif
