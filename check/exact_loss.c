@@ -46,7 +46,7 @@ reference_input exact_input(const exact_batch *batch, size_t sequence)
                              .token_types = batch->types ? batch->types + at : NULL,
                              .position_ids = batch->positions ? batch->positions + at : NULL,
                              .mask = batch->mask + at,
-                             .padding = REFERENCE_PADDING_ZERO};
+                             .padding = REFERENCE_PADDING_KEPT};
 }
 
 deberta_status exact_logits(const exact_batch *batch, const reference_model *model, const reference_input *input,

@@ -92,7 +92,7 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
                                    .token_types = types,
                                    .position_ids = positions,
                                    .mask = text->mask,
-                                   .padding = REFERENCE_PADDING_ZERO,
+                                   .padding = REFERENCE_PADDING_KEPT,
                                    .ablations = options->ablations,
                                    .ablation_count = options->ablation_count};
     const reference_observer observer = {t, on_row};
@@ -218,22 +218,26 @@ typedef struct compared {
     const double *exact;
     size_t count, columns;
     double limit;
-    bool by_token, by_key; /* rows are tokens, or heads times tokens; columns are keys */
+    double least; /* the largest magnitude is taken for no less: what cancels is not small */
+    bool by_key;  /* rows are heads times tokens, columns keys; else rows are tokens, */
+    deberta_task head; /* or positions of a head, where is_of_head */
+    bool is_of_head;
 } compared;
 
-/* What belongs to a hole is unspecified. */
+/* What belongs to a hole is unspecified. A head of sequences reads what is there. */
 static bool is_of_hole(const comparison *c, const compared *values, size_t i)
 {
-    const size_t row = i / values->columns % c->truth->tokens, column = i % values->columns;
-    if (!c->mask || !values->by_token) return false;
-    return !c->mask[row] || (values->by_key && !c->mask[column]);
+    const size_t n = c->truth->tokens, row = i / values->columns, column = i % values->columns;
+    if (!c->mask || (values->is_of_head && values->head == DEBERTA_TASK_SEQUENCE)) return false;
+    if (values->is_of_head) return !c->mask[position_at(values->head, n, row)];
+    return !c->mask[row % n] || (values->by_key && !c->mask[column]);
 }
 
 static deberta_status compare(const comparison *c, const char *what, const compared *values, deberta_error *err)
 {
     verify_errors errors = {.prefix = c->sequence};
     verify_row row = {.tier = c->isa, .place = values->place, .values = values->count, .limit = values->limit};
-    const double scale = FLT_EPSILON * largest(values->exact, values->count);
+    const double scale = FLT_EPSILON * fmax(values->least, largest(values->exact, values->count));
     for (size_t i = 0; i < values->count; i++) {
         if (is_of_hole(c, values, i)) continue;
         row.differing += memcmp(&values->found[i], &values->base[i], sizeof(float)) != 0;
@@ -267,7 +271,6 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
                        .exact = c->truth->hidden + layer * n * h,
                        .count = n * h,
                        .columns = h,
-                       .by_token = true,
                        .limit = verify_limit_of_a_layer(c->info->precision) * (double)(layer + 1)};
     /* In int8 queries and keys become integers once more: their products may err by as much again. */
     const double limit_of_terms = values.limit * (c->info->precision == DEBERTA_PRECISION_INT8 ? 2 : 1);
@@ -283,6 +286,7 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
         values.count = c->info->heads * n * n;
         values.columns = n;
         values.by_key = true;
+        values.least = k == DEBERTA_PROBABILITIES ? 0 : 1;
         values.where = "head x n + query = %zu, key %zu";
         values.limit = k == DEBERTA_PROBABILITIES ? limit_of_probabilities(c, layer, limit_of_terms) : limit_of_terms;
         snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
@@ -311,7 +315,9 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
                                  .exact = exact,
                                  .count = count * width,
                                  .columns = width,
-                                 .by_token = count == n && head != DEBERTA_TASK_SEQUENCE,
+                                 .head = (deberta_task)head,
+                                 .is_of_head = true,
+                                 .least = 1,
                                  .limit = verify_limit_of_a_layer(c->info->precision) * (double)(c->info->layers + 2)};
         const deberta_status status = compare(c, what, &values, err);
         free(exact);

@@ -49,6 +49,7 @@ void reference_free(reference_model **model);
 typedef enum reference_padding {
     REFERENCE_PADDING_UNIFORM = 0, /* attention 1/n over all columns: current transformers */
     REFERENCE_PADDING_ZERO,        /* no attention: Microsoft, earlier transformers */
+    REFERENCE_PADDING_KEPT,        /* over the columns that are kept, as any row: this program */
 } reference_padding;
 
 typedef struct reference_input {

@@ -201,7 +201,7 @@ static void mix_heads(double *out, const double *in, const double *w, size_t A, 
 static void mask_and_normalise(const reference_input *input, size_t i, double *row)
 {
     size_t n = input->tokens;
-    if (kept(input, i)) {
+    if (kept(input, i) || input->padding == REFERENCE_PADDING_KEPT) {
         reference_softmax(row, input->mask, n);
     } else {
         for (size_t j = 0; j < n; j++) row[j] = input->padding == REFERENCE_PADDING_UNIFORM ? 1.0 / (double)n : 0.0;
