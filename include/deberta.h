@@ -795,7 +795,7 @@ typedef struct deberta_training_step {
     size_t steps; /* of the whole run */
     double loss;  /* what the gradients are those of; of a pair the generator's + weight times the discriminator's */
     double loss_clean;                         /* with sift_weight: without the moved input */
-    double loss_generator, loss_discriminator; /* of a pair */
+    double loss_generator, loss_discriminator; /* of a pair; of replaced tokens alone the second. Not weighted */
     double gradient_norm;                      /* before clipping; of a pair that of both together, which are: */
     double gradient_norm_generator, gradient_norm_discriminator;
     double learning_rate;

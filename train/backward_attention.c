@@ -202,8 +202,7 @@ void attention_backward_run(const attention_backward *job)
 {
     learner *l = job->learner;
     deberta_session *s = l->session;
-    s->queries = job->record->queries;
-    s->keys = l->records[job->layer].keys;
-    s->values = l->records[job->layer].values;
+    session_attach(s, job->record);
     parallel_for(s->executor, l->group.count * l->model->config.heads, head_task, (void *)job);
+    session_detach(s);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/backward_layer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ void norm_gradient(learner *l, const layer_norm *norm, size_t columns, const flo
 {
     column_sum sum = {
         .a = dy, .b = normal, .lda = lddy, .ldb = ld_normal, .n = columns, .parts = parts, .y = l->vector};
+    assert(columns <= l->largest.vector_floats);
     if (!l->weights_wanted) return;
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
     add_vector(bindings_vector(&l->bindings, norm->gamma), l->vector);
@@ -53,6 +55,7 @@ static void part_gradient(learner *l, const packed_matrix *matrix, size_t first,
         .parts = parts,
         .sums = l->vector + first,
     };
+    assert(first + outputs <= l->largest.vector_floats && (first + outputs) * ld <= l->largest.weight_floats);
     weight_product_run(&product, learner_kernels(l), l->session->executor);
 }
 
@@ -239,9 +242,7 @@ void layer_backward(learner *l, size_t index)
     pass->record = &l->records[index];
     pass->rows = s->tokens;
     pass->bounds = l->part_bounds;
-    clear_holes(l, pass->d_output, s->hidden_stride, l->model->config.hidden_size);
     feed_forward_backward(l, index, pass);
-    clear_holes(l, pass->d_context, s->context_stride, l->heads_width);
 
     sequence_runs(l, l->runs);
     const attention_backward attention = {

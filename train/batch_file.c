@@ -114,11 +114,13 @@ typedef struct raw_step {
     size_t *lengths, *shard_of, *order;
 } raw_step;
 
+/* Else of a sequence, or of a question. */
+static bool labels_are_of_tokens(step_task task) { return task == STEP_MLM || task == STEP_RTD || task == STEP_TOKEN; }
+
 static size_t expected_count(const batch_file *file, batch_tensor which)
 {
     const size_t questions = file->sequences / file->choices;
-    const bool by_token = file->task == STEP_MLM || file->task == STEP_RTD || file->task == STEP_TOKEN;
-    if (which == LABELS) return by_token ? file->sequences * file->columns : questions;
+    if (which == LABELS) return labels_are_of_tokens(file->task) ? file->sequences * file->columns : questions;
     if (which == STARTS || which == ENDS) return file->sequences;
     return file->sequences * file->columns;
 }
@@ -242,7 +244,7 @@ static int32_t narrow(int64_t value)
 static void fill_tokens(const raw_step *raw, step_batch *batch, size_t sequence, size_t from)
 {
     const size_t columns = raw->file->columns, first = batch->starts[sequence], n = batch->starts[sequence + 1] - first;
-    const bool by_token = expected_count(raw->file, LABELS) == raw->file->sequences * columns && raw->values[LABELS];
+    const bool by_token = labels_are_of_tokens(raw->file->task) && raw->values[LABELS];
     for (size_t t = 0; t < n; t++) {
         const size_t at = from * columns + t, to = first + t;
         batch->ids[to] = narrow(raw->values[INPUT_IDS][at]);

@@ -6,8 +6,6 @@
 
 #include "train/heads.h"
 
-enum { MOST_CHOICES = 64 };
-
 typedef struct class_job {
     learner *learner;
     const step_batch *batch;

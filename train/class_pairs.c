@@ -18,6 +18,11 @@ typedef struct pair_losses {
     double own, distance;
 } pair_losses;
 
+size_t pair_row_floats(const learner *l, const step_batch *batch)
+{
+    return maximum(l->model->tasks.classifier.panel_count * PANEL, batch->choices);
+}
+
 static double dot(const float *a, const float *b, size_t n)
 {
     double sum = 0;
@@ -26,11 +31,11 @@ static double dot(const float *a, const float *b, size_t n)
 }
 
 /* Both become gradients. label: NOT_LABELLED for none. */
-static pair_losses compare_classes(const kernels *table, float *t, float *s, size_t classes, int32_t label,
+static pair_losses compare_classes(const class_job *job, float *t, float *s, size_t classes, int32_t label,
                                    pair_scales scales)
 {
-    enum { MOST = PAIRS_MOST_CLASSES };
-    float clean[MOST], moved[MOST];
+    const kernels *table = learner_kernels(job->learner);
+    float *clean = job->options->compared[PAIR_ROW_CLEAN], *moved = job->options->compared[PAIR_ROW_MOVED];
     memcpy(clean, t, classes * sizeof *clean);
     memcpy(moved, s, classes * sizeof *moved);
     const double clean_total = softmax_in_place(table, t, classes, 1),
@@ -80,7 +85,7 @@ static double compare_rows(const class_job *job, size_t i, float *t, float *s, p
         losses =
             compare_values(t, s, job->batch->targets[session_sequence_of(l->session, job->rows.tokens[i])], scales);
     else
-        losses = compare_classes(learner_kernels(l), t, s, classes, class_label_of(job, i), scales);
+        losses = compare_classes(job, t, s, classes, class_label_of(job, i), scales);
     memset(t + classes, 0, (job->stride - classes) * sizeof *t);
     memset(s + classes, 0, (job->stride - classes) * sizeof *s);
     l->losses[i] = losses.own;
@@ -93,7 +98,7 @@ static void ascend(const class_job *job)
     const size_t classes = l->model->tasks.labels;
     const pair_scales scales = scales_of(job);
     for (size_t i = 0; i < job->rows.count; i++) {
-        float clean[PAIRS_MOST_CLASSES + PANEL];
+        float *clean = job->options->compared[PAIR_ROW_COPY];
         memcpy(clean, job->options->clean + (l->group.first_token + job->rows.tokens[i]) * classes,
                classes * sizeof *clean);
         compare_rows(job, i, clean, l->logits + i * job->stride, scales);
@@ -129,7 +134,7 @@ void class_losses_of_questions(const class_job *job)
     for (size_t question = 0; question < batch->questions; question++) {
         const size_t first = question * batch->choices;
         const pair_losses losses =
-            compare_classes(learner_kernels(job->learner), result->scores[0] + first, result->scores[1] + first,
+            compare_classes(job, result->scores[0] + first, result->scores[1] + first,
                             batch->choices, batch->question_labels[question], scales);
         result->losses[0][0] += losses.own;
         result->distance += losses.distance;

@@ -1,6 +1,7 @@
 /* Heads with a few classes: of a sequence or a choice through the pooler, of tokens, and of the two ends of an answer.
  *
  * SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <string.h>
 
 #include "core/model/activation.h"
@@ -65,7 +66,7 @@ static bool is_inside(const class_job *job, int32_t place, size_t sequence)
     return place >= 0 && (size_t)place < session_sequence_length(job->learner->session, sequence);
 }
 
-/* One end of the answers: a softmax over the tokens of each sequence. */
+/* One end of the answers: a softmax over the tokens of each sequence that are no holes. */
 static void losses_of_end(const class_job *job, const int32_t *places, size_t column)
 {
     learner *l = job->learner;
@@ -80,6 +81,7 @@ static void losses_of_end(const class_job *job, const int32_t *places, size_t co
             if (job->rows.tokens[row] == s->starts[i] + (size_t)places[i]) label = row;
         l->losses[i] = 0;
         if (is_inside(job, places[i], i)) {
+            assert(job->rows.tokens[label] == s->starts[i] + (size_t)places[i]); /* step_check: no hole */
             l->losses[i] = cross_entropy(learner_kernels(l), logits, row - first, job->stride, label - first, scale);
         } else {
             for (size_t k = first; k < row; k++) l->logits[k * job->stride + column] = 0;

@@ -2,6 +2,7 @@
  * rows only.
  *
  * SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <string.h>
 
 #include "core/model/decoder.h"
@@ -125,9 +126,10 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
     learner *l = job->learner;
     const size_t width = words->shape[1], ld = row_stride(width), vocabulary = words->shape[0];
     const bool in_place = width % PANEL == 0;
-    const size_t at_once = in_place ? vocabulary : maximum(l->weight_floats / ld, 1);
+    const size_t at_once = in_place ? vocabulary : l->largest.weight_floats / ld;
     const row_parts parts = {job->rows->bounds, l->group.count};
     parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
+    assert(at_once > 0);
     for (size_t first = 0; first < vocabulary; first += at_once) {
         const weight_product product = {
             .a = l->logits + first,

@@ -59,7 +59,11 @@ deberta_status head_rtd(learner *learner, const step_batch *batch, float weight,
 /* Heads with a few classes: sequence, choice, token, question answering. */
 typedef enum class_task { CLASSES_OF_SEQUENCE, CLASSES_OF_CHOICE, CLASSES_OF_TOKEN, CLASSES_OF_ANSWER } class_task;
 
-enum { PAIRS_MOST_CLASSES = 1024 };
+/* While a pair is compared: its logits, which gradients overwrite, and in the ascent a copy of the clean row to
+ * overwrite. */
+enum { PAIR_ROW_CLEAN, PAIR_ROW_MOVED, PAIR_ROW_COPY, PAIR_ROWS };
+/* Logits of a row with its last panel, or scores of a question. */
+size_t pair_row_floats(const learner *learner, const step_batch *batch);
 
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
@@ -81,6 +85,7 @@ typedef struct class_options {
     class_pairs pairs;
     float weight;
     const float *clean;             /* of PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
+    float *compared[PAIR_ROWS]; /* of PAIRS_ASCENT and PAIRS_FINAL: rows at work, [pair_row_floats] each */
     const logit_listener *listener; /* NULL: nobody asks */
 } class_options;
 

@@ -103,9 +103,15 @@ typedef struct pair_memory {
     float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
     layer_record *joined_layers; /* [L], all the same memory */
     embedding_rows joined_rows;
-    pair_half half; /* at hand */
+    pair_half half;           /* at hand */
+    size_t kept[PAIR_HALVES]; /* tokens that wait in each; under AddressSanitizer nobody may touch their records */
     bool is_joined;
 } pair_memory;
+
+/* What any matrix or norm of the model needs for its gradient: that of its weights, that of a vector. */
+typedef struct gradient_room {
+    size_t weight_floats, vector_floats;
+} gradient_room;
 
 typedef enum folded_state { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } folded_state;
 
@@ -129,7 +135,7 @@ typedef struct learner {
     shard_plan plan;
     size_t tokens_capacity, heads_width; /* A dp */
     size_t qkv_stride;                   /* of rows that hold dq, dk and dv of all heads */
-    size_t weight_floats;                /* of the largest packed gradient */
+    gradient_room largest;               /* what weight and vector have room for */
     size_t fold_stride;                  /* of strips of dS */
 
     transposed_layer *transposed; /* [L] */
@@ -156,12 +162,11 @@ typedef struct learner {
     float *logits; /* grows to what the steps need */
     size_t logits_capacity;
     float *second_weight, *second_vector;       /* of position projections */
-    float *weight;                              /* [weight_floats]: a packed gradient */
+    float *weight, *vector; /* [largest]: a packed gradient, and that of its bias or of the two vectors of a norm */
     float *table_parts;                         /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     table_range reached[POSITION_TABLES];       /* what the step's distances read, so that others have no gradient */
     float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
-    float *vector;              /* as long as the longest row: gradient of a bias */
     query_run *runs;            /* [T] */
     attention_scratch *workers; /* [threads] */
 

@@ -17,15 +17,15 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* All but the input. */
-static void carve_record(const learner *l, arena *memory, layer_record *record, bool has_keys)
+/* All but the input. layer: of a pass of the decoder, whose keys and values it has; else NULL. */
+static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer)
 {
     const deberta_session *s = l->session;
     const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
     *record = (layer_record){
         .queries = take_floats(memory, rows, l->heads_width),
-        .keys = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
-        .values = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
+        .keys = layer ? layer->keys : take_floats(memory, rows, l->heads_width),
+        .values = layer ? layer->values : take_floats(memory, rows, l->heads_width),
         .context = take_floats(memory, rows, s->context_stride),
         .maximum = take_floats(memory, rows, heads),
         .inverse_total = take_floats(memory, rows, heads),
@@ -60,7 +60,7 @@ static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
         pairs->hidden[half] = take_floats(memory, ceiling_divide(l->tokens_capacity, PAIR_HALVES), stride);
     }
     pairs->joined_layers = arena_take(memory, layers, sizeof *pairs->joined_layers);
-    carve_record(l, memory, &record, true);
+    carve_record(l, memory, &record, NULL);
     record.input = take_floats(memory, l->tokens_capacity, stride);
     for (record.layer = 0; pairs->joined_layers && record.layer < layers; record.layer++)
         pairs->joined_layers[record.layer] = record;
@@ -72,16 +72,16 @@ static void carve_records(learner *l, arena *memory)
     const model_config *config = &l->model->config;
     const size_t rows = l->tokens_capacity;
     l->records = arena_take(memory, config->layers, sizeof *l->records);
-    layer_record record;
+    layer_record record = {0};
     for (size_t i = 0; i < config->layers; i++) {
-        if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, true);
+        if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, NULL);
         record.layer = i;
         record.input = take_floats(memory, rows, s->hidden_stride);
         if (l->records) l->records[i] = record;
     }
     for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
         layer_record *decoder = &l->decoder_records[pass];
-        carve_record(l, memory, decoder, false);
+        carve_record(l, memory, decoder, &record);
         decoder->layer = config->layers - 1;
         decoder->pass = pass;
         decoder->input = take_floats(memory, rows, s->hidden_stride);
@@ -149,6 +149,14 @@ static size_t vocabulary_floats(const model_config *config)
     return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
 }
 
+/* Of all rows of a layer, so that those of any kind can be gathered. */
+static size_t widest_row(const learner *l)
+{
+    const deberta_session *s = l->session;
+    const size_t inside = maximum(s->inner_stride, row_stride(l->heads_width));
+    return maximum(inside, maximum(s->context_stride, maximum(s->normed_stride, s->hidden_stride)));
+}
+
 static void carve_gradients(learner *l, arena *memory)
 {
     const deberta_session *s = l->session;
@@ -160,9 +168,8 @@ static void carve_gradients(learner *l, arena *memory)
     for (size_t i = 0; i < sizeof l->head_rows / sizeof *l->head_rows; i++)
         l->head_rows[i] = take_floats(memory, rows, s->normed_stride);
     for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &l->passes[i]);
-    const size_t widest = maximum(l->qkv_stride, maximum(s->inner_stride, s->normed_stride));
     for (size_t i = 0; i < 2; i++)
-        l->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest);
+        l->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest_row(l));
     l->vocabulary_stride = vocabulary_floats(config);
     l->vocabulary = take_floats(memory, l->options.threads, l->vocabulary_stride);
     l->columns =
@@ -179,13 +186,13 @@ static void carve_gradients(learner *l, arena *memory)
     l->dropped_reversed = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
     l->fold_workspace = take_floats(memory, l->options.drops ? table_rows : 0, l->heads_width);
     l->runs = arena_take(memory, rows, sizeof *l->runs);
-    l->vector = take_floats(memory, widest, 1);
 }
 
 static void learner_carve(learner *l, arena *memory)
 {
-    l->weight_floats = learner_transposed_carve(l, memory);
-    l->weight = take_floats(memory, l->weight_floats, 1);
+    l->largest = learner_transposed_carve(l, memory);
+    l->weight = take_floats(memory, l->largest.weight_floats, 1);
+    l->vector = take_floats(memory, l->largest.vector_floats, 1);
     carve_records(l, memory);
     carve_gradients(l, memory);
     l->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *l->group_starts);

@@ -36,26 +36,27 @@ static weight_list list_others(learner *l)
     };
 }
 
-static size_t carve(const weight_list *list, arena *memory)
+static void carve(const weight_list *list, arena *memory, gradient_room *largest)
 {
-    size_t largest = 0;
     for (size_t i = 0; i < list->count; i++) {
         const packed_matrix *matrix = list->from[i];
+        const size_t outputs = matrix->panel_count * PANEL;
         transposed_carve(list->to[i], memory, matrix);
-        largest = maximum(largest, matrix->panel_count * PANEL * row_stride(matrix->depth));
+        largest->weight_floats = maximum(largest->weight_floats, outputs * row_stride(matrix->depth));
+        largest->vector_floats = maximum(largest->vector_floats, outputs);
     }
-    return largest;
 }
 
-size_t learner_transposed_carve(learner *l, arena *memory)
+gradient_room learner_transposed_carve(learner *l, arena *memory)
 {
     const weight_list others = list_others(l);
-    size_t largest = carve(&others, memory);
+    gradient_room largest = {.vector_floats = l->session->normed_stride}; /* of norms */
+    carve(&others, memory, &largest);
     l->transposed = arena_take(memory, l->model->config.layers, sizeof *l->transposed);
     for (size_t i = 0; i < l->model->config.layers; i++) {
         transposed_layer measured = {0};
         const weight_list layer = list_layer(&l->model->layers[i], l->transposed ? &l->transposed[i] : &measured);
-        largest = maximum(largest, carve(&layer, memory));
+        carve(&layer, memory, &largest);
     }
     return largest;
 }

@@ -6,8 +6,8 @@
 
 #include "train/learner.h"
 
-/* Returns how many floats the largest packed gradient of a matrix has. */
-size_t learner_transposed_carve(learner *learner, arena *memory);
+/* Returns the room that gradients of the model's matrices and norms need. */
+gradient_room learner_transposed_carve(learner *learner, arena *memory);
 /* After every change of the weights. */
 void learner_transposed_fill(learner *learner);
 

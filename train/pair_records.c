@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/forbidden.h"
 #include "core/model/encoder.h"
 
 /* ------------------------------------------------------------------------------------------------------------ halves */
@@ -47,8 +48,60 @@ static void use_records(learner *l, layer_record *layers, const embedding_rows *
     l->forward.convolution_sum = rows->convolution_sum;
 }
 
+/* ---------------------------------------------------------------------------------------------------- who may touch it */
+
+/* memory_forbid or memory_permit. */
+typedef void (*touch_memory)(const void *start, size_t bytes);
+
+static void touch_layer(const learner *l, pair_half which, size_t layer, touch_memory touch)
+{
+    const deberta_session *s = l->session;
+    const layer_record *half = &l->pairs.half_layers[which][layer];
+    const size_t heads = l->model->config.heads;
+    const struct {
+        const float *start;
+        size_t width;
+    } pieces[] = {
+        {half->input, s->hidden_stride},
+        {half->queries, l->heads_width},
+        {half->keys, l->heads_width},
+        {half->values, l->heads_width},
+        {half->context, s->context_stride},
+        {half->maximum, heads},
+        {half->inverse_total, heads},
+        {half->attention_sum, s->normed_stride},
+        {half->normed, s->normed_stride},
+        {half->inner, s->inner_stride},
+        {half->output_sum, s->hidden_stride},
+    };
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
+        touch(pieces[i].start, l->pairs.kept[which] * pieces[i].width * sizeof(float));
+}
+
+static void touch_layers(const learner *l, pair_half which, touch_memory touch)
+{
+    for (size_t i = 0; i < l->model->config.layers; i++) touch_layer(l, which, i, touch);
+}
+
+static void touch_embeddings(const learner *l, pair_half which, touch_memory touch)
+{
+    const deberta_session *s = l->session;
+    const embedding_rows *half = &l->pairs.half_rows[which];
+    const size_t kept = l->pairs.kept[which], bytes = kept * s->hidden_stride * sizeof(float);
+    const size_t convolved = l->model->config.convolution_width ? bytes : 0,
+                 projected = l->model->embedding_projection.panels ? kept * s->normed_stride * sizeof(float) : 0;
+    touch(half->embedded, bytes);
+    touch(half->narrow, projected);
+    touch(half->convolution, convolved);
+    touch(half->convolution_sum, convolved);
+}
+
+/* -------------------------------------------------------------------------------------------------------- recording */
+
+/* The half that waits is nobody's until both are joined. */
 void pair_records_enter(learner *l, pair_half half, size_t tokens)
 {
+    const pair_half other = half == PAIR_CLEAN ? PAIR_MOVED : PAIR_CLEAN;
     pair_memory *pairs = &l->pairs;
     const size_t first = half == PAIR_MOVED ? tokens : 0;
     for (size_t i = 0; i < l->model->config.layers; i++)
@@ -56,17 +109,25 @@ void pair_records_enter(learner *l, pair_half half, size_t tokens)
     pairs->half_rows[half] = rows_from(l, &pairs->rows, first);
     pairs->half = half;
     pairs->is_joined = false;
+    touch_layers(l, other, memory_forbid);
+    touch_embeddings(l, other, memory_forbid);
     use_records(l, pairs->half_layers[half], &pairs->half_rows[half]);
 }
 
 void pair_records_keep(learner *l)
 {
     const deberta_session *s = l->session;
+    l->pairs.kept[l->pairs.half] = s->tokens;
     memcpy(l->pairs.hidden[l->pairs.half], s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
 }
 
 void pair_records_leave(learner *l)
 {
+    for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) {
+        touch_layers(l, half, memory_permit);
+        touch_embeddings(l, half, memory_permit);
+        l->pairs.kept[half] = 0;
+    }
     l->pairs.is_joined = false;
     use_records(l, l->pairs.layers, &l->pairs.rows);
 }
@@ -124,6 +185,10 @@ void pair_records_join(learner *l, const deberta_batch *batch)
     const size_t projected = l->model->embedding_projection.panels ? 1 : 0;
     const size_t convolved = l->model->config.convolution_width ? 1 : 0;
     encoder_take_batch(s, batch);
+    for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) {
+        touch_layers(l, half, memory_forbid);
+        touch_embeddings(l, half, memory_permit);
+    }
     const joined_piece pieces[] = {
         {{pairs->hidden[PAIR_CLEAN], pairs->hidden[PAIR_MOVED]}, s->hidden, 1, hs},
         PIECE(clean, moved, to, embedded, 1, hs),
@@ -157,5 +222,7 @@ void pair_records_restore(learner *l, size_t layer)
         PIECE(clean, moved, to, normed, 1, s->normed_stride),
         PIECE(clean, moved, to, output_sum, 1, s->hidden_stride),
     };
+    for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_permit);
     join(l, pieces, sizeof pieces / sizeof *pieces);
+    for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_forbid);
 }

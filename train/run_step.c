@@ -7,11 +7,13 @@ size_t run_parts_done(const run_parts *parts) { return parts->items[0].training-
 
 static deberta_training_step describe(const run_parts *parts, const step_report *report)
 {
+    const bool is_rtd = parts->items[0].training->options.task == STEP_RTD;
     return (deberta_training_step){
         .step = report->step,
         .steps = parts->items[0].training->optimizer.options.steps,
         .loss = report->result.loss,
         .loss_clean = report->result.head_loss,
+        .loss_discriminator = is_rtd ? report->result.head_loss : 0,
         .gradient_norm = report->gradient_norm,
         .learning_rate = report->learning_rate,
         .epoch = report->epoch,

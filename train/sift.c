@@ -28,6 +28,7 @@ typedef struct sift_run {
     uint8_t *moving;     /* [sequences]: their pass, where all are moved */
     float *sums;         /* [T][hidden_stride]: embeddings before their norm */
     float *clean;        /* [T][classes]: logits of rows that the head reads */
+    float *compared;     /* [PAIR_ROWS][pair_row_floats] */
     float *delta;        /* [T][h] */
     float *moves;        /* [T][h]: what the ascent adds to delta, */
     bool is_finite;      /* unless one of its gradients is not */
@@ -118,12 +119,13 @@ static bool allocate(sift_run *run)
     run->moving = malloc(run->batch->sequences);
     run->sums = calloc(tokens * l->session->hidden_stride, sizeof *run->sums);
     run->clean = calloc(tokens * l->model->tasks.labels, sizeof *run->clean);
+    run->compared = calloc(PAIR_ROWS * pair_row_floats(l, run->batch), sizeof *run->compared);
     run->delta = calloc(tokens * width, sizeof *run->delta);
     run->moves = calloc(tokens * width, sizeof *run->moves);
     run->ones = malloc(width * sizeof *run->ones);
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
-    return allocate_doubled(run) && run->moving && run->sums && run->clean && run->delta && run->moves && run->ones &&
+    return allocate_doubled(run) && run->moving && run->sums && run->clean && run->compared && run->delta && run->moves && run->ones &&
            run->zeros;
 }
 
@@ -157,6 +159,7 @@ static void free_run(sift_run *run)
     free(run->is_moved);
     free(run->moving);
     free(run->clean);
+    free(run->compared);
     free(run->moves);
     free(run->sums);
     free(run->delta);
@@ -315,6 +318,8 @@ static deberta_status run_passes(sift_run *run, const step_options *options, ste
     const step_forward_pass half = {.context = run, .run = forward_of_half};
     step_options final = *options;
     if (l->options.pairs_up) final.pass = &half;
+    for (size_t row = 0; row < PAIR_ROWS; row++)
+        final.compared[row] = run->compared + row * pair_row_floats(l, run->batch);
     l->weights_wanted = false;
     deberta_status status = find_delta(run, &final, err);
     l->weights_wanted = true;
@@ -325,20 +330,11 @@ static deberta_status run_passes(sift_run *run, const step_options *options, ste
     return status;
 }
 
-static deberta_status check(const learner *l, deberta_error *err)
-{
-    if (l->model->tasks.labels > PAIRS_MOST_CLASSES)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT with %zu classes: at most %d", l->model->tasks.labels,
-                     PAIRS_MOST_CLASSES);
-    return DEBERTA_OK;
-}
-
 deberta_status sift_step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                              deberta_error *err)
 {
     sift_run run = {
         .learner = l, .batch = batch, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
-    DEBERTA_TRY(check(l, err));
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {
@@ -350,7 +346,9 @@ deberta_status sift_step_run(learner *l, const step_batch *batch, const step_opt
         l->edit_context = &run;
         status = run_passes(&run, options, result, err);
         l->forward.edit_embedded = NULL;
+        l->forward.edit_context = NULL;
         l->edit_backward = NULL;
+        l->edit_context = NULL;
         result->tokens = batch->tokens;
     }
     free_run(&run);

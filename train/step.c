@@ -46,8 +46,9 @@ deberta_status step_forward(learner *l, const step_batch *batch, deberta_error *
 static deberta_status run_classes(running_step *step, const step_batch *group, class_task task, deberta_error *err)
 {
     const step_options *o = step->options;
-    const class_options classes = {
+    class_options classes = {
         .task = task, .pairs = o->pairs, .weight = o->sift_weight, .clean = o->clean, .listener = o->listener};
+    memcpy(classes.compared, o->compared, sizeof classes.compared);
     return head_classes(step->learner, group, &classes, &step->head, err);
 }
 

@@ -21,7 +21,8 @@ typedef struct step_options {
     bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
-    const float *clean;             /* of the ascent of SiFT: see class_options */
+    const float *clean;             /* of the ascent of SiFT, and its rows at work: see class_options */
+    float *compared[PAIR_ROWS];
     const step_forward_pass *pass;  /* NULL: step_forward */
     bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */
     const logit_listener *listener; /* of heads with classes; NULL: nobody asks */

@@ -73,6 +73,22 @@ static deberta_status check_numbered(const char *what, size_t number, int32_t la
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s %zu: label %d, expected 0 to %zu", what, number, (int)label, limit - 1);
 }
 
+/* An end of an answer may lie outside its sequence, and is then none; inside, the softmax must know its place. */
+static deberta_status check_end(const step_batch *b, size_t sequence, const char *what, int32_t place,
+                                deberta_error *err)
+{
+    const size_t n = b->starts[sequence + 1] - b->starts[sequence];
+    if (place < 0 || (size_t)place >= n || b->mask[b->starts[sequence] + (size_t)place]) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %d: the %s of the answer is at a hole of the attention_mask",
+                 b->origin[sequence], (int)place, what);
+}
+
+static deberta_status check_answer(const step_batch *b, size_t sequence, deberta_error *err)
+{
+    DEBERTA_TRY(check_end(b, sequence, "start", b->starts_of_answer[sequence], err));
+    return check_end(b, sequence, "end", b->ends_of_answer[sequence], err);
+}
+
 deberta_status step_check(const learner *l, const step_batch *batch, const step_options *options, deberta_error *err)
 {
     const batch_check c = {.model = l->model, .batch = batch, .options = options};
@@ -82,6 +98,7 @@ deberta_status step_check(const learner *l, const step_batch *batch, const step_
                      "the tensor 'sampled_ids' is missing: what the generator has put into the text");
     for (size_t i = 0; i < batch->sequences; i++) {
         for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++) DEBERTA_TRY(check_token(&c, i, t, err));
+        if (options->task == STEP_ANSWER) DEBERTA_TRY(check_answer(batch, i, err));
         if (options->task == STEP_SEQUENCE && !batch->targets)
             DEBERTA_TRY(check_numbered("sequence", batch->origin[i], batch->sequence_labels[i], l->model->tasks.labels,
                                        true, err));

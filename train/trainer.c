@@ -12,6 +12,8 @@
 #include "train/save.h"
 #include "train/trainer.h"
 
+#define LEAST_EPSILON 1e-30 /* elements are float32, in which less may be 0 */
+
 static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
 
 /* ---------------------------------------------------------------------------------------------------------- options */
@@ -36,6 +38,18 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
     return DEBERTA_OK;
 }
 
+/* Moments that forget nothing have a correction of 0, and a root of 0 needs something beside it. Negated: NaN. */
+static deberta_status check_optimizer(const deberta_trainer_options *o, deberta_error *err)
+{
+    if (!(o->beta1 >= 0 && o->beta1 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta1 is %g, expected 0 to below 1", o->beta1);
+    if (!(o->beta2 >= 0 && o->beta2 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta2 is %g, expected 0 to below 1", o->beta2);
+    if (!(o->epsilon >= LEAST_EPSILON && o->epsilon <= 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "epsilon is %g, expected %g to 1", o->epsilon, LEAST_EPSILON);
+    return DEBERTA_OK;
+}
+
 static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
 {
     const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
@@ -56,6 +70,7 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (!(o->mask_probability > 0 && o->mask_probability < 1))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mask_probability is %g, expected above 0 and below 1",
                      o->mask_probability);
+    DEBERTA_TRY(check_optimizer(o, err));
     if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
@@ -143,9 +158,10 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
-    run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
-    if (run->options.task == STEP_MLM && t->options.head == DEBERTA_TRAIN_HEAD_AUTO)
-        run->options.decodes = decodes_by_default(t, run, model);
+    if (run->options.task == STEP_MLM)
+        run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO
+                                   ? decodes_by_default(t, run, model)
+                                   : t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
     const bool reads_positions = model->config.position_biased_input || run->options.decodes;
     target->vocabulary = model->config.vocabulary_size;
     target->places = reads_positions ? model->config.max_positions : 0;
@@ -337,9 +353,12 @@ static deberta_status write_gradients(const deberta_trainer *t, const char *path
                                   {"grad.discriminator.", &t->pair.discriminator.learner->set}};
         return save_gradients(path, losses, 3, sets, 2, err);
     }
-    const named_loss losses[] = {{"loss", step->loss}, {"loss.clean", step->loss_clean}};
+    const bool is_rtd = t->options.task == DEBERTA_TRAIN_RTD, has_part = is_rtd || t->options.sift_weight > 0;
+    const named_loss losses[] = {{"loss", step->loss},
+                                 is_rtd ? (named_loss){"loss.discriminator", step->loss_discriminator}
+                                        : (named_loss){"loss.clean", step->loss_clean}};
     const named_set set = {"grad.", &t->pair.discriminator.learner->set};
-    return save_gradients(path, losses, t->options.sift_weight > 0 ? 2 : 1, &set, 1, err);
+    return save_gradients(path, losses, has_part ? 2 : 1, &set, 1, err);
 }
 
 deberta_status deberta_trainer_gradients(deberta_trainer *t, const char *path, deberta_training_step *step,

@@ -33,10 +33,12 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
         if (length == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: name %zu is empty", k);
         labels->names[k] = strndup(text, length);
         if (!labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        for (size_t j = 0; j < k; j++)
-            if (strcmp(labels->names[j], labels->names[k]) == 0)
-                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
         text += length;
+    }
+    for (size_t k = 0, first; !counted && k < labels->count; k++) {
+        if (!label_list_number(labels, labels->names[k], &first))
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
     }
     return DEBERTA_OK;
 }

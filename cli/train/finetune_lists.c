@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/input/labelled_text.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 
@@ -47,75 +46,6 @@ void example_list_free(example_list *list)
     free(list->items);
     free(list->windows);
     *list = (example_list){0};
-}
-
-/* ----------------------------------------------------------------------------------------------------------- labels */
-
-static deberta_status add_label(label_list *labels, const char *name, deberta_error *err)
-{
-    const char **names = grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
-    if (!names) return no_memory(err);
-    labels->names = names;
-    names[labels->count] = strdup(name);
-    return names[labels->count++] ? DEBERTA_OK : no_memory(err);
-}
-
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
-                               deberta_error *err)
-{
-    *label = NO_LABEL;
-    if (!*name) return text_record_spoil(record, err, "the label is empty");
-    if (labels->collects) {
-        for (size_t k = 0; k < labels->count && *label == NO_LABEL; k++)
-            if (strcmp(labels->names[k], name) == 0) *label = (int32_t)k;
-        if (*label == NO_LABEL) *label = (int32_t)labels->count;
-        return (size_t)*label < labels->count ? DEBERTA_OK : add_label(labels, name, err);
-    }
-    const size_t found = labelled_text_find(labels->names, labels->count, name);
-    if (found == SIZE_MAX)
-        return text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
-                                 labels->count - 1,
-                                 labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
-    *label = (int32_t)found;
-    return DEBERTA_OK;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-deberta_status label_list_sort(label_list *labels, example_list *examples, deberta_error *err)
-{
-    const size_t count = labels->count;
-    const char **before = malloc((count + 1) * sizeof *before);
-    int32_t *places = malloc((count + 1) * sizeof *places);
-    const bool fits = before && places;
-    if (fits) {
-        memcpy(before, labels->names, count * sizeof *before);
-        qsort(labels->names, count, sizeof *labels->names, compare_names);
-        for (size_t k = 0; k < count; k++)
-            for (size_t j = 0; j < count; j++)
-                if (labels->names[j] == before[k]) places[k] = (int32_t)j;
-    }
-    for (size_t i = 0; fits && i < examples->count; i++) {
-        deberta_example *e = &examples->items[i];
-        int32_t *tags = (int32_t *)e->token_labels;
-        if (e->label >= 0) e->label = places[e->label];
-        for (size_t t = 0; tags && t < e->tokens; t++)
-            if (tags[t] >= 0) tags[t] = places[tags[t]];
-    }
-    labels->collects = false;
-    free(before);
-    free(places);
-    return fits ? DEBERTA_OK : no_memory(err);
-}
-
-void label_list_free(label_list *labels)
-{
-    for (size_t k = 0; k < labels->count; k++) free((void *)labels->names[k]);
-    free(labels->names);
-    *labels = (label_list){0};
 }
 
 /* ----------------------------------------------------------------------------------------------------------- records */

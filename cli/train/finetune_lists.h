@@ -1,10 +1,9 @@
-/* Examples and labels while files are read. SPDX-License-Identifier: MIT */
+/* Examples while files are read. SPDX-License-Identifier: MIT */
 #ifndef CLI_TRAIN_FINETUNE_LISTS_H
 #define CLI_TRAIN_FINETUNE_LISTS_H
 
+#include "cli/train/label_list.h"
 #include "command/input/text_stream.h"
-
-enum { NO_LABEL = -100 }; /* as deberta_example has it */
 
 /* What a window of a context needs so that answers of several windows can be compared. */
 typedef struct answer_window {
@@ -19,14 +18,6 @@ typedef struct example_list {
     size_t count, capacity, window_capacity;
     size_t choices, questions;
 } example_list;
-
-/* Names of labels: those of the model or of the command line, or whatever the data has. */
-typedef struct label_list {
-    const char **names; /* [count]; NULL: a label without a name */
-    size_t count, capacity;
-    bool collects; /* a new name is added */
-    bool of_model; /* they came with it */
-} label_list;
 
 typedef struct finetune_reader {
     const common_options *options;
@@ -44,13 +35,6 @@ typedef struct finetune_reader {
 deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
                                 deberta_error *err);
 void example_list_free(example_list *list);
-
-/* The label's number; a name that no label has is added, or becomes the record's problem. */
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
-                               deberta_error *err);
-/* Names in ascending order; labels of the examples change with them. */
-deberta_status label_list_sort(label_list *labels, example_list *examples, deberta_error *err);
-void label_list_free(label_list *labels);
 
 /* "FILE, line N: ..." as an error, if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);

@@ -107,10 +107,10 @@ const train_options train_defaults = {
          SIZE_AT(train_options, trainer.warmup, 0, MOST_STEPS)},                                                       \
         {"weight-decay", 0, "D", "of all but biases and norms (default 0.01)",                                         \
          NUMBER_AT(train_options, trainer.weight_decay, 0, 1)},                                                        \
-        {"beta1", 0, "B", "decay of the first moment (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, 1)},   \
-        {"beta2", 0, "B", "decay of the second moment (default 0.999)",                                                \
+        {"beta1", 0, "B", "decay of the first moment, below 1 (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, 1)},   \
+        {"beta2", 0, "B", "decay of the second moment, below 1 (default 0.999)",                                                \
          NUMBER_AT(train_options, trainer.beta2, 0, 1)},                                                               \
-        {"epsilon", 0, "E", "added to the root of the second moment (default 1e-6)",                                   \
+        {"epsilon", 0, "E", "added to the root of the second moment, above 0 (default 1e-6)",                                   \
          NUMBER_AT(train_options, trainer.epsilon, 0, 1)},                                                             \
         {"clip", 0, "NORM", "largest norm of the gradients (default 1; 0: any)",                                       \
          NUMBER_AT(train_options, trainer.clip, 0, 1e30)},                                                             \

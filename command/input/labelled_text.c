@@ -19,9 +19,14 @@ void labelled_text_free(labelled_text *text)
 
 size_t labelled_text_find(const char *const *names, size_t count, const char *label)
 {
-    char *end;
     for (size_t k = 0; k < count; k++)
         if (names[k] && strcmp(names[k], label) == 0) return k;
+    return labelled_text_number(count, label);
+}
+
+size_t labelled_text_number(size_t count, const char *label)
+{
+    char *end;
     if (*label < '0' || *label > '9') return SIZE_MAX;
     const unsigned long long number = strtoull(label, &end, 10);
     return *end || number >= count ? SIZE_MAX : (size_t)number;

@@ -21,5 +21,7 @@ void labelled_text_free(labelled_text *text);
 
 /* The label's number by its name among `count` or, where none has that name, by its number. SIZE_MAX: neither. */
 size_t labelled_text_find(const char *const *names, size_t count, const char *label);
+/* A number below `count`, or SIZE_MAX. */
+size_t labelled_text_number(size_t count, const char *label);
 
 #endif

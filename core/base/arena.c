@@ -11,30 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/forbidden.h"
 #include "core/base/memory_need.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define ARENA_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ARENA_ASAN 1
-#endif
-#endif
-#ifndef ARENA_ASAN
-#define ARENA_ASAN 0
-#endif
-
-/* In front of every piece and after the last one; poisoned. Part of the measured size, so both runs agree. */
-#if ARENA_ASAN
-#include <sanitizer/asan_interface.h>
-enum { REDZONE_BYTES = 128 };
-static void forbid(const void *start, size_t bytes) { __asan_poison_memory_region(start, bytes); }
-static void permit(const void *start, size_t bytes) { __asan_unpoison_memory_region(start, bytes); }
-#else
-enum { REDZONE_BYTES = 0 };
-static void forbid(const void *start, size_t bytes) { (void)start, (void)bytes; }
-static void permit(const void *start, size_t bytes) { (void)start, (void)bytes; }
-#endif
+/* In front of every piece and after the last one; forbidden. Part of the measured size, so both runs agree. */
+enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
@@ -61,7 +42,7 @@ void *arena_take(arena *memory, size_t count, size_t element_bytes)
     assert(end <= memory->capacity_bytes && "the carving asks for more than it measured");
     if (end > memory->capacity_bytes) return NULL;
     memory->used_bytes = end;
-    permit(memory->block + start, bytes);
+    memory_permit(memory->block + start, bytes);
     return memory->block + start;
 }
 
@@ -122,7 +103,7 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %s: %s", what, bytes_describe(mapped).text,
                      strerror(errno));
     }
-    forbid(block, mapped);
+    memory_forbid(block, mapped);
     memory->block = block;
     memory->capacity_bytes = capacity;
     memory->used_bytes = 0;
@@ -136,7 +117,7 @@ void arena_borrow(arena *memory, const void *block)
     memory->capacity_bytes = memory->used_bytes + REDZONE_BYTES;
     memory->used_bytes = 0;
     memory->borrowed = true;
-    forbid(block, memory->capacity_bytes);
+    memory_forbid(block, memory->capacity_bytes);
 }
 
 void arena_rewind(arena *memory)
@@ -147,7 +128,7 @@ void arena_rewind(arena *memory)
 
 const void *arena_contents(const arena *memory)
 {
-    permit(memory->block, memory->capacity_bytes);
+    memory_permit(memory->block, memory->capacity_bytes);
     return memory->block;
 }
 
@@ -155,9 +136,9 @@ void arena_release(arena *memory)
 {
     size_t mapped;
     if (memory->borrowed) {
-        permit(memory->block, memory->capacity_bytes);
+        memory_permit(memory->block, memory->capacity_bytes);
     } else if (memory->block && mapping_bytes(memory->capacity_bytes, &mapped)) {
-        permit(memory->block, mapped);
+        memory_permit(memory->block, mapped);
         munmap(memory->block, mapped);
     }
     *memory = (arena){0};

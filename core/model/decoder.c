@@ -103,6 +103,7 @@ void decoder_run(deberta_session *s, const size_t *positions, size_t count)
         attention_project(s, layer, count, s->decoder_rows, true);
         emd_attention(s, positions, count);
         feed_forward_run(s, layer, count, s->context, s->decoder_rows);
+        if (s->internal.record) session_detach(s);
     }
 }
 

@@ -39,15 +39,18 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
     return DEBERTA_OK;
 }
 
-/* What lies before the norm, and before the projection. */
+/* Rows before the projection, in the session's memory or straight where they are recorded; NULL: there is none. */
+static float *narrow_rows(const deberta_session *s, size_t first)
+{
+    if (!s->model->embedding_projection.panels) return NULL;
+    return (s->internal.record ? s->internal.record->narrow : s->normed) + first * s->normed_stride;
+}
+
+/* What lies before the norm. */
 static void record_rows(const deberta_session *s, size_t first, size_t rows)
 {
     const forward_record *record = s->internal.record;
     float *hidden = s->hidden + first * s->hidden_stride;
-    if (s->model->embedding_projection.panels) {
-        memcpy(record->narrow + first * s->normed_stride, s->normed + first * s->normed_stride,
-               rows * s->normed_stride * sizeof(float));
-    }
     if (record->edit_embedded) record->edit_embedded(record->edit_context, hidden, first, rows);
     memcpy(record->embedded + first * s->hidden_stride, hidden, rows * s->hidden_stride * sizeof(float));
 }
@@ -60,17 +63,16 @@ static void embed_task(void *context, size_t task, size_t worker)
     const model_config *config = &model->config;
     double time = profile_start(session_profiling(s));
     size_t first = task * TASK_ROWS, rows = minimum(TASK_ROWS, s->tokens - first);
-    bool projects = model->embedding_projection.panels != NULL;
-    float *hidden = s->hidden + first * s->hidden_stride, *narrow = s->normed + first * s->normed_stride;
+    float *hidden = s->hidden + first * s->hidden_stride, *narrow = narrow_rows(s, first);
     for (size_t i = 0; i < rows; i++) {
         deberta_error error;
         deberta_status status =
-            look_up(loop, first + i, projects ? narrow + i * s->normed_stride : hidden + i * s->hidden_stride, &error);
+            look_up(loop, first + i, narrow ? narrow + i * s->normed_stride : hidden + i * s->hidden_stride, &error);
         if (status == DEBERTA_OK) continue;
         session_note_failure(s, status, &error);
         return;
     }
-    if (projects) {
+    if (narrow) {
         linear_product product =
             linear_plain(&model->embedding_projection, rows, narrow, s->normed_stride, hidden, s->hidden_stride);
         linear_run(&s->kernels, &product);

@@ -164,10 +164,13 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, false);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
-    if (record && record->decoder_only && index + 1 == s->model->config.layers) return;
-    ablation_take_means(s, index);
-    s->attend(s, index, observer);
-    feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
+    const bool only_keys = record && record->decoder_only && index + 1 == s->model->config.layers;
+    if (!only_keys) {
+        ablation_take_means(s, index);
+        s->attend(s, index, observer);
+        feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
+    }
+    if (record) session_detach(s);
 }
 
 void encoder_layer_again(deberta_session *s, size_t index)

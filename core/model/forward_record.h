@@ -17,7 +17,7 @@ typedef struct layer_record {
     const size_t *tokens; /* of each row; NULL: row i is token i */
     float *input;         /* [rows][hidden_stride] */
     float *queries, *context;
-    float *keys, *values;           /* NULL in a pass of the decoder, which has the layer's */
+    float *keys, *values;           /* in a pass of the decoder those of the layer */
     float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query */
     float *attention_sum;           /* [rows][normed_stride]: before the norm, */
     float *normed;                  /* and after it */

@@ -169,15 +169,16 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
                                        const deberta_model_options *options, deberta_error *err)
 {
     kernels table;
-    loader->kernels = &table;
     DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
     if (options->threads > TOPOLOGY_MAX_WORKERS)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", options->threads, TOPOLOGY_MAX_WORKERS);
     DEBERTA_TRY(executor_create(&loader->executor, options->threads, false, &model->machine, err));
+    loader->kernels = &table;
     deberta_status status = load(model, loader, workspace, options->memory_limit_bytes, err);
     free(loader->scratch);
     arena_release(&workspace->arena);
     executor_free(&loader->executor);
+    loader->kernels = NULL;
     return status;
 }
 

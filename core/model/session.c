@@ -1,6 +1,7 @@
 /* A session while it lives: what it is, what goes wrong in it, whose turn it is. SPDX-License-Identifier: MIT */
 #include "core/model/session.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,13 +63,25 @@ deberta_status session_enter(deberta_session *session, deberta_error *err)
 
 void session_leave(deberta_session *session) { atomic_store_explicit(&session->busy, false, memory_order_release); }
 
+void session_attach(deberta_session *s, const layer_record *record)
+{
+    assert(s->internal.record);
+    s->queries = record->queries;
+    s->keys = record->keys;
+    s->values = record->values;
+    s->context = record->context;
+    s->normed = record->normed;
+}
+
+void session_detach(deberta_session *s)
+{
+    s->recording = NULL;
+    session_attach(s, &(layer_record){0});
+}
+
 void session_record(deberta_session *s, const layer_record *record, const float *x, size_t rows)
 {
     s->recording = record;
-    s->queries = record->queries;
-    s->keys = record->keys ? record->keys : s->keys;
-    s->values = record->values ? record->values : s->values;
-    s->context = record->context;
-    s->normed = record->normed;
+    session_attach(s, record);
     memcpy(record->input, x, rows * s->hidden_stride * sizeof *x);
 }

@@ -62,7 +62,8 @@ struct deberta_session {
     size_t strip_stride, transposed_rows, logits_stride, observed_stride;
     size_t inner_rows, inner_stride;
 
-    /* Activations. */
+    /* Activations. A session that records has no context, normed, queries, keys and values of its own: they are those
+     * of the record that it is attached to, and NULL between two of them. */
     float *hidden;  /* X [max_tokens][hidden_stride]: the layer's input and output */
     float *context; /* [max_tokens][context_stride]: P V, later the output before its norm */
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
@@ -133,7 +134,10 @@ static inline const profile *session_profiling(const deberta_session *session)
     return session->internal.profile ? &session->profile : NULL;
 }
 
-/* The run through a layer that follows is recorded there: `rows` rows of x are its input. */
+/* A session that records works in the memory of a record, and has it from one of these to session_detach only. */
+void session_attach(deberta_session *session, const layer_record *record);
+void session_detach(deberta_session *session);
+/* The run through a layer that follows is recorded there, until session_detach: `rows` rows of x are its input. */
 void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
 
 /* The last of the places [first, end) in ascending numbers that is not beyond one of them: the sequence that a token or

@@ -87,11 +87,13 @@ static void carve_activations(deberta_session *s, arena *memory)
     s->context_stride = row_stride(maximum(heads_width, config->hidden_size));
     s->normed_stride = row_stride(maximum(config->embedding_size, config->hidden_size));
     s->hidden = take_floats(memory, tokens, s->hidden_stride);
-    s->context = take_floats(memory, tokens, s->context_stride);
-    s->normed = take_floats(memory, tokens, s->normed_stride);
-    s->queries = take_floats(memory, tokens, heads_width);
-    s->keys = take_floats(memory, tokens, heads_width);
-    s->values = take_floats(memory, tokens, heads_width);
+    if (!s->internal.record) {
+        s->context = take_floats(memory, tokens, s->context_stride);
+        s->normed = take_floats(memory, tokens, s->normed_stride);
+        s->queries = take_floats(memory, tokens, heads_width);
+        s->keys = take_floats(memory, tokens, heads_width);
+        s->values = take_floats(memory, tokens, heads_width);
+    }
     /* Sequences shorter than a panel waste most of it: they are attended to in groups that fit (attention_layer.c). */
     s->key_panels = ceiling_divide(tokens + tokens / 4, PANEL) + 8;
     if (model->integer_attention) {
