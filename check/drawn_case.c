@@ -250,8 +250,8 @@ static void draw_options(drawn_case *c, uint64_t *state)
     o->sift_weight = c->batch.sift_weight;
     o->perturb_raw = c->batch.moves_raw;
     o->sharing = (deberta_sharing)random_below(state, 3);
+    if (has_positions(&c->model) && !has_positions(&c->generator)) o->sharing = DEBERTA_SHARING_NONE;
     o->coupled = o->sharing == DEBERTA_SHARING_ES || one_in(state, 2);
-    if (o->sharing == DEBERTA_SHARING_GDES && !has_positions(&c->model)) o->sharing = DEBERTA_SHARING_NONE;
     o->shards = (size_t)1 << random_below(state, 5);
     o->dropout = 0;
     c->generator_batch.task = generator_decodes ? EXACT_WORDS_DECODED : EXACT_WORDS;
