@@ -170,7 +170,7 @@ static void label_sequences(drawn_case *c, size_t labels, uint64_t *state)
     }
 }
 
-static bool has_token_labels(exact_task task)
+bool drawn_labels_tokens(exact_task task)
 {
     return task == EXACT_WORDS || task == EXACT_WORDS_DECODED || task == EXACT_REPLACED || task == EXACT_TOKENS;
 }
@@ -182,7 +182,7 @@ static void fill_batch(drawn_case *c, const case_shape *s, bool first_holes, uin
         fill_tokens(c, i, same_length || i == 0 ? s->longest : between(state, 1, s->longest), holes, first_holes,
                     state);
     const size_t classes = c->task->exact == EXACT_TOKENS ? s->labels : c->model.config.vocabulary_size;
-    if (has_token_labels(c->task->exact))
+    if (drawn_labels_tokens(c->task->exact))
         label_tokens(c, classes, state);
     else
         label_sequences(c, s->labels, state);

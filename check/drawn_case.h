@@ -20,6 +20,8 @@ typedef struct drawn_task {
 
 extern const drawn_task drawn_tasks[];
 extern const size_t drawn_task_count;
+/* Labels are of tokens; else of sequences, questions or answers. */
+bool drawn_labels_tokens(exact_task task);
 
 typedef struct drawn_case {
     uint64_t seed;
@@ -44,5 +46,9 @@ void drawn_case_free(drawn_case *drawn);
 
 /* model/, generator/, batch.safetensors, and batches.safetensors with an axis of steps, into a folder. */
 deberta_status drawn_case_save(const drawn_case *drawn, const char *folder, deberta_error *err);
+
+/* The batch alone, as folder/name; has_steps: with an axis of steps. */
+deberta_status drawn_batch_save(const drawn_case *drawn, const char *folder, const char *name, bool has_steps,
+                                deberta_error *err);
 
 #endif

@@ -34,7 +34,7 @@ static void list_tensors(const drawn_case *c, bool has_steps, const int64_t *mas
 {
     const exact_batch *b = &c->batch;
     const bool choice = b->task == EXACT_CHOICES;
-    const bool by_token = b->task <= EXACT_REPLACED || b->task == EXACT_TOKENS;
+    const bool by_token = drawn_labels_tokens(b->task);
     size_t shape[5] = {1}, rank = has_steps;
     shape[rank++] = b->sequences / b->choices;
     const size_t questions = rank;
@@ -60,8 +60,8 @@ static void list_tensors(const drawn_case *c, bool has_steps, const int64_t *mas
     }
 }
 
-static deberta_status save_batch(const drawn_case *c, const char *folder, const char *name, bool has_steps,
-                                 deberta_error *err)
+deberta_status drawn_batch_save(const drawn_case *c, const char *folder, const char *name, bool has_steps,
+                                deberta_error *err)
 {
     const size_t cells = c->batch.sequences * c->batch.columns;
     batch_tensors tensors = {0};
@@ -99,6 +99,6 @@ deberta_status drawn_case_save(const drawn_case *c, const char *folder, deberta_
 {
     DEBERTA_TRY(save_model(&c->model, folder, "model", err));
     if (c->task->pairs_up) DEBERTA_TRY(save_model(&c->generator, folder, "generator", err));
-    DEBERTA_TRY(save_batch(c, folder, "batch.safetensors", false, err));
-    return save_batch(c, folder, "batches.safetensors", true, err);
+    DEBERTA_TRY(drawn_batch_save(c, folder, "batch.safetensors", false, err));
+    return drawn_batch_save(c, folder, "batches.safetensors", true, err);
 }

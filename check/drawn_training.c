@@ -24,21 +24,36 @@ typedef struct training_way {
     bool micro, recompute, drops;
 } training_way;
 
+static const char whole_batch[] = "batch.safetensors";
 static const training_way first_way = {"the best tier", DEBERTA_ISA_AUTO, 1, .micro = false};
 
 typedef struct opened_step {
     deberta_trainer *trainer;
     deberta_training_step step;
+    const backward_fault *fault; /* planted, or NULL */
+    batch_source sound;          /* what a spoiled batch is read from */
 } opened_step;
 
 static size_t micro_tokens(const drawn_case *drawn) { return 1 + drawn->number * 7 % (2 * drawn->tokens); }
 
-static void spoil(const drawn_run *run, deberta_trainer *t)
+static deberta_status read_spoiled(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                   deberta_error *err)
 {
-    const backward_fault *fault = run->options->fault;
-    if (!fault) return;
-    fault->spoil(t->pair.discriminator.learner);
-    if (t->pair.generator.learner) fault->spoil(t->pair.generator.learner);
+    const opened_step *opened = context;
+    DEBERTA_TRY(opened->sound.read(opened->sound.context, step, shards, width, batch, err));
+    opened->fault->spoil_batch(batch);
+    return DEBERTA_OK;
+}
+
+static void plant(opened_step *opened, const backward_fault *fault)
+{
+    training *const both[] = {&opened->trainer->pair.generator, &opened->trainer->pair.discriminator};
+    opened->fault = fault;
+    opened->sound = both[1]->batches;
+    for (size_t i = 0; fault && i < 2; i++) {
+        if (fault->spoil && both[i]->learner) fault->spoil(both[i]->learner);
+        if (fault->spoil_batch) both[i]->batches = (batch_source){opened, read_spoiled};
+    }
 }
 
 static deberta_trainer_options options_of(const drawn_run *run, const training_way *way, char paths[3][128])
@@ -47,7 +62,7 @@ static deberta_trainer_options options_of(const drawn_run *run, const training_w
     deberta_trainer_options o = drawn->options;
     drawn_path(run, "model", paths[0]);
     drawn_path(run, "generator", paths[1]);
-    drawn_path(run, "batch.safetensors", paths[2]);
+    drawn_path(run, whole_batch, paths[2]);
     o.model = paths[0];
     o.generator = drawn->task->pairs_up ? paths[1] : NULL;
     o.batch = paths[2];
@@ -60,13 +75,14 @@ static deberta_trainer_options options_of(const drawn_run *run, const training_w
 }
 
 /* The caller looks whether it failed: the case is valid, so that is a failure of its own. */
-static deberta_status run_step(const drawn_run *run, const training_way *way, opened_step *opened,
+static deberta_status run_step(const drawn_run *run, const training_way *way, const char *batch, opened_step *opened,
                                deberta_error *refusal)
 {
     char paths[3][128];
-    const deberta_trainer_options o = options_of(run, way, paths);
+    deberta_trainer_options o = options_of(run, way, paths);
+    drawn_path(run, batch, paths[2]);
     DEBERTA_TRY(deberta_trainer_open(&opened->trainer, &o, refusal));
-    spoil(run, opened->trainer);
+    plant(opened, run->options->fault);
     return deberta_trainer_gradients(opened->trainer, NULL, &opened->step, refusal);
 }
 
@@ -178,7 +194,7 @@ static deberta_status run_way(drawn_run *run, const opened_step *base, const tra
     deberta_status status;
     if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
         return DEBERTA_OK;
-    if (run_step(run, way, &other, &refusal) == DEBERTA_OK)
+    if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
         status = compare_bits(run, way->name, base, &other, err);
     else
         status = drawn_note_refusal(run, way->name, "bits", &refusal, err);
@@ -218,7 +234,7 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
     char text[64];
     deberta_status status;
     (void)name;
-    if (run_step(run, &first_way, &base, &refusal) == DEBERTA_OK) {
+    if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
         status = against_float64(run, &base, err);
         if (status == DEBERTA_OK && !run->options->fault)
             status = run_ways(run, &base, ways, sizeof ways / sizeof *ways, err);
@@ -235,7 +251,7 @@ static deberta_status run_dropout(drawn_run *run, const char *name, deberta_erro
     opened_step base = {0};
     deberta_error refusal;
     const deberta_status status =
-        run_step(run, &drop_base, &base, &refusal) == DEBERTA_OK
+        run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
             ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
             : drawn_note_refusal(run, name, "bits", &refusal, err);
     deberta_trainer_free(&base.trainer);
@@ -315,8 +331,53 @@ static deberta_status run_resumed(drawn_run *run, const char *name, deberta_erro
     return drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model", err);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ refusals */
+
+/* A hole that could be given a label, or be an end of an answer; the batch's end if there is none. */
+static size_t hole_of(const drawn_case *drawn)
+{
+    const exact_batch *b = &drawn->batch;
+    size_t at = 0;
+    while (at < b->sequences * b->columns && (drawn->mask[at] || at % b->columns >= exact_length(b, at / b->columns)))
+        at++;
+    return at;
+}
+
+static bool has_hole(const drawn_run *run)
+{
+    const exact_batch *b = &run->drawn->batch;
+    return is_trained(run) && (drawn_labels_tokens(b->task) || b->task == EXACT_ANSWERS) &&
+           hole_of(run->drawn) < b->sequences * b->columns;
+}
+
+static deberta_status expect_refusal(drawn_run *run, const char *name, deberta_error *err)
+{
+    opened_step base = {0};
+    deberta_error refusal = {0};
+    const deberta_status status = run_step(run, &first_way, "hole.safetensors", &base, &refusal);
+    deberta_trainer_free(&base.trainer);
+    const bool refused = status == DEBERTA_E_FORMAT && strstr(refusal.message, "hole");
+    return drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
+                      status == DEBERTA_OK ? "it was computed" : refusal.message, err);
+}
+
+static deberta_status run_labelled_hole(drawn_run *run, const char *name, deberta_error *err)
+{
+    const drawn_case *drawn = run->drawn;
+    const bool answer = drawn->batch.task == EXACT_ANSWERS;
+    const size_t at = hole_of(drawn);
+    int64_t *place = answer ? &drawn->starts[at / drawn->batch.columns] : &drawn->labels[at];
+    const int64_t kept = *place;
+    *place = answer ? (int64_t)(at % drawn->batch.columns) : 0;
+    const deberta_status saved = drawn_batch_save(drawn, run->folder, "hole.safetensors", false, err);
+    *place = kept;
+    DEBERTA_TRY(saved);
+    return expect_refusal(run, name, err);
+}
+
 const drawn_feature drawn_training_features[] = {
     {"gradients", is_trained, run_gradients},
+    {"a label at a hole", has_hole, run_labelled_hole},
     {"dropout", drops, run_dropout},
     {"resumed training", is_run, run_resumed},
     {0},
