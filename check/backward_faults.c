@@ -134,11 +134,11 @@ static void other_layers_weights(learner *l)
 /* ------------------------------------------------------------------------------------------------- at rare crossings */
 
 /* The half that goes forward second keeps its narrow embeddings where the first keeps its last layer. */
-static void halves_share_rows(learner *l)
+static void halves_share_rows(learner *l, step_batch *batch)
 {
     const size_t last = l->model->config.layers - 1;
     if (l->options.pairs_up && l->model->embedding_projection.panels)
-        l->pairs.half_rows[PAIR_MOVED].narrow = l->pairs.half_layers[PAIR_CLEAN][last].normed;
+        l->pairs.rows.narrow = l->pairs.layers[last].normed - batch->tokens * l->session->normed_stride;
 }
 
 /* The vector of gradients has room for what is as wide as the model; what its head has read lies behind. */
@@ -156,16 +156,18 @@ static void decoder_for_all(learner *l)
     if (!l->options.predicts_words && !l->model->config.position_biased_input) l->forward.decoder_only = true;
 }
 
-static void choices_begin_anew(step_batch *batch)
+static void choices_begin_anew(learner *l, step_batch *batch)
 {
     enum { REMEMBERED = 1024 };
+    (void)l;
     for (size_t i = 0; i < batch->sequences && batch->choices > REMEMBERED; i++)
         if (batch->origin[i] % batch->choices >= REMEMBERED) batch->ids[batch->starts[i]] = batch->ids[0];
 }
 
 /* An end of an answer at a hole is the first token. */
-static void holes_are_first_tokens(step_batch *batch)
+static void holes_are_first_tokens(learner *l, step_batch *batch)
 {
+    (void)l;
     int32_t *const ends[] = {batch->starts_of_answer, batch->ends_of_answer};
     for (size_t k = 0; k < 2; k++)
         for (size_t i = 0; i < batch->sequences; i++) {
@@ -222,8 +224,8 @@ const backward_fault backward_faults[] = {
     {"padding_learns", "the padding row learns from look-ups", padding_learns, NULL},
     {"query_not_scaled", "the query weights' gradient lacks 1/c", query_not_scaled, NULL},
     {"other_layers_weights", "dX through the weights of another layer", other_layers_weights, NULL},
-    {"halves_share_rows", "SiFT: narrow embeddings overwrite the last layer of the half that waits", halves_share_rows,
-     NULL},
+    {"halves_share_rows", "SiFT: narrow embeddings overwrite the last layer of the half that waits", NULL,
+     halves_share_rows},
     {"labels_beyond_the_vector", "the bias of a head with many labels overwrites what it has read",
      labels_beyond_the_vector, NULL},
     {"decoder_for_all", "the last layer of a discriminator is not run", decoder_for_all, NULL},

@@ -11,8 +11,8 @@
 
 typedef struct backward_fault {
     const char *name, *description;
-    void (*spoil)(learner *learner);         /* before the step; NULL: */
-    void (*spoil_batch)(step_batch *batch); /* after it is read */
+    void (*spoil)(learner *learner); /* before the step; NULL: */
+    void (*spoil_batch)(learner *learner, step_batch *batch); /* when the step is known */
 } backward_fault;
 
 extern const backward_fault backward_faults[]; /* up to one without a name */

@@ -99,6 +99,7 @@ static deberta_status note_joined(drawn_run *run, const joined_row *row, const c
     char name[160], where[320];
     const verify_row *differing = row->differing;
     snprintf(name, sizeof name, "%s%s", prefix, row->kind);
+    if (!row->worst) return DEBERTA_OK;
     snprintf(where, sizeof where, "%s, %s", row->worst->subject, row->worst->where);
     DEBERTA_TRY(drawn_note(run, name, "float64", row->error, where, err));
     if (differing) snprintf(where, sizeof where, "%s, %s", differing->subject, deberta_isa_name(differing->tier));

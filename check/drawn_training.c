@@ -41,7 +41,7 @@ static deberta_status read_spoiled(void *context, size_t step, size_t shards, si
 {
     const opened_step *opened = context;
     DEBERTA_TRY(opened->sound.read(opened->sound.context, step, shards, width, batch, err));
-    opened->fault->spoil_batch(batch);
+    opened->fault->spoil_batch(opened->trainer->pair.discriminator.learner, batch);
     return DEBERTA_OK;
 }
 
