@@ -5,6 +5,8 @@
 #include <string.h>
 
 #define MOST_STEPS  1000000000
+#define MOST_BETA   0.999999 /* a moment that forgets nothing has a correction of 0 */
+#define LEAST_EPSILON 1e-30   /* less may be 0 in float32 */
 #define MOST_TOKENS 16777216
 
 /* The library checks them again: what it accepts stands in include/deberta.h. */
@@ -107,11 +109,11 @@ const train_options train_defaults = {
          SIZE_AT(train_options, trainer.warmup, 0, MOST_STEPS)},                                                       \
         {"weight-decay", 0, "D", "of all but biases and norms (default 0.01)",                                         \
          NUMBER_AT(train_options, trainer.weight_decay, 0, 1)},                                                        \
-        {"beta1", 0, "B", "decay of the first moment, below 1 (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, 1)},   \
+        {"beta1", 0, "B", "decay of the first moment, below 1 (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, MOST_BETA)},   \
         {"beta2", 0, "B", "decay of the second moment, below 1 (default 0.999)",                                                \
-         NUMBER_AT(train_options, trainer.beta2, 0, 1)},                                                               \
+         NUMBER_AT(train_options, trainer.beta2, 0, MOST_BETA)},                                                               \
         {"epsilon", 0, "E", "added to the root of the second moment, above 0 (default 1e-6)",                                   \
-         NUMBER_AT(train_options, trainer.epsilon, 0, 1)},                                                             \
+         NUMBER_AT(train_options, trainer.epsilon, LEAST_EPSILON, 1)},                                                             \
         {"clip", 0, "NORM", "largest norm of the gradients (default 1; 0: any)",                                       \
          NUMBER_AT(train_options, trainer.clip, 0, 1e30)},                                                             \
     {                                                                                                                  \
