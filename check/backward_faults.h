@@ -1,6 +1,6 @@
 /* Deliberate mistakes in training, to prove that a check of gradients notices such: `verify --training --mutate` knows
- * all of them, and the golden tests of training use the same list. Where a mistake is one of memory, two things have the
- * same place, and no byte beyond an array is touched.
+ * all of them, and the golden tests of training use the same list. Where a mistake is one of memory, two things have
+ * the same place, and no byte beyond an array is touched.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECK_BACKWARD_FAULTS_H
@@ -11,7 +11,7 @@
 
 typedef struct backward_fault {
     const char *name, *description;
-    void (*spoil)(learner *learner); /* before the step; NULL: */
+    void (*spoil)(learner *learner);                          /* before the step; NULL: */
     void (*spoil_batch)(learner *learner, step_batch *batch); /* when the step is known */
 } backward_fault;
 

@@ -10,7 +10,7 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 
-const drawn_task drawn_tasks[] = {
+static const drawn_task drawn_tasks[] = {
     {"mlm", DEBERTA_TRAIN_MLM, EXACT_WORDS, DRAWN_LM, .decodes = false},
     {"mlm, legacy head", DEBERTA_TRAIN_MLM, EXACT_WORDS, DRAWN_LEGACY_LM, .decodes = false},
     {"mlm_emd", DEBERTA_TRAIN_MLM, EXACT_WORDS_DECODED, DRAWN_LM, .decodes = true},
@@ -126,8 +126,7 @@ static void fill_tokens(drawn_case *c, size_t sequence, size_t n, bool holes, bo
         const bool hole = holes && t + 1 < n && one_in(state, 6) && (t > 0 || first_holes);
         c->mask[at] = t < n && !hole;
         c->labels[at] = EXACT_NOT_LABELLED;
-        for (size_t e = 0; e < h; e++)
-            c->delta[at * h + e] = (float)(0.04 * random_fraction(state) - 0.02);
+        for (size_t e = 0; e < h; e++) c->delta[at * h + e] = (float)(0.04 * random_fraction(state) - 0.02);
     }
 }
 
@@ -218,8 +217,9 @@ static void join(drawn_case *c, const case_shape *s, uint64_t *state)
 static deberta_training_head draw_head(const drawn_case *c, bool generator_decodes, uint64_t *state)
 {
     if (c->task->task == DEBERTA_TRAIN_MLM)
-        return !c->task->decodes ? DEBERTA_TRAIN_HEAD_MLM
-                                 : one_in(state, 2) ? DEBERTA_TRAIN_HEAD_AUTO : DEBERTA_TRAIN_HEAD_MLM_EMD;
+        return !c->task->decodes  ? DEBERTA_TRAIN_HEAD_MLM
+               : one_in(state, 2) ? DEBERTA_TRAIN_HEAD_AUTO
+                                  : DEBERTA_TRAIN_HEAD_MLM_EMD;
     if (!c->task->pairs_up) return (deberta_training_head)random_below(state, 3);
     return generator_decodes ? DEBERTA_TRAIN_HEAD_MLM_EMD : DEBERTA_TRAIN_HEAD_MLM;
 }

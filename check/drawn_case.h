@@ -12,14 +12,13 @@ typedef struct drawn_task {
     const char *name;
     deberta_training_task task;
     exact_task exact;
-    unsigned heads;  /* drawn_head of the model */
-    bool decodes;    /* behind the Enhanced Mask Decoder */
-    bool pairs_up;   /* with a generator */
+    unsigned heads; /* drawn_head of the model */
+    bool decodes;   /* behind the Enhanced Mask Decoder */
+    bool pairs_up;  /* with a generator */
     bool has_sift;
 } drawn_task;
 
-extern const drawn_task drawn_tasks[];
-extern const size_t drawn_task_count;
+extern const size_t drawn_task_count; /* which take turns */
 /* Labels are of tokens; else of sequences, questions or answers. */
 bool drawn_labels_tokens(exact_task task);
 

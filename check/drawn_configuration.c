@@ -38,7 +38,7 @@ static void draw_width(const drawn_wish *wish, uint64_t *state, shape *s)
     const size_t h = s->heads * s->size;
     s->embedding = h;
     if (!wish->decodes && one_in(state, 2))
-        s->embedding = one_in(state, 2) ? between(state, 3, h) : between(state, h, h + 20);
+        s->embedding = one_in(state, 2) ? between(state, LEAST_WIDTH, h) : between(state, h, h + 20);
 }
 
 static void draw_vocabulary(const drawn_wish *wish, uint64_t *state, shape *s)
@@ -73,9 +73,9 @@ static const char *flag(bool value) { return value ? "true" : "false"; }
 /* The same terms in the ways that files write them. */
 static const char *draw_terms(uint64_t *state)
 {
-    static const char *const both[] = {"\"c2p|p2c\"",        "[\"c2p\", \"p2c\"]", "\"p2c|c2p\"",
-                                       "\" C2P | P2C \"",    "[\"p2c\", \"c2p\"]", "[\" c2p \", \"P2C\"]",
-                                       "\"c2p|p2c|none\"",   "\"c2p||p2c\""};
+    static const char *const both[] = {"\"c2p|p2c\"",      "[\"c2p\", \"p2c\"]", "\"p2c|c2p\"",
+                                       "\" C2P | P2C \"",  "[\"p2c\", \"c2p\"]", "[\" c2p \", \"P2C\"]",
+                                       "\"c2p|p2c|none\"", "\"c2p||p2c\""};
     static const char *const c2p[] = {"\"c2p\"", "[\"c2p\"]", "\" C2p\"", "\"c2p|\"", "[\"none\", \"c2p\"]"};
     static const char *const p2c[] = {"\"p2c\"", "[\"p2c\"]", "\"P2C \"", "\"none|p2c\""};
     static const char *const none[] = {"\"none\"", "[]", "\"\"", "null", "\" None \""};
@@ -89,9 +89,9 @@ static const char *draw_terms(uint64_t *state)
 
 static const char *draw_activation(uint64_t *state)
 {
-    static const char *const names[] = {"gelu", "gelu_python", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
-                                        "gelu_accurate", "quick_gelu", "relu", "silu", "swish", "tanh", "sigmoid",
-                                        "linear"};
+    static const char *const names[] = {"gelu",          "gelu_python", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
+                                        "gelu_accurate", "quick_gelu",  "relu",     "silu",      "swish",
+                                        "tanh",          "sigmoid",     "linear"};
     return one_in(state, 3) ? "gelu" : ONE_OF(state, names);
 }
 
@@ -101,7 +101,8 @@ static const char *draw_activation(uint64_t *state)
  * to the farthest distance: there must be some. */
 static void write_positions(FILE *file, const drawn_wish *wish, dialect of, const shape *s, uint64_t *state)
 {
-    static const char *const norms[] = {"\"layer_norm\"", "\"none\"", "\" Layer_Norm \"", "\"none|layer_norm\"", "\"\""};
+    static const char *const norms[] = {"\"layer_norm\"", "\"none\"", "\" Layer_Norm \"", "\"none|layer_norm\"",
+                                        "\"\""};
     const bool relative = !one_in(state, 8), has_buckets = of != OF_V1 && !one_in(state, 4);
     const size_t buckets = has_buckets ? between(state, 2, one_in(state, 3) ? 40 : 14) : 0;
     const size_t distance = buckets / 2 + between(state, 2, one_in(state, 3) ? 6 : 40);

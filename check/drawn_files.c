@@ -89,7 +89,8 @@ static deberta_status save_model(const drawn_model *model, const char *folder, c
 {
     char *path = path_join(folder, name);
     deberta_status status = DEBERTA_OK;
-    if (!path || mkdir(path, 0700) != 0) status = status_fail(err, DEBERTA_E_FILE, "%s/%s cannot be made", folder, name);
+    if (!path || mkdir(path, 0700) != 0)
+        status = status_fail(err, DEBERTA_E_FILE, "%s/%s cannot be made", folder, name);
     if (status == DEBERTA_OK) status = drawn_model_save(model, path, err);
     free(path);
     return status;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_run.h"
+#include "check/drawn_features.h"
 #include "core/base/status.h"
 
 /* ------------------------------------------------------------------------------------------------------------- texts */
@@ -68,7 +68,7 @@ static verify_texts view_of(const flat_texts *flat)
 /* ---------------------------------------------------------------------------------------------------- against float64 */
 
 /* Limits of low precision are those of models whose rows have hundreds of columns, among which errors cancel. */
-static const double limit_of_narrow_models = 3;
+static const double limit_of_narrow_models = 4;
 
 /* What rows are joined under: "layer 2 c2p" says where in a model, and tiers differ in bits only. */
 static const char *kind_of(const verify_row *row)
@@ -121,8 +121,7 @@ static deberta_status take_rows(drawn_run *run, const verify_report *found, cons
     return DEBERTA_OK;
 }
 
-static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision,
-                                      deberta_error *err)
+static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision, deberta_error *err)
 {
     verify_options options = run->options->verify;
     verify_report found = {0};
@@ -168,7 +167,7 @@ static deberta_status run_int8(drawn_run *run, const char *name, deberta_error *
 
 /* What a model gives for all texts: H[L], and the logits of each of its heads. */
 typedef struct outputs {
-    float *hidden;                    /* [tokens][h] */
+    float *hidden;                     /* [tokens][h] */
     float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width] */
 } outputs;
 
@@ -317,8 +316,7 @@ static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision 
     outputs other = {0};
     deberta_error refusal;
     deberta_status status = open_from(run, places[k].place, precision, &model, &refusal);
-    if (status == DEBERTA_OK)
-        status = encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal);
+    if (status == DEBERTA_OK) status = encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal);
     if (status == DEBERTA_OK) {
         const char *difference = difference_of(model, texts, base, &other);
         status = drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference, err);
@@ -354,6 +352,9 @@ static deberta_status run_places(drawn_run *run, const char *name, deberta_error
 }
 
 const drawn_feature drawn_inference_features[] = {
-    {"inference", always, run_float32}, {"int16", always, run_int16}, {"int8", always, run_int8},
-    {"inference: opened", always, run_places}, {0},
+    {"inference", always, run_float32},
+    {"int16", always, run_int16},
+    {"int8", always, run_int8},
+    {"inference: opened", always, run_places},
+    {0},
 };

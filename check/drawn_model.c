@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_configuration.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/random.h"
@@ -260,8 +259,9 @@ deberta_status drawn_model_save(const drawn_model *model, const char *folder, de
 {
     char *path = path_join(folder, "model.safetensors");
     export_tensor *declared = calloc(model->count, sizeof *declared);
-    deberta_status status = path && declared ? save_configuration(model, folder, err)
-                                             : status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn model's files");
+    deberta_status status = path && declared
+                                ? save_configuration(model, folder, err)
+                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn model's files");
     for (size_t i = 0; declared && i < model->count; i++) {
         const drawn_tensor *tensor = &model->tensors[i];
         declared[i] = (export_tensor){.name = tensor->name, .dtype = DTYPE_F32, .rank = tensor->rank};

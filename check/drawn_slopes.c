@@ -121,8 +121,7 @@ static deberta_status slope_over(exact_case *exact, const parameter *moved, doub
                                  deberta_error *err)
 {
     double losses[2];
-    for (int side = 0; side < 2; side++)
-        DEBERTA_TRY(loss_with(exact, moved, side ? -step : step, &losses[side], err));
+    for (int side = 0; side < 2; side++) DEBERTA_TRY(loss_with(exact, moved, side ? -step : step, &losses[side], err));
     *slope = (losses[0] - losses[1]) / (2 * step);
     return DEBERTA_OK;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_run.h"
+#include "check/drawn_features.h"
 #include "check/drawn_slopes.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"
@@ -153,8 +153,8 @@ static const parameter *differing(const parameter_set *a, const parameter_set *b
     return NULL;
 }
 
-static deberta_status compare_bits(drawn_run *run, const char *name, const opened_step *base,
-                                   const opened_step *other, deberta_error *err)
+static deberta_status compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other,
+                                   deberta_error *err)
 {
     char where[200] = "";
     const training_pair *a = &base->trainer->pair, *b = &other->trainer->pair;
@@ -219,10 +219,8 @@ static deberta_status against_float64(drawn_run *run, const opened_step *base, d
     drawn_slopes slopes;
     char text[64];
     DEBERTA_TRY(drawn_slopes_find(&slopes, run->drawn, base->trainer, err));
-    deberta_status status =
-        compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss, err);
-    if (status == DEBERTA_OK)
-        status = compare_slopes(run, named(run->drawn, "gradients", text), &slopes, err);
+    deberta_status status = compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss, err);
+    if (status == DEBERTA_OK) status = compare_slopes(run, named(run->drawn, "gradients", text), &slopes, err);
     drawn_slopes_free(&slopes);
     return status;
 }
@@ -239,8 +237,7 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
         if (status == DEBERTA_OK && !run->options->fault)
             status = run_ways(run, &base, ways, sizeof ways / sizeof *ways, err);
     } else {
-        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal,
-                                    err);
+        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal, err);
     }
     deberta_trainer_free(&base.trainer);
     return status;
@@ -250,10 +247,9 @@ static deberta_status run_dropout(drawn_run *run, const char *name, deberta_erro
 {
     opened_step base = {0};
     deberta_error refusal;
-    const deberta_status status =
-        run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
-            ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
-            : drawn_note_refusal(run, name, "bits", &refusal, err);
+    const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
+                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
+                                      : drawn_note_refusal(run, name, "bits", &refusal, err);
     deberta_trainer_free(&base.trainer);
     return status;
 }
@@ -326,8 +322,7 @@ static deberta_status run_resumed(drawn_run *run, const char *name, deberta_erro
 {
     bool same = true;
     deberta_error refusal;
-    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK)
-        return drawn_note_refusal(run, name, "bits", &refusal, err);
+    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal, err);
     return drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model", err);
 }
 

@@ -22,10 +22,10 @@ typedef struct exact_means {
 static deberta_task head_of(exact_task task)
 {
     static const deberta_task heads[] = {
-        [EXACT_WORDS] = DEBERTA_TASK_MLM,          [EXACT_WORDS_DECODED] = DEBERTA_TASK_MLM_EMD,
-        [EXACT_REPLACED] = DEBERTA_TASK_RTD,       [EXACT_SEQUENCES] = DEBERTA_TASK_SEQUENCE,
-        [EXACT_VALUES] = DEBERTA_TASK_SEQUENCE,    [EXACT_CHOICES] = DEBERTA_TASK_SEQUENCE,
-        [EXACT_TOKENS] = DEBERTA_TASK_TOKEN,       [EXACT_ANSWERS] = DEBERTA_TASK_QA,
+        [EXACT_WORDS] = DEBERTA_TASK_MLM,       [EXACT_WORDS_DECODED] = DEBERTA_TASK_MLM_EMD,
+        [EXACT_REPLACED] = DEBERTA_TASK_RTD,    [EXACT_SEQUENCES] = DEBERTA_TASK_SEQUENCE,
+        [EXACT_VALUES] = DEBERTA_TASK_SEQUENCE, [EXACT_CHOICES] = DEBERTA_TASK_SEQUENCE,
+        [EXACT_TOKENS] = DEBERTA_TASK_TOKEN,    [EXACT_ANSWERS] = DEBERTA_TASK_QA,
     };
     return heads[task];
 }
@@ -56,8 +56,7 @@ deberta_status exact_logits(const exact_batch *batch, const reference_model *mod
     double *hidden = malloc(floats * sizeof *hidden);
     if (!hidden) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the float64 loss of %zu tokens", input->tokens);
     deberta_status status = reference_encode(model, input, hidden, NULL, err);
-    if (status == DEBERTA_OK)
-        status = reference_head_logits(model, head_of(batch->task), input, hidden, logits, err);
+    if (status == DEBERTA_OK) status = reference_head_logits(model, head_of(batch->task), input, hidden, logits, err);
     free(hidden);
     return status;
 }

@@ -17,21 +17,21 @@ typedef enum exact_task {
     EXACT_VALUES,        /* of one output: squared error, mean over sequences */
     EXACT_CHOICES,       /* softmax over the choices of a question, mean over questions */
     EXACT_TOKENS,        /* cross entropy, mean over labelled tokens */
-    EXACT_ANSWERS,       /* softmax over the tokens of a sequence: half of the mean over starts + half of that over ends */
+    EXACT_ANSWERS, /* softmax over the tokens of a sequence: half of the mean over starts + half of that over ends */
 } exact_task;
 
 /* A step as a file of batches has it: rows of `columns` tokens. Members that a task does not need are NULL. */
 typedef struct exact_batch {
     exact_task task;
-    size_t sequences, columns, choices;    /* choices: sequences of a question, else 1 */
+    size_t sequences, columns, choices;     /* choices: sequences of a question, else 1 */
     const int64_t *ids, *types, *positions; /* [sequences][columns]; types and positions may be NULL */
-    const uint8_t *mask;                   /* [sequences][columns]; what follows the last 1 is padding */
-    const int64_t *labels;                 /* of tokens, of sequences or of questions */
-    const float *targets;                  /* [sequences] of EXACT_VALUES */
-    const int64_t *starts, *ends;          /* [sequences] */
-    double sift_weight;                    /* 0: no SiFT */
-    bool moves_raw;                        /* SiFT moves embeddings as they are, not normalised */
-    const float *delta;                    /* [sequences][columns][h]: where the ascent begins */
+    const uint8_t *mask;                    /* [sequences][columns]; what follows the last 1 is padding */
+    const int64_t *labels;                  /* of tokens, of sequences or of questions */
+    const float *targets;                   /* [sequences] of EXACT_VALUES */
+    const int64_t *starts, *ends;           /* [sequences] */
+    double sift_weight;                     /* 0: no SiFT */
+    bool moves_raw;                         /* SiFT moves embeddings as they are, not normalised */
+    const float *delta;                     /* [sequences][columns][h]: where the ascent begins */
 } exact_batch;
 
 /* Tokens of a sequence: up to the last that is no hole. */

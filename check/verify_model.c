@@ -78,8 +78,8 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
     const size_t n = text->starts[1];
     *t = (truth){.tokens = n, .layers = info->layers, .heads = info->heads, .hidden_size = info->hidden_size};
     int64_t *wide = NULL, *types = NULL, *positions = NULL;
-    const bool widened = widen(&wide, text->ids, n) && widen(&types, text->token_types, n) &&
-                         widen(&positions, text->position_ids, n);
+    const bool widened =
+        widen(&wide, text->ids, n) && widen(&types, text->token_types, n) && widen(&positions, text->position_ids, n);
     t->hidden = malloc((info->layers + 1) * n * info->hidden_size * sizeof *t->hidden);
     t->components = calloc(info->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *t->components);
     bool fine = widened && t->hidden && t->components;
@@ -199,7 +199,7 @@ typedef struct comparison {
     const truth *truth;
     const engine_run *base, *run;
     const uint8_t *mask; /* of the sequence; NULL: no holes */
-    char sequence[48]; /* "sequence 2 of 16 tokens, ", or empty if there is only one */
+    char sequence[48];   /* "sequence 2 of 16 tokens, ", or empty if there is only one */
 } comparison;
 
 static double largest(const double *x, size_t n)
@@ -218,8 +218,8 @@ typedef struct compared {
     const double *exact;
     size_t count, columns;
     double limit;
-    double least; /* the largest magnitude is taken for no less: what cancels is not small */
-    bool by_key;  /* rows are heads times tokens, columns keys; else rows are tokens, */
+    double least;      /* the largest magnitude is taken for no less: what cancels is not small */
+    bool by_key;       /* rows are heads times tokens, columns keys; else rows are tokens, */
     deberta_task head; /* or positions of a head, where is_of_head */
     bool is_of_head;
 } compared;
@@ -378,8 +378,7 @@ deberta_status verify_texts_of(verify_report *report, const verify_options *opti
                                    .mask = texts->mask ? texts->mask + at : NULL,
                                    .starts = starts,
                                    .sequences = 1};
-        if (texts->sequences > 1)
-            snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, starts[1]);
+        if (texts->sequences > 1) snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, starts[1]);
         status = verify_sequence(options, &c, path, model, &text, err);
     }
     deberta_model_free(&model);

@@ -1,4 +1,5 @@
-/* What a deberta_trainer is: for its own functions, and for checks that look at gradients or put a fault into a learner.
+/* What a deberta_trainer is: for its own functions, and for checks that look at gradients or put a fault into a
+ * learner.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_TRAINER_H

@@ -114,8 +114,7 @@ typedef struct verdict {
     size_t checks, failures;
 } verdict;
 
-static int print_verdict(const common_options *options, const verify_output *to, const char *name,
-                         const verdict *found)
+static int print_verdict(const common_options *options, const verify_output *to, const char *name, const verdict *found)
 {
     const bool caught = found->failures > 0;
     result *r = result_new("deberta-verify-mutation/1");
@@ -131,9 +130,9 @@ static int print_verdict(const common_options *options, const verify_output *to,
 static drawing_options drawing_options_of(const verify_request *request, const verify_options *verify)
 {
     return (drawing_options){.verify = *verify,
-                           .first = request->first,
-                           .count = request->configurations ? request->configurations : DRAWN_CASES,
-                           .training_only = request->training};
+                             .first = request->first,
+                             .count = request->configurations ? request->configurations : DRAWN_CASES,
+                             .training_only = request->training};
 }
 
 static deberta_status try_backward_fault(const verify_request *request, const verify_options *verify,
@@ -174,8 +173,8 @@ static int mutate(const verify_request *request, verify_options *verify, const v
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     verdict found = {0};
     deberta_error error = {0};
-    if ((fault ? try_backward_fault(request, verify, fault, &found, &error)
-               : try_mutation(verify, &found, &error)) != DEBERTA_OK)
+    if ((fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error)) !=
+        DEBERTA_OK)
         return say_error(options, &error);
     const int status = print_verdict(options, to, name, &found);
     return status == EXIT_OK && found.failures ? EXIT_CHECK_FAILED : status;
