@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/integers.h"
 #include "core/dispatch.h"
 
 /* What the faults are made of: the scalar tier, which gives the bits of all. */
@@ -130,19 +131,108 @@ static void other_layers_weights(learner *l)
     if (l->model->config.layers > 1) l->transposed[1].intermediate = l->transposed[0].intermediate;
 }
 
+/* ------------------------------------------------------------------------------------------------- at rare crossings */
+
+/* The half that goes forward second keeps its narrow embeddings where the first keeps its last layer. */
+static void halves_share_rows(learner *l, step_batch *batch)
+{
+    const size_t last = l->model->config.layers - 1;
+    if (l->options.pairs_up && l->model->embedding_projection.panels)
+        l->pairs.rows.narrow = l->pairs.layers[last].normed - batch->tokens * l->session->normed_stride;
+}
+
+/* The vector of gradients has room for what is as wide as the model; what its head has read lies behind. */
+static void labels_beyond_the_vector(learner *l)
+{
+    const deberta_session *s = l->session;
+    const size_t widest = maximum(l->qkv_stride, maximum(s->inner_stride, s->normed_stride));
+    const size_t rows = l->tokens_capacity * s->normed_stride;
+    if (l->largest.vector_floats >= widest + rows) l->head_rows[0] = l->vector + widest;
+}
+
+/* A model without a decoder is opened as one that has it: its last layer is not run. */
+static void decoder_for_all(learner *l)
+{
+    if (!l->options.predicts_words && !l->model->config.position_biased_input) l->forward.decoder_only = true;
+}
+
+static void choices_begin_anew(learner *l, step_batch *batch)
+{
+    enum { REMEMBERED = 1024 };
+    (void)l;
+    for (size_t i = 0; i < batch->sequences && batch->choices > REMEMBERED; i++)
+        if (batch->origin[i] % batch->choices >= REMEMBERED) batch->ids[batch->starts[i]] = batch->ids[0];
+}
+
+/* An end of an answer at a hole is the first token. */
+static void holes_are_first_tokens(learner *l, step_batch *batch)
+{
+    (void)l;
+    int32_t *const ends[] = {batch->starts_of_answer, batch->ends_of_answer};
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < batch->sequences; i++) {
+            const size_t first = batch->starts[i], n = batch->starts[i + 1] - first;
+            const int32_t place = ends[k][i];
+            if (place >= 0 && (size_t)place < n && !batch->mask[first + (size_t)place]) ends[k][i] = 0;
+        }
+}
+
+/* Whose holes are cleared: kernels are not told of learners. */
+static const learner *cleared;
+
+static bool is_hole(const float *row)
+{
+    const float *const begins[] = {cleared->passes[0].d_output, cleared->d_input};
+    const size_t stride = cleared->session->hidden_stride;
+    for (size_t k = 0; k < 2; k++)
+        if (row >= begins[k] && row < begins[k] + cleared->session->tokens * stride)
+            return !cleared->session->mask[(size_t)(row - begins[k]) / stride];
+    return false;
+}
+
+static void norm_without_holes(const layernorm_backward_task *task)
+{
+    float zeros[1024] = {0};
+    for (size_t i = 0; i < task->rows; i++) {
+        layernorm_backward_task row = *task;
+        row.rows = 1;
+        row.x = task->x + i * task->ldx;
+        row.normal = task->normal + i * task->ld_normal;
+        row.dx = task->dx + i * task->lddx;
+        row.dy = task->dy + i * task->lddy;
+        if (is_hole(row.dy)) row.dy = zeros;
+        sound().layernorm_backward_f32(&row);
+    }
+}
+
+static void holes_do_not_learn(learner *l)
+{
+    cleared = l;
+    l->session->kernels.layernorm_backward_f32 = norm_without_holes;
+}
+
 const backward_fault backward_faults[] = {
-    {"softmax_without_sum", "dS = P dP", plant_softmax_without_sum},
-    {"softmax_without_mask", "holes take part in the backward softmax", plant_softmax_without_mask},
-    {"norm_of_constants", "mean and variance taken for constants", plant_norm_of_constants},
-    {"gelu_of_tanh", "the derivative of the tanh approximation", plant_gelu_of_tanh},
-    {"no_folding", "position terms learn nothing", plant_no_folding},
-    {"fold_one_late", "a run of keys loses its first", plant_fold_one_late},
-    {"shard_missed", "the first shard is no part of the sums", plant_shard_missed},
-    {"sums_without_products", "gains of norms get the gradient of the biases", plant_sums_without_products},
-    {"product_begins_anew", "the decoder's first pass overwrites the keys of its second", plant_product_begins_anew},
-    {"padding_learns", "the padding row learns from look-ups", padding_learns},
-    {"query_not_scaled", "the query weights' gradient lacks 1/c", query_not_scaled},
-    {"other_layers_weights", "dX through the weights of another layer", other_layers_weights},
+    {"softmax_without_sum", "dS = P dP", plant_softmax_without_sum, NULL},
+    {"softmax_without_mask", "holes take part in the backward softmax", plant_softmax_without_mask, NULL},
+    {"norm_of_constants", "mean and variance taken for constants", plant_norm_of_constants, NULL},
+    {"gelu_of_tanh", "the derivative of the tanh approximation", plant_gelu_of_tanh, NULL},
+    {"no_folding", "position terms learn nothing", plant_no_folding, NULL},
+    {"fold_one_late", "a run of keys loses its first", plant_fold_one_late, NULL},
+    {"shard_missed", "the first shard is no part of the sums", plant_shard_missed, NULL},
+    {"sums_without_products", "gains of norms get the gradient of the biases", plant_sums_without_products, NULL},
+    {"product_begins_anew", "the decoder's first pass overwrites the keys of its second", plant_product_begins_anew,
+     NULL},
+    {"padding_learns", "the padding row learns from look-ups", padding_learns, NULL},
+    {"query_not_scaled", "the query weights' gradient lacks 1/c", query_not_scaled, NULL},
+    {"other_layers_weights", "dX through the weights of another layer", other_layers_weights, NULL},
+    {"halves_share_rows", "SiFT: narrow embeddings overwrite the last layer of the half that waits", NULL,
+     halves_share_rows},
+    {"labels_beyond_the_vector", "the bias of a head with many labels overwrites what it has read",
+     labels_beyond_the_vector, NULL},
+    {"decoder_for_all", "the last layer of a discriminator is not run", decoder_for_all, NULL},
+    {"choices_begin_anew", "choices beyond 1,024 are the first once more", NULL, choices_begin_anew},
+    {"holes_are_first_tokens", "an answer at a hole is one at the first token", NULL, holes_are_first_tokens},
+    {"holes_do_not_learn", "a hole that a head reads has no gradient", holes_do_not_learn, NULL},
     {0},
 };
 

@@ -1,15 +1,18 @@
-/* Deliberate mistakes in the backward pass, to prove that a check of gradients notices such: `verify --training
- * --mutate` and the golden tests of training use the same list.
+/* Deliberate mistakes in training, to prove that a check of gradients notices such: `verify --training --mutate` knows
+ * all of them, and the golden tests of training use the same list. Where a mistake is one of memory, two things have
+ * the same place, and no byte beyond an array is touched.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECK_BACKWARD_FAULTS_H
 #define CHECK_BACKWARD_FAULTS_H
 
 #include "train/learner.h"
+#include "train/step_batch.h"
 
 typedef struct backward_fault {
     const char *name, *description;
-    void (*spoil)(learner *learner); /* before the step */
+    void (*spoil)(learner *learner);                          /* before the step; NULL: */
+    void (*spoil_batch)(learner *learner, step_batch *batch); /* when the step is known */
 } backward_fault;
 
 extern const backward_fault backward_faults[]; /* up to one without a name */

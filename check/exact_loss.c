@@ -3,26 +3,84 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-typedef struct one_text {
-    int64_t *ids, *types;
-    double *hidden, *logits;
-} one_text;
+#include "reference/reference_math.h"
 
-static void release(one_text *text)
+typedef struct exact_mean {
+    double sum;
+    size_t count;
+} exact_mean;
+
+typedef struct exact_means {
+    exact_mean of[2]; /* of an answer both ends */
+    double *scores;   /* [choices] */
+} exact_means;
+
+/* ------------------------------------------------------------------------------------------------------------- logits */
+
+static deberta_task head_of(exact_task task)
 {
-    free(text->ids);
-    free(text->types);
-    free(text->hidden);
-    free(text->logits);
+    static const deberta_task heads[] = {
+        [EXACT_WORDS] = DEBERTA_TASK_MLM,       [EXACT_WORDS_DECODED] = DEBERTA_TASK_MLM_EMD,
+        [EXACT_REPLACED] = DEBERTA_TASK_RTD,    [EXACT_SEQUENCES] = DEBERTA_TASK_SEQUENCE,
+        [EXACT_VALUES] = DEBERTA_TASK_SEQUENCE, [EXACT_CHOICES] = DEBERTA_TASK_SEQUENCE,
+        [EXACT_TOKENS] = DEBERTA_TASK_TOKEN,    [EXACT_ANSWERS] = DEBERTA_TASK_QA,
+    };
+    return heads[task];
 }
 
-static double cross_entropy_of(const double *logits, size_t count, size_t label)
+size_t exact_length(const exact_batch *batch, size_t sequence)
+{
+    const uint8_t *mask = batch->mask + sequence * batch->columns;
+    size_t n = batch->columns;
+    while (n > 0 && mask[n - 1] == 0) n--;
+    return n;
+}
+
+reference_input exact_input(const exact_batch *batch, size_t sequence)
+{
+    const size_t at = sequence * batch->columns;
+    return (reference_input){.tokens = exact_length(batch, sequence),
+                             .ids = batch->ids + at,
+                             .token_types = batch->types ? batch->types + at : NULL,
+                             .position_ids = batch->positions ? batch->positions + at : NULL,
+                             .mask = batch->mask + at,
+                             .padding = REFERENCE_PADDING_KEPT};
+}
+
+deberta_status exact_logits(const exact_batch *batch, const reference_model *model, const reference_input *input,
+                            double *logits, deberta_error *err)
+{
+    const size_t floats = (model->config.layers + 1) * input->tokens * model->config.hidden_size;
+    double *hidden = malloc(floats * sizeof *hidden);
+    if (!hidden) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the float64 loss of %zu tokens", input->tokens);
+    deberta_status status = reference_encode(model, input, hidden, NULL, err);
+    if (status == DEBERTA_OK) status = reference_head_logits(model, head_of(batch->task), input, hidden, logits, err);
+    free(hidden);
+    return status;
+}
+
+size_t exact_width(const exact_batch *batch, const reference_model *model)
+{
+    return reference_head_width(model, head_of(batch->task));
+}
+
+/* ------------------------------------------------------------------------------------------------------------- losses */
+
+double exact_log_sum(const double *logits, size_t count, size_t stride)
 {
     double most = logits[0], sum = 0;
-    for (size_t w = 1; w < count; w++) most = fmax(most, logits[w]);
-    for (size_t w = 0; w < count; w++) sum += exp(logits[w] - most);
-    return log(sum) + most - logits[label];
+    for (size_t k = 1; k < count; k++) most = fmax(most, logits[k * stride]);
+    for (size_t k = 0; k < count; k++) sum += exp(logits[k * stride] - most);
+    return log(sum) + most;
+}
+
+static void add_cross_entropy(exact_mean *mean, const double *logits, size_t count, int64_t label)
+{
+    if (label == EXACT_NOT_LABELLED) return;
+    mean->sum += exact_log_sum(logits, count, 1) - logits[label];
+    mean->count++;
 }
 
 /* A token that somebody else put there is to be told from one that belongs. */
@@ -31,51 +89,67 @@ static double replaced_loss(double logit, bool is_replaced)
     return fmax(logit, 0) - (is_replaced ? logit : 0) + log1p(exp(-fabs(logit)));
 }
 
-/* Adds what the tokens of a sequence contribute, and how many do. */
-static void add_tokens(const exact_texts *texts, size_t first, size_t n, const double *logits, size_t width,
-                       double *sum, size_t *count)
+static void add_token(const exact_batch *batch, size_t at, const double *logits, size_t width, exact_mean *mean)
 {
-    for (size_t t = 0; t < n; t++) {
-        const int32_t label = texts->labels[first + t];
-        const bool labelled = label != EXACT_NOT_LABELLED, replaces = texts->task == DEBERTA_TASK_RTD;
-        if (replaces ? !texts->mask[first + t] : !labelled) continue;
-        *sum += replaces ? replaced_loss(logits[t], labelled && texts->ids[first + t] != label)
-                         : cross_entropy_of(logits + t * width, width, (size_t)label);
-        ++*count;
+    const int64_t label = batch->labels[at];
+    if (batch->task != EXACT_REPLACED) {
+        add_cross_entropy(mean, logits, width, label);
+    } else if (batch->mask[at]) {
+        mean->sum += replaced_loss(*logits, label != EXACT_NOT_LABELLED && batch->ids[at] != label);
+        mean->count++;
     }
 }
 
-static deberta_status run_text(const reference_model *model, const exact_texts *texts, size_t sequence, one_text *text,
-                               double *sum, size_t *count, deberta_error *err)
+/* An end of an answer among the tokens of its text that are no holes; one that is none of them does not count. */
+static void add_end(const exact_batch *batch, size_t sequence, const double *logits, int64_t place, exact_mean *mean)
 {
-    const size_t first = texts->starts[sequence], n = texts->starts[sequence + 1] - first;
-    const size_t width = reference_head_width(model, texts->task), h = model->config.hidden_size;
-    text->ids = calloc(n, sizeof *text->ids);
-    text->types = calloc(n, sizeof *text->types);
-    text->hidden = calloc((model->config.layers + 1) * n * h, sizeof *text->hidden);
-    text->logits = calloc(n * width, sizeof *text->logits);
-    if (!text->ids || !text->types || !text->hidden || !text->logits)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the float64 loss of %zu tokens", n);
-    for (size_t t = 0; t < n; t++) text->ids[t] = texts->ids[first + t];
-    for (size_t t = 0; texts->types && t < n; t++) text->types[t] = texts->types[first + t];
-    const reference_input input = {
-        .tokens = n, .ids = text->ids, .token_types = text->types, .mask = texts->mask + first};
-    DEBERTA_TRY(reference_encode(model, &input, text->hidden, NULL, err));
-    DEBERTA_TRY(reference_head_logits(model, texts->task, &input, text->hidden, text->logits, err));
-    add_tokens(texts, first, n, text->logits, width, sum, count);
-    return DEBERTA_OK;
+    const size_t n = exact_length(batch, sequence);
+    const uint8_t *mask = batch->mask + sequence * batch->columns;
+    if (place < 0 || (size_t)place >= n || !mask[place]) return;
+    double most = -INFINITY, sum = 0;
+    for (size_t t = 0; t < n; t++)
+        if (mask[t]) most = fmax(most, logits[2 * t]);
+    for (size_t t = 0; t < n; t++)
+        if (mask[t]) sum += exp(logits[2 * t] - most);
+    mean->sum += log(sum) + most - logits[2 * place];
+    mean->count++;
 }
 
-deberta_status exact_loss(double *loss, const reference_model *model, const exact_texts *texts, deberta_error *err)
+/* What a sequence contributes to the means. */
+static void add_sequence(const exact_batch *batch, size_t i, const double *logits, size_t width, exact_means *means)
 {
-    double sum = 0;
-    size_t count = 0;
-    for (size_t i = 0; i < texts->sequences; i++) {
-        one_text text = {0};
-        const deberta_status status = run_text(model, texts, i, &text, &sum, &count, err);
-        release(&text);
-        DEBERTA_TRY(status);
+    exact_mean *mean = means->of;
+    switch (batch->task) {
+    case EXACT_SEQUENCES: add_cross_entropy(mean, logits, width, batch->labels[i]); break;
+    case EXACT_VALUES:
+        mean->sum += pow(logits[0] - (double)batch->targets[i], 2);
+        mean->count++;
+        break;
+    case EXACT_CHOICES:
+        means->scores[i % batch->choices] = logits[0];
+        if ((i + 1) % batch->choices == 0)
+            add_cross_entropy(mean, means->scores, batch->choices, batch->labels[i / batch->choices]);
+        break;
+    case EXACT_ANSWERS:
+        add_end(batch, i, logits, batch->starts[i], &mean[0]);
+        add_end(batch, i, logits + 1, batch->ends[i], &mean[1]);
+        break;
+    default:
+        for (size_t t = 0; t < exact_length(batch, i); t++)
+            add_token(batch, i * batch->columns + t, logits + t * width, width, mean);
     }
-    *loss = sum / (double)count;
+}
+
+static double mean_of(const exact_mean *mean) { return mean->count ? mean->sum / (double)mean->count : 0; }
+
+deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
+                              deberta_error *err)
+{
+    exact_means means = {.scores = calloc(batch->choices, sizeof *means.scores)};
+    if (!means.scores) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the scores of %zu choices", batch->choices);
+    for (size_t i = 0; i < batch->sequences; i++) add_sequence(batch, i, logits[i], width, &means);
+    *loss = mean_of(&means.of[0]);
+    if (batch->task == EXACT_ANSWERS) *loss = (*loss + mean_of(&means.of[1])) / 2;
+    free(means.scores);
     return DEBERTA_OK;
 }

@@ -9,14 +9,44 @@
 
 enum { EXACT_NOT_LABELLED = -100 };
 
-typedef struct exact_texts {
-    deberta_task task; /* MLM, MLM_EMD: cross entropy, mean over what is labelled; RTD: over all that is no hole */
-    size_t sequences;
-    const size_t *starts;                /* [sequences + 1] */
-    const int32_t *ids, *types, *labels; /* [tokens]; types may be NULL */
-    const uint8_t *mask;                 /* [tokens] */
-} exact_texts;
+typedef enum exact_task {
+    EXACT_WORDS,         /* cross entropy, mean over labelled tokens */
+    EXACT_WORDS_DECODED, /* the same behind the Enhanced Mask Decoder */
+    EXACT_REPLACED,      /* binary cross entropy, mean over tokens that are no holes */
+    EXACT_SEQUENCES,     /* cross entropy, mean over labelled sequences */
+    EXACT_VALUES,        /* of one output: squared error, mean over sequences */
+    EXACT_CHOICES,       /* softmax over the choices of a question, mean over questions */
+    EXACT_TOKENS,        /* cross entropy, mean over labelled tokens */
+    EXACT_ANSWERS, /* softmax over the tokens of a sequence: half of the mean over starts + half of that over ends */
+} exact_task;
 
-deberta_status exact_loss(double *loss, const reference_model *model, const exact_texts *texts, deberta_error *err);
+/* A step as a file of batches has it: rows of `columns` tokens. Members that a task does not need are NULL. */
+typedef struct exact_batch {
+    exact_task task;
+    size_t sequences, columns, choices;     /* choices: sequences of a question, else 1 */
+    const int64_t *ids, *types, *positions; /* [sequences][columns]; types and positions may be NULL */
+    const uint8_t *mask;                    /* [sequences][columns]; what follows the last 1 is padding */
+    const int64_t *labels;                  /* of tokens, of sequences or of questions */
+    const float *targets;                   /* [sequences] of EXACT_VALUES */
+    const int64_t *starts, *ends;           /* [sequences] */
+    double sift_weight;                     /* 0: no SiFT */
+    bool moves_raw;                         /* SiFT moves embeddings as they are, not normalised */
+    const float *delta;                     /* [sequences][columns][h]: where the ascent begins */
+} exact_batch;
+
+/* Tokens of a sequence: up to the last that is no hole. */
+size_t exact_length(const exact_batch *batch, size_t sequence);
+
+reference_input exact_input(const exact_batch *batch, size_t sequence);
+/* Columns of the head that the task reads. */
+size_t exact_width(const exact_batch *batch, const reference_model *model);
+/* Of one sequence: [tokens][width], of a sequence's head [1][width]. */
+deberta_status exact_logits(const exact_batch *batch, const reference_model *model, const reference_input *input,
+                            double *logits, deberta_error *err);
+/* log(sum exp) of logits, `stride` apart. */
+double exact_log_sum(const double *logits, size_t count, size_t stride);
+/* The loss without SiFT, from the logits of each sequence. */
+deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
+                              deberta_error *err);
 
 #endif

@@ -52,7 +52,6 @@ typedef struct verify_report {
     verify_row *rows;
     size_t count, capacity, failures;
     bool errors_only; /* nothing was compared bit for bit: `differing` means nothing */
-    bool of_slopes;   /* of the loss along a direction in each tensor, not of values */
 } verify_report;
 
 void verify_report_free(verify_report *report);
@@ -81,6 +80,18 @@ deberta_status verify_sleef(verify_report *report, const verify_options *options
  * A row of the report covers all sequences. label: what rows begin with, "" for nothing. */
 deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
                             const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err);
+
+/* Texts of a batch; members other than ids and starts may be NULL. */
+typedef struct verify_texts {
+    const int32_t *ids, *token_types, *position_ids;
+    const uint8_t *mask; /* rows and columns of holes are not compared */
+    const size_t *starts;
+    size_t sequences;
+} verify_texts;
+
+/* The same of texts with all that a batch can have. */
+deberta_status verify_texts_of(verify_report *report, const verify_options *options, const char *path,
+                               const char *label, const verify_texts *texts, deberta_error *err);
 
 /* By how much the error of a model may grow with each layer, in eps times the largest magnitude. */
 double verify_limit_of_a_layer(deberta_precision precision);

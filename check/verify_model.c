@@ -64,22 +64,35 @@ static void truth_free(truth *t)
     reference_free(&t->model);
 }
 
-static deberta_status truth_compute(truth *t, const verify_options *options, const char *path,
-                                    const deberta_model_info *info, const int32_t *ids, size_t n, deberta_error *err)
+/* Ids as the reference takes them; NULL stays NULL. */
+static bool widen(int64_t **wide, const int32_t *ids, size_t n)
 {
+    *wide = ids ? malloc(n * sizeof **wide) : NULL;
+    for (size_t i = 0; *wide && i < n; i++) (*wide)[i] = ids[i];
+    return *wide || !ids;
+}
+
+static deberta_status truth_compute(truth *t, const verify_options *options, const char *path,
+                                    const deberta_model_info *info, const verify_texts *text, deberta_error *err)
+{
+    const size_t n = text->starts[1];
     *t = (truth){.tokens = n, .layers = info->layers, .heads = info->heads, .hidden_size = info->hidden_size};
-    int64_t *wide = malloc(n * sizeof *wide);
+    int64_t *wide = NULL, *types = NULL, *positions = NULL;
+    const bool widened =
+        widen(&wide, text->ids, n) && widen(&types, text->token_types, n) && widen(&positions, text->position_ids, n);
     t->hidden = malloc((info->layers + 1) * n * info->hidden_size * sizeof *t->hidden);
     t->components = calloc(info->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *t->components);
-    bool fine = wide && t->hidden && t->components;
+    bool fine = widened && t->hidden && t->components;
     for (size_t k = 0; fine && k < info->layers * DEBERTA_COMPONENT_COUNT; k++)
         fine = (t->components[k] = calloc(info->heads * n * n, sizeof(double))) != NULL;
     deberta_status status =
         fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
-    for (size_t i = 0; fine && i < n; i++) wide[i] = ids[i];
     const reference_input input = {.tokens = n,
                                    .ids = wide,
-                                   .padding = REFERENCE_PADDING_ZERO,
+                                   .token_types = types,
+                                   .position_ids = positions,
+                                   .mask = text->mask,
+                                   .padding = REFERENCE_PADDING_KEPT,
                                    .ablations = options->ablations,
                                    .ablation_count = options->ablation_count};
     const reference_observer observer = {t, on_row};
@@ -95,6 +108,8 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
                      : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     }
     free(wide);
+    free(types);
+    free(positions);
     return status;
 }
 
@@ -132,9 +147,10 @@ static deberta_status task_logits(engine_run *run, deberta_task task, size_t tok
 }
 
 static deberta_status run_engine(engine_run *run, const deberta_model *model, const deberta_model_info *info,
-                                 deberta_isa isa, const verify_options *options, const int32_t *ids,
-                                 const size_t starts[2], deberta_error *err)
+                                 deberta_isa isa, const verify_options *options, const verify_texts *text,
+                                 deberta_error *err)
 {
+    const size_t *starts = text->starts;
     DEBERTA_TRY(capture_create(&run->capture, info, starts, 1, err));
     run->capture.hidden = true;
     for (size_t a = 0; a < info->heads; a++) run->capture.heads[a] = true;
@@ -153,8 +169,14 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
     DEBERTA_TRY(capture_allocate(&run->capture, err));
     DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
     const deberta_observer observer = capture_observer(&run->capture);
-    const deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1, .observer = &observer};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = text->ids,
+                                 .token_types = text->token_types,
+                                 .position_ids = text->position_ids,
+                                 .mask = text->mask,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
+                                 .observer = &observer};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(run->session, &batch, &outputs, err));
     DEBERTA_TRY(deberta_session_check_finite(run->session, err));
@@ -176,7 +198,8 @@ typedef struct comparison {
     const deberta_model_info *info;
     const truth *truth;
     const engine_run *base, *run;
-    char sequence[48]; /* "sequence 2 of 16 tokens, ", or empty if there is only one */
+    const uint8_t *mask; /* of the sequence; NULL: no holes */
+    char sequence[48];   /* "sequence 2 of 16 tokens, ", or empty if there is only one */
 } comparison;
 
 static double largest(const double *x, size_t n)
@@ -195,14 +218,28 @@ typedef struct compared {
     const double *exact;
     size_t count, columns;
     double limit;
+    double least;      /* the largest magnitude is taken for no less: what cancels is not small */
+    bool by_key;       /* rows are heads times tokens, columns keys; else rows are tokens, */
+    deberta_task head; /* or positions of a head, where is_of_head */
+    bool is_of_head;
 } compared;
+
+/* What belongs to a hole is unspecified. A head of sequences reads what is there. */
+static bool is_of_hole(const comparison *c, const compared *values, size_t i)
+{
+    const size_t n = c->truth->tokens, row = i / values->columns, column = i % values->columns;
+    if (!c->mask || (values->is_of_head && values->head == DEBERTA_TASK_SEQUENCE)) return false;
+    if (values->is_of_head) return !c->mask[position_at(values->head, n, row)];
+    return !c->mask[row % n] || (values->by_key && !c->mask[column]);
+}
 
 static deberta_status compare(const comparison *c, const char *what, const compared *values, deberta_error *err)
 {
     verify_errors errors = {.prefix = c->sequence};
     verify_row row = {.tier = c->isa, .place = values->place, .values = values->count, .limit = values->limit};
-    const double scale = FLT_EPSILON * largest(values->exact, values->count);
+    const double scale = FLT_EPSILON * fmax(values->least, largest(values->exact, values->count));
     for (size_t i = 0; i < values->count; i++) {
+        if (is_of_hole(c, values, i)) continue;
         row.differing += memcmp(&values->found[i], &values->base[i], sizeof(float)) != 0;
         verify_errors_add(&errors, (double)values->found[i], values->exact[i], scale, values->where,
                           i / values->columns, i % values->columns);
@@ -248,6 +285,8 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
         values.exact = c->truth->components[layer * DEBERTA_COMPONENT_COUNT + (size_t)k];
         values.count = c->info->heads * n * n;
         values.columns = n;
+        values.by_key = true;
+        values.least = k == DEBERTA_PROBABILITIES ? 0 : 1;
         values.where = "head x n + query = %zu, key %zu";
         values.limit = k == DEBERTA_PROBABILITIES ? limit_of_probabilities(c, layer, limit_of_terms) : limit_of_terms;
         snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
@@ -276,6 +315,9 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
                                  .exact = exact,
                                  .count = count * width,
                                  .columns = width,
+                                 .head = (deberta_task)head,
+                                 .is_of_head = true,
+                                 .least = 1,
                                  .limit = verify_limit_of_a_layer(c->info->precision) * (double)(c->info->layers + 2)};
         const deberta_status status = compare(c, what, &values, err);
         free(exact);
@@ -286,19 +328,19 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
 
 /* One sequence on every tier. */
 static deberta_status verify_sequence(const verify_options *options, comparison *c, const char *path,
-                                      const deberta_model *model, const int32_t *ids, size_t tokens, deberta_error *err)
+                                      const deberta_model *model, const verify_texts *text, deberta_error *err)
 {
     engine_run runs[DEBERTA_ISA_COUNT] = {0};
     truth exact = {0};
-    const size_t starts[2] = {0, tokens};
-    deberta_status status = truth_compute(&exact, options, path, c->info, ids, tokens, err);
+    deberta_status status = truth_compute(&exact, options, path, c->info, text, err);
+    c->mask = text->mask;
     c->truth = &exact;
     c->base = &runs[DEBERTA_ISA_SCALAR];
     for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < DEBERTA_ISA_COUNT; t++) {
         if (t != DEBERTA_ISA_SCALAR && !options->tiers[t]) continue;
         c->isa = (deberta_isa)t;
         c->run = &runs[t];
-        status = run_engine(&runs[t], model, c->info, (deberta_isa)t, options, ids, starts, err);
+        status = run_engine(&runs[t], model, c->info, (deberta_isa)t, options, text, err);
         for (size_t l = 0; status == DEBERTA_OK && l <= c->info->layers; l++) status = compare_layer(c, l, err);
         if (status == DEBERTA_OK) status = compare_heads(c, err);
     }
@@ -320,19 +362,32 @@ deberta_status verify_open(deberta_model **model, deberta_model_info *info, cons
     return DEBERTA_OK;
 }
 
-deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
-                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
+deberta_status verify_texts_of(verify_report *report, const verify_options *options, const char *path,
+                               const char *label, const verify_texts *texts, deberta_error *err)
 {
     deberta_model *model;
     deberta_model_info info;
     DEBERTA_TRY(verify_open(&model, &info, options, path, err));
     comparison c = {.report = report, .label = label, .info = &info};
     deberta_status status = DEBERTA_OK;
-    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++) {
-        const size_t tokens = starts[s + 1] - starts[s];
-        if (sequences > 1) snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, tokens);
-        status = verify_sequence(options, &c, path, model, ids + starts[s], tokens, err);
+    for (size_t s = 0; status == DEBERTA_OK && s < texts->sequences; s++) {
+        const size_t at = texts->starts[s], starts[2] = {0, texts->starts[s + 1] - at};
+        const verify_texts text = {.ids = texts->ids + at,
+                                   .token_types = texts->token_types ? texts->token_types + at : NULL,
+                                   .position_ids = texts->position_ids ? texts->position_ids + at : NULL,
+                                   .mask = texts->mask ? texts->mask + at : NULL,
+                                   .starts = starts,
+                                   .sequences = 1};
+        if (texts->sequences > 1) snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, starts[1]);
+        status = verify_sequence(options, &c, path, model, &text, err);
     }
     deberta_model_free(&model);
     return status;
+}
+
+deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
+                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
+{
+    const verify_texts texts = {.ids = ids, .starts = starts, .sequences = sequences};
+    return verify_texts_of(report, options, path, label, &texts, err);
 }

@@ -49,6 +49,7 @@ void reference_free(reference_model **model);
 typedef enum reference_padding {
     REFERENCE_PADDING_UNIFORM = 0, /* attention 1/n over all columns: current transformers */
     REFERENCE_PADDING_ZERO,        /* no attention: Microsoft, earlier transformers */
+    REFERENCE_PADDING_KEPT,        /* over the columns that are kept, as any row: this program */
 } reference_padding;
 
 typedef struct reference_input {
@@ -59,6 +60,7 @@ typedef struct reference_input {
     const unsigned char *mask;   /* [n] or NULL: all kept */
     reference_padding padding;
     const double *first_hidden; /* [n][h] or NULL: takes the place of H[0] */
+    const double *embedded;     /* [n][h] or NULL: takes the place of what reference_embedded gives */
     /* Interventions, as include/deberta.h defines them; what the model lacks is passed over. */
     const deberta_ablation *ablations; /* [ablation_count] */
     size_t ablation_count;
@@ -76,6 +78,10 @@ typedef struct reference_observer {
     void *context;
     void (*on_row)(void *context, const reference_attention_row *row);
 } reference_observer;
+
+/* out [n][h]: the sums of the tables' rows, projected to the hidden size: what embeddings.LayerNorm reads. */
+deberta_status reference_embedded(const reference_model *model, const reference_input *input, double *out,
+                                  deberta_error *err);
 
 /* hidden [L + 1][n][h] receives H[0] ... H[L]. observer may be NULL. */
 deberta_status reference_encode(const reference_model *model, const reference_input *input, double *hidden,

@@ -33,12 +33,12 @@ static deberta_status add_tables(const reference_model *m, const reference_input
     return DEBERTA_OK;
 }
 
-/* SPEC 2: H[0] into out [n][h]. */
-static deberta_status embed(const reference_model *m, const reference_input *input, double *out, deberta_error *err)
+deberta_status reference_embedded(const reference_model *m, const reference_input *input, double *out,
+                                  deberta_error *err)
 {
     size_t n = input->tokens, h = m->config.hidden_size, E = m->config.embedding_size;
     shelf scratch = {0};
-    double *sum, *part, *projection, *gain, *shift;
+    double *sum, *part, *projection;
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * E, &sum, err));
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, E, &part, err));
@@ -50,6 +50,22 @@ static deberta_status embed(const reference_model *m, const reference_input *inp
     } else {
         memcpy(out, sum, n * h * sizeof *out);
     }
+fail:
+    shelf_clear(&scratch);
+    return status;
+}
+
+/* SPEC 2: H[0] into out [n][h]. */
+static deberta_status embed(const reference_model *m, const reference_input *input, double *out, deberta_error *err)
+{
+    size_t n = input->tokens, h = m->config.hidden_size;
+    shelf scratch = {0};
+    double *gain, *shift;
+    deberta_status status = DEBERTA_OK;
+    if (input->embedded)
+        memcpy(out, input->embedded, n * h * sizeof *out);
+    else
+        DEBERTA_TRY_OR_FAIL(status, reference_embedded(m, input, out, err));
     DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &gain, h, 0, err, "embeddings.LayerNorm.weight"));
     DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &shift, h, 0, err, "embeddings.LayerNorm.bias"));
     reference_layer_norm(out, out, n, h, gain, shift, m->eps);
@@ -185,7 +201,7 @@ static void mix_heads(double *out, const double *in, const double *w, size_t A, 
 static void mask_and_normalise(const reference_input *input, size_t i, double *row)
 {
     size_t n = input->tokens;
-    if (kept(input, i)) {
+    if (kept(input, i) || input->padding == REFERENCE_PADDING_KEPT) {
         reference_softmax(row, input->mask, n);
     } else {
         for (size_t j = 0; j < n; j++) row[j] = input->padding == REFERENCE_PADDING_UNIFORM ? 1.0 / (double)n : 0.0;

@@ -10,20 +10,7 @@
 #include "train/new_tensors.h"
 #include "train/run_folder.h"
 #include "train/save.h"
-#include "train/trainer_recipe.h"
-
-/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
- * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */
-struct deberta_trainer {
-    deberta_trainer_options options;
-    char *model, *generator, *folder;
-    training_pair pair;
-    run_parts parts;
-    trainer_data data;
-    json_t *recipe;
-    run_claim claim;           /* of a run's folder */
-    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
-};
+#include "train/trainer.h"
 
 #define LEAST_EPSILON 1e-30 /* elements are float32, in which less may be 0 */
 

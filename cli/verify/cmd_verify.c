@@ -10,20 +10,29 @@
 #include "command/options.h"
 #include "command/result_output.h"
 #include "command/text_output.h"
-#include "check/verify_gradients.h"
+#include "check/verify_drawn.h"
+#include "cli/verify/drawn_output.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/integers.h"
 #include "core/base/path.h"
 #include "check/verify.h"
 
+/* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
+enum { DRAWN_CASES = 10, MUTATED_CASES = 400, MOST_CASES = 1000000 };
+
 typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
     bool training, allow_extra;
-    size_t configurations;
+    size_t configurations, first;
 } verify_request;
+
+static bool is_drawn(const verify_request *request)
+{
+    return request->training || option_given(&request->reading.common, &request->configurations);
+}
 
 static verify_options options_of(const common_options *options)
 {
@@ -101,18 +110,53 @@ static int list_mutations(const common_options *options, const verify_output *to
     return text_output_close(options, &output);
 }
 
-static int print_verdict(const common_options *options, const verify_output *to, const char *name,
-                         const verify_report *report)
+/* What a check with a fault in the engine has found. */
+typedef struct verdict {
+    size_t checks, failures;
+} verdict;
+
+static int print_verdict(const common_options *options, const verify_output *to, const char *name, const verdict *found)
 {
-    const bool caught = report->failures > 0;
+    const bool caught = found->failures > 0;
     result *r = result_new("deberta-verify-mutation/1");
     result_set(r, "mutation", json_string(name));
     result_set(r, "caught", json_boolean(caught));
-    result_set(r, "checks", json_integer((json_int_t)report->count));
-    result_set(r, "failures", json_integer((json_int_t)report->failures));
-    result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", report->failures,
-               report->count);
+    result_set(r, "checks", json_integer((json_int_t)found->checks));
+    result_set(r, "failures", json_integer((json_int_t)found->failures));
+    result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", found->failures,
+               found->checks);
     return finish_result(options, to->paths.text, r, to->format);
+}
+
+static drawing_options drawing_options_of(const verify_request *request, const verify_options *verify)
+{
+    return (drawing_options){.verify = *verify,
+                             .first = request->first,
+                             .count = request->configurations ? request->configurations : DRAWN_CASES,
+                             .training_only = request->training};
+}
+
+static deberta_status try_backward_fault(const verify_request *request, const verify_options *verify,
+                                         const backward_fault *fault, verdict *found, deberta_error *err)
+{
+    drawn_report report = {0};
+    drawing_options drawing = drawing_options_of(request, verify);
+    if (!request->configurations) drawing.count = MUTATED_CASES;
+    drawing.fault = fault;
+    const deberta_status status = verify_drawn(&report, &drawing, err);
+    for (size_t k = 0; k < report.count; k++) found->checks += report.rows[k].cases;
+    found->failures = report.failures;
+    drawn_report_free(&report);
+    return status;
+}
+
+static deberta_status try_mutation(const verify_options *verify, verdict *found, deberta_error *err)
+{
+    verify_report report = {0};
+    const deberta_status status = verify_standard(&report, verify, err);
+    *found = (verdict){report.count, report.failures};
+    verify_report_free(&report);
+    return status;
 }
 
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
@@ -128,17 +172,34 @@ static int mutate(const verify_request *request, verify_options *verify, const v
         return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
-    verify_report report = {0};
+    verdict found = {0};
     deberta_error error = {0};
-    if ((fault ? verify_gradients(&report, verify, request->configurations, fault, &error)
-               : verify_standard(&report, verify, &error)) != DEBERTA_OK) {
-        verify_report_free(&report);
+    if ((fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error)) !=
+        DEBERTA_OK)
         return say_error(options, &error);
+    const int status = print_verdict(options, to, name, &found);
+    return status == EXIT_OK && found.failures ? EXIT_CHECK_FAILED : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- drawn cases */
+
+/* Only the first is named: the others are in the table, and a case repeats alone. */
+static int run_drawn(const verify_request *request, const verify_options *verify, const verify_output *to)
+{
+    const common_options *options = &request->reading.common;
+    const drawing_options drawing = drawing_options_of(request, verify);
+    drawn_report report = {0};
+    deberta_error error = {0};
+    int status = EXIT_OK;
+    if (verify_drawn(&report, &drawing, &error) != DEBERTA_OK) status = say_error(options, &error);
+    if (status == EXIT_OK) status = finish_result(options, to->paths.text, drawn_result(&report, &drawing), to->format);
+    if (status == EXIT_OK && report.failures) {
+        say_note(options, "repeat: deberta verify%s --configurations 1 --seed %zu --first %zu",
+                 request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
+        status = EXIT_CHECK_FAILED;
     }
-    const bool caught = report.failures > 0;
-    const int status = print_verdict(options, to, name, &report);
-    verify_report_free(&report);
-    return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
+    drawn_report_free(&report);
+    return status;
 }
 
 static int verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
@@ -181,8 +242,11 @@ static int check_request(const verify_request *request)
     const common_options *options = &request->reading.common;
     const void *const of_a_model[] = {&request->against, &request->reading.ids, &request->reading.texts,
                                       &request->reading.files, &request->tokens};
-    if (options->argument_count && request->training)
-        return say_usage(options, "--training makes up its own models: give no MODEL with it");
+    if (options->argument_count && is_drawn(request))
+        return say_usage(options, "--%s makes up its own models: give no MODEL with it",
+                         request->training ? "training" : "configurations");
+    if (option_given(options, &request->first) && !is_drawn(request))
+        return say_usage(options, "--first is of drawn cases: give --configurations N with it");
     if (options->argument_count && request->mutate)
         return say_usage(options, "--mutate runs on its own models: give no MODEL with it");
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
@@ -204,10 +268,8 @@ static int run(const common_options *options)
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
     if (request->mutate) return mutate(request, &verify, &output);
-    if (request->training) {
-        if (verify_gradients(&report, &verify, request->configurations, NULL, &error) != DEBERTA_OK)
-            status = say_error(options, &error);
-    } else if (request->against) {
+    if (is_drawn(request)) return run_drawn(request, &verify, &output);
+    if (request->against) {
         status = verify_against_file(options, request->against, request->allow_extra, &verify, &report);
     } else if (options->argument_count) {
         status = verify_one(request, &verify, &report);
@@ -243,10 +305,13 @@ static const option options[] = {
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
-    {"training", 0, NULL, "gradients instead: every tier, and differences of the loss in float64, of random models",
-     FLAG_AT(verify_request, training), .not_with = "text file ids tokens against ablate precision"},
-    {"configurations", 0, "N", "random models (default 10)", SIZE_AT(verify_request, configurations, 1, 10000),
-     .needs = "training"},
+    {"training", 0, NULL, "of drawn cases, or of faults, those of training alone", FLAG_AT(verify_request, training),
+     .not_with = "text file ids tokens against ablate precision"},
+    {"configurations", 0, "N", "N drawn models and texts through every feature, against float64 and other ways",
+     SIZE_AT(verify_request, configurations, 1, MOST_CASES),
+     .not_with = "text file ids tokens against ablate precision"},
+    {"first", 0, "K", "the drawn cases from number K on (default 0): a seed and a number are a case",
+     SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens against ablate precision"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -257,11 +322,12 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .options = options,
     .size = sizeof(verify_request),
-    .defaults = &(const verify_request){.tokens = 48, .configurations = 10},
+    .defaults = &(const verify_request){.tokens = 48},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
                "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"
                "  deberta verify --mutate p2c_ji\n"
-               "  deberta verify --training --configurations 3\n",
+               "  deberta verify --configurations 20\n"
+               "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case",
     .run = run,
 };

@@ -198,13 +198,8 @@ result *verify_result(const verify_report *report, const verify_options *verify)
 {
     result *r = result_new("deberta-verify/1");
     describe(report, verify, r);
-    if (report->of_slopes)
-        result_say(r,
-                   "slopes of the loss in a random direction of each tensor, against central differences in float64; "
-                   "errors in\neps x norm of its gradient, eps = 2^-23, and in units of the last place\n");
-    else
-        result_say(r, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
-                      "eps = 2^-23,\nand in units of the last place of each value\n");
+    result_say(r, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
+                  "eps = 2^-23,\nand in units of the last place of each value\n");
     if (verify->precision != DEBERTA_PRECISION_FLOAT32)
         result_say(r, "linear layers of the engine in %s", deberta_precision_name(verify->precision));
     say_tiers(verify, r);

@@ -528,21 +528,3 @@ def test_bench_train(bench):
     batch = os.path.join(case(bench, "03-v3-mlm-emd"), "batch.safetensors")
     said = bench.run("train", "mlm", model, *TRAIN, "--batches", batch, "--steps", "1", "--out", "run")
     assert said.code != 0 and "a made-up model has no files" in said.err and not os.path.exists(bench.path("run")), said.err
-
-
-def test_verify_training(bench):
-    found = json.loads(bench.fine("verify", "--training", "--configurations", "3", "--json").out)
-    rows = {row["subject"]: row for row in found["results"]}
-    assert found["failures"] == 0 and len(rows) >= 35, (found["failures"], len(rows))
-    assert all(row["differing"] == 0 and row["worst"] < row["limit"] for row in found["results"])
-    text = bench.fine("verify", "--training", "--configurations", "1").out
-    assert "gradient of attention.self" in text and "central differences" in text
-    faults = [line.split()[0] for line in bench.fine("verify", "--training", "--mutate", "list").out.splitlines()]
-    assert len(faults) >= 12, faults
-    for fault in faults:
-        said = bench.run("verify", "--training", "--mutate", fault)
-        assert said.code == 1 and f"{fault}: caught" in said.out, said.describe()
-    for words, wanted in (([*"--training --mutate p2c_ji".split()], "no mutation is called 'p2c_ji'"), (["--configurations", "2"], "--training"),
-                          (["synthetic:v3-small", "--training"], "give no MODEL"), (["--training", "--ids", "1"], "--ids")):
-        said = bench.run("verify", *words)
-        assert said.code == 2 and wanted in said.err, said.describe()

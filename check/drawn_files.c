@@ -1,0 +1,105 @@
+/* A drawn case as files. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "check/drawn_case.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
+#include "core/io/export.h"
+
+/* Tensors of a batch, each of int64 but for two. */
+enum { MOST_TENSORS = 9 };
+
+typedef struct batch_tensors {
+    export_tensor declared[MOST_TENSORS];
+    const void *values[MOST_TENSORS];
+    size_t counts[MOST_TENSORS], count;
+} batch_tensors;
+
+static void add(batch_tensors *to, const char *name, tensor_dtype dtype, size_t rank, const size_t *shape,
+                const void *values)
+{
+    export_tensor *declared = &to->declared[to->count];
+    *declared = (export_tensor){.name = name, .dtype = dtype, .rank = rank};
+    size_t count = 1;
+    for (size_t i = 0; i < rank; i++) count *= declared->shape[i] = shape[i];
+    to->values[to->count] = values;
+    to->counts[to->count++] = count;
+}
+
+/* Rows of tokens: [steps?][questions][choices?][columns]. */
+static void list_tensors(const drawn_case *c, bool has_steps, const int64_t *mask, batch_tensors *to)
+{
+    const exact_batch *b = &c->batch;
+    const bool choice = b->task == EXACT_CHOICES;
+    const bool by_token = drawn_labels_tokens(b->task);
+    size_t shape[5] = {1}, rank = has_steps;
+    shape[rank++] = b->sequences / b->choices;
+    const size_t questions = rank;
+    if (choice) shape[rank++] = b->choices;
+    const size_t sequences = rank;
+    shape[rank++] = b->columns;
+    add(to, "input_ids", DTYPE_I64, rank, shape, c->ids);
+    add(to, "attention_mask", DTYPE_I64, rank, shape, mask);
+    if (b->types) add(to, "token_type_ids", DTYPE_I64, rank, shape, b->types);
+    if (b->positions) add(to, "position_ids", DTYPE_I64, rank, shape, b->positions);
+    if (c->task->pairs_up) add(to, "sampled_ids", DTYPE_I64, rank, shape, c->sampled);
+    if (b->task == EXACT_ANSWERS) {
+        add(to, "start_positions", DTYPE_I64, sequences, shape, b->starts);
+        add(to, "end_positions", DTYPE_I64, sequences, shape, b->ends);
+    } else if (b->task == EXACT_VALUES) {
+        add(to, "labels", DTYPE_F32, questions, shape, b->targets);
+    } else {
+        add(to, "labels", DTYPE_I64, by_token ? rank : questions, shape, b->labels);
+    }
+    if (b->sift_weight > 0) {
+        shape[rank] = c->model.config.hidden_size;
+        add(to, "delta", DTYPE_F32, rank + 1, shape, b->delta);
+    }
+}
+
+deberta_status drawn_batch_save(const drawn_case *c, const char *folder, const char *name, bool has_steps,
+                                deberta_error *err)
+{
+    const size_t cells = c->batch.sequences * c->batch.columns;
+    batch_tensors tensors = {0};
+    export_file *file = NULL;
+    char *path = path_join(folder, name);
+    int64_t *mask = malloc(cells * sizeof *mask);
+    deberta_status status = path && mask ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
+    for (size_t k = 0; mask && k < cells; k++) mask[k] = c->mask[k];
+    if (status == DEBERTA_OK) {
+        list_tensors(c, has_steps, mask, &tensors);
+        status = export_safetensors(&file, path, tensors.declared, tensors.count, NULL, 0, err);
+    }
+    for (size_t i = 0; status == DEBERTA_OK && i < tensors.count; i++)
+        status = export_write(file, i, 0, tensors.values[i], tensors.counts[i], err);
+    if (status == DEBERTA_OK)
+        status = export_finish(&file, err);
+    else
+        export_discard(&file);
+    free(mask);
+    free(path);
+    return status;
+}
+
+static deberta_status save_model(const drawn_model *model, const char *folder, const char *name, deberta_error *err)
+{
+    char *path = path_join(folder, name);
+    deberta_status status = DEBERTA_OK;
+    if (!path || mkdir(path, 0700) != 0)
+        status = status_fail(err, DEBERTA_E_FILE, "%s/%s cannot be made", folder, name);
+    if (status == DEBERTA_OK) status = drawn_model_save(model, path, err);
+    free(path);
+    return status;
+}
+
+deberta_status drawn_case_save(const drawn_case *c, const char *folder, deberta_error *err)
+{
+    DEBERTA_TRY(save_model(&c->model, folder, "model", err));
+    if (c->task->pairs_up) DEBERTA_TRY(save_model(&c->generator, folder, "generator", err));
+    DEBERTA_TRY(drawn_batch_save(c, folder, "batch.safetensors", false, err));
+    return drawn_batch_save(c, folder, "batches.safetensors", true, err);
+}

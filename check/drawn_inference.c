@@ -1,0 +1,360 @@
+/* Features of inference: every tier and precision against float64, and other ways to the same bits.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/drawn_features.h"
+#include "core/base/status.h"
+
+/* ------------------------------------------------------------------------------------------------------------- texts */
+
+/* The texts of a case one after the other, without padding. */
+typedef struct flat_texts {
+    size_t *starts;
+    int32_t *ids, *types, *positions; /* types, positions: NULL where the case has none */
+    uint8_t *mask;
+    size_t sequences;
+} flat_texts;
+
+static void flat_free(flat_texts *flat)
+{
+    free(flat->starts);
+    free(flat->ids);
+    free(flat->types);
+    free(flat->positions);
+    free(flat->mask);
+}
+
+/* Many choices are enough in training. */
+static deberta_status flatten(const exact_batch *batch, flat_texts *flat, deberta_error *err)
+{
+    enum { MOST_TEXTS = 6 };
+    const size_t sequences = batch->sequences < MOST_TEXTS ? batch->sequences : MOST_TEXTS,
+                 cells = sequences * batch->columns;
+    *flat = (flat_texts){.sequences = sequences};
+    flat->starts = calloc(sequences + 1, sizeof *flat->starts);
+    flat->ids = calloc(cells, sizeof *flat->ids);
+    flat->types = batch->types ? calloc(cells, sizeof *flat->types) : NULL;
+    flat->positions = batch->positions ? calloc(cells, sizeof *flat->positions) : NULL;
+    flat->mask = calloc(cells, 1);
+    if (!flat->starts || !flat->ids || !flat->mask || (batch->types && !flat->types) ||
+        (batch->positions && !flat->positions))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for drawn texts");
+    for (size_t i = 0, to = 0; i < sequences; i++) {
+        for (size_t t = 0; t < exact_length(batch, i); t++, to++) {
+            const size_t at = i * batch->columns + t;
+            flat->ids[to] = (int32_t)batch->ids[at];
+            if (flat->types) flat->types[to] = (int32_t)batch->types[at];
+            if (flat->positions) flat->positions[to] = (int32_t)batch->positions[at];
+            flat->mask[to] = batch->mask[at];
+        }
+        flat->starts[i + 1] = to;
+    }
+    return DEBERTA_OK;
+}
+
+static verify_texts view_of(const flat_texts *flat)
+{
+    return (verify_texts){.ids = flat->ids,
+                          .token_types = flat->types,
+                          .position_ids = flat->positions,
+                          .mask = flat->mask,
+                          .starts = flat->starts,
+                          .sequences = flat->sequences};
+}
+
+/* ---------------------------------------------------------------------------------------------------- against float64 */
+
+/* Limits of low precision are those of models whose rows have hundreds of columns, among which errors cancel. */
+static const double limit_of_narrow_models = 4;
+
+/* What rows are joined under: "layer 2 c2p" says where in a model, and tiers differ in bits only. */
+static const char *kind_of(const verify_row *row)
+{
+    if (strncmp(row->subject, "logits", 6) == 0) return row->subject;
+    return strncmp(row->subject, "hidden", 6) == 0 ? "hidden states" : "attention";
+}
+
+typedef struct joined_row {
+    const char *kind;
+    const verify_row *worst, *differing; /* NULL: none */
+    double error;
+} joined_row;
+
+static void join_rows(joined_row *to, const verify_report *found, double slack)
+{
+    for (size_t i = 0; i < found->count; i++) {
+        const verify_row *row = &found->rows[i];
+        const double error = row->worst / (row->limit * slack);
+        if (strcmp(kind_of(row), to->kind) != 0) continue;
+        if (row->differing) to->differing = row;
+        if (!to->worst || !(error <= to->error)) *to = (joined_row){to->kind, row, to->differing, error};
+    }
+}
+
+static deberta_status note_joined(drawn_run *run, const joined_row *row, const char *prefix, deberta_error *err)
+{
+    char name[160], where[320];
+    const verify_row *differing = row->differing;
+    snprintf(name, sizeof name, "%s%s", prefix, row->kind);
+    if (!row->worst) return DEBERTA_OK;
+    snprintf(where, sizeof where, "%s, %s", row->worst->subject, row->worst->where);
+    DEBERTA_TRY(drawn_note(run, name, "float64", row->error, where, err));
+    if (differing) snprintf(where, sizeof where, "%s, %s", differing->subject, deberta_isa_name(differing->tier));
+    return drawn_note(run, name, "bits", differing ? INFINITY : 0, where, err);
+}
+
+static deberta_status take_rows(drawn_run *run, const verify_report *found, const char *precision, deberta_error *err)
+{
+    char prefix[32] = "";
+    if (*precision) snprintf(prefix, sizeof prefix, "%s: ", precision);
+    for (size_t i = 0; i < found->count; i++) {
+        joined_row row = {.kind = kind_of(&found->rows[i])};
+        bool is_first = true;
+        for (size_t k = 0; k < i; k++) is_first = is_first && strcmp(kind_of(&found->rows[k]), row.kind) != 0;
+        if (!is_first) continue;
+        join_rows(&row, found, *precision ? limit_of_narrow_models : 1);
+        DEBERTA_TRY(note_joined(run, &row, prefix, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision, deberta_error *err)
+{
+    verify_options options = run->options->verify;
+    verify_report found = {0};
+    flat_texts flat;
+    deberta_error refusal;
+    char path[128];
+    options.precision = precision;
+    options.reference = run->drawn->options.reference;
+    drawn_path(run, "model", path);
+    deberta_status status = flatten(&run->drawn->batch, &flat, err);
+    if (status == DEBERTA_OK) {
+        const verify_texts texts = view_of(&flat);
+        if (verify_texts_of(&found, &options, path, "", &texts, &refusal) == DEBERTA_OK)
+            status = take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name, err);
+        else
+            status = drawn_note_refusal(run, name, "float64", &refusal, err);
+    }
+    verify_report_free(&found);
+    flat_free(&flat);
+    return status;
+}
+
+static bool always(const drawn_run *run)
+{
+    (void)run;
+    return true;
+}
+
+static deberta_status run_float32(drawn_run *run, const char *name, deberta_error *err)
+{
+    return against_float64(run, name, DEBERTA_PRECISION_FLOAT32, err);
+}
+static deberta_status run_int16(drawn_run *run, const char *name, deberta_error *err)
+{
+    return against_float64(run, name, DEBERTA_PRECISION_INT16, err);
+}
+static deberta_status run_int8(drawn_run *run, const char *name, deberta_error *err)
+{
+    return against_float64(run, name, DEBERTA_PRECISION_INT8, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------ the same bits */
+
+/* What a model gives for all texts: H[L], and the logits of each of its heads. */
+typedef struct outputs {
+    float *hidden;                     /* [tokens][h] */
+    float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width] */
+} outputs;
+
+static void outputs_free(outputs *o)
+{
+    free(o->hidden);
+    for (int task = 0; task < DEBERTA_TASK_COUNT; task++) free(o->logits[task]);
+}
+
+static size_t rows_of(deberta_task task, const verify_texts *texts)
+{
+    return task == DEBERTA_TASK_SEQUENCE ? texts->sequences : texts->starts[texts->sequences];
+}
+
+static deberta_status take_logits(deberta_session *session, const deberta_model *model, const verify_texts *texts,
+                                  size_t first_row, deberta_task task, float **logits, size_t rows, size_t all,
+                                  deberta_error *err)
+{
+    const size_t width = deberta_task_width(model, task);
+    size_t *positions = calloc(rows, sizeof *positions);
+    if (!*logits) *logits = calloc(all * width, sizeof **logits);
+    (void)texts;
+    if (!positions || !*logits) {
+        free(positions);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for logits");
+    }
+    for (size_t i = 0; i < rows; i++) positions[i] = i;
+    const deberta_status status =
+        deberta_task_logits(session, task, positions, rows, *logits + first_row * width, width, err);
+    free(positions);
+    return status;
+}
+
+/* Texts [first, end) in one batch. */
+static deberta_status encode(const deberta_model *model, deberta_session *session, const verify_texts *texts,
+                             size_t first, size_t end, outputs *to, deberta_error *err)
+{
+    const deberta_model_info *info = deberta_model_describe(model);
+    const size_t at = texts->starts[first], tokens = texts->starts[end] - at, h = info->hidden_size;
+    size_t *starts = calloc(end - first + 1, sizeof *starts);
+    if (!starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a batch");
+    for (size_t i = first; i <= end; i++) starts[i - first] = texts->starts[i] - at;
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = texts->ids + at,
+                                 .token_types = texts->token_types ? texts->token_types + at : NULL,
+                                 .position_ids = texts->position_ids ? texts->position_ids + at : NULL,
+                                 .mask = texts->mask + at,
+                                 .sequence_starts = starts,
+                                 .sequences = end - first};
+    deberta_outputs given = {.struct_size = sizeof given};
+    deberta_status status = deberta_encode(session, &batch, &given, err);
+    for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++)
+        memcpy(to->hidden + (at + t) * h, given.hidden + t * given.hidden_stride, h * sizeof *to->hidden);
+    for (int k = 0; status == DEBERTA_OK && k < DEBERTA_TASK_COUNT; k++) {
+        const deberta_task task = (deberta_task)k;
+        const bool by_text = task == DEBERTA_TASK_SEQUENCE;
+        if (info->tasks_present & 1u << k)
+            status = take_logits(session, model, texts, by_text ? first : at, task, &to->logits[k],
+                                 by_text ? end - first : tokens, rows_of(task, texts), err);
+    }
+    free(starts);
+    return status;
+}
+
+static deberta_status encode_all(const deberta_model *model, const verify_texts *texts, size_t threads, bool alone,
+                                 outputs *to, deberta_error *err)
+{
+    const deberta_model_info *info = deberta_model_describe(model);
+    const deberta_session_options options = {
+        .struct_size = sizeof options,
+        .threads = threads,
+        .max_tokens = texts->starts[texts->sequences],
+        .features = info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0};
+    deberta_session *session = NULL;
+    to->hidden = calloc(texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
+    if (!to->hidden) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for hidden states");
+    deberta_status status = deberta_session_create(&session, model, &options, err);
+    const size_t step = alone ? 1 : texts->sequences;
+    for (size_t i = 0; status == DEBERTA_OK && i < texts->sequences; i += step)
+        status = encode(model, session, texts, i, i + step, to, err);
+    deberta_session_free(&session);
+    return status;
+}
+
+/* Rows of holes are unspecified. */
+static bool same_rows(const verify_texts *texts, const float *a, const float *b, size_t rows, size_t width,
+                      bool by_text)
+{
+    for (size_t i = 0; i < rows; i++)
+        if ((by_text || texts->mask[i]) && memcmp(a + i * width, b + i * width, width * sizeof *a) != 0) return false;
+    return true;
+}
+
+static const char *difference_of(const deberta_model *model, const verify_texts *texts, const outputs *a,
+                                 const outputs *b)
+{
+    const size_t tokens = texts->starts[texts->sequences], h = deberta_model_describe(model)->hidden_size;
+    if (!same_rows(texts, a->hidden, b->hidden, tokens, h, false)) return "hidden states";
+    for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
+        const deberta_task task = (deberta_task)k;
+        if (a->logits[k] && !same_rows(texts, a->logits[k], b->logits[k], rows_of(task, texts),
+                                       deberta_task_width(model, task), task == DEBERTA_TASK_SEQUENCE))
+            return deberta_task_name(task);
+    }
+    return NULL;
+}
+
+typedef enum model_place { FROM_FILE, FROM_MEMORY, FROM_PACKED } model_place;
+
+static deberta_status open_from(const drawn_run *run, model_place place, deberta_precision precision,
+                                deberta_model **model, deberta_error *err)
+{
+    const deberta_model_options options = {.struct_size = sizeof options,
+                                           .reference = run->drawn->options.reference,
+                                           .precision = precision,
+                                           .threads = 1};
+    char path[128];
+    drawn_path(run, "model", path);
+    if (place == FROM_MEMORY) return drawn_model_open(model, &run->drawn->model, &options, err);
+    if (place == FROM_PACKED) {
+        const deberta_pack_options packing = {.struct_size = sizeof packing, .threads = 1, .precision = precision};
+        DEBERTA_TRY(deberta_model_pack(path, &packing, err));
+    }
+    DEBERTA_TRY(deberta_model_open(model, path, &options, err));
+    if (place == FROM_PACKED && deberta_model_describe(*model)->packed != DEBERTA_PACKED_MAPPED)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the packed file is not used");
+    return DEBERTA_OK;
+}
+
+static const struct {
+    const char *name;
+    model_place place;
+    size_t threads;
+    bool alone;
+} places[] = {
+    {"inference: each text alone", FROM_FILE, 1, .alone = true},
+    {"inference: 2 threads", FROM_FILE, 2, .alone = false},
+    {"inference: from memory", FROM_MEMORY, 1, .alone = false},
+    {"inference: packed", FROM_PACKED, 1, .alone = false},
+};
+
+static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision precision, const verify_texts *texts,
+                                    const outputs *base, deberta_error *err)
+{
+    deberta_model *model = NULL;
+    outputs other = {0};
+    deberta_error refusal;
+    deberta_status status = open_from(run, places[k].place, precision, &model, &refusal);
+    if (status == DEBERTA_OK) status = encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal);
+    if (status == DEBERTA_OK) {
+        const char *difference = difference_of(model, texts, base, &other);
+        status = drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference, err);
+    } else {
+        status = drawn_note_refusal(run, places[k].name, "bits", &refusal, err);
+    }
+    outputs_free(&other);
+    deberta_model_free(&model);
+    return status;
+}
+
+static deberta_status run_places(drawn_run *run, const char *name, deberta_error *err)
+{
+    const deberta_precision precision = (deberta_precision)(run->drawn->number / 3 % DEBERTA_PRECISION_COUNT);
+    deberta_model *model = NULL;
+    outputs base = {0};
+    flat_texts flat;
+    deberta_error refusal;
+    deberta_status status = flatten(&run->drawn->batch, &flat, err);
+    const verify_texts texts = view_of(&flat);
+    if (status == DEBERTA_OK) {
+        if (open_from(run, FROM_FILE, precision, &model, &refusal) != DEBERTA_OK ||
+            encode_all(model, &texts, 1, false, &base, &refusal) != DEBERTA_OK)
+            status = drawn_note_refusal(run, name, "bits", &refusal, err);
+        else
+            for (size_t k = 0; status == DEBERTA_OK && k < sizeof places / sizeof *places; k++)
+                status = compare_place(run, k, precision, &texts, &base, err);
+    }
+    outputs_free(&base);
+    deberta_model_free(&model);
+    flat_free(&flat);
+    return status;
+}
+
+const drawn_feature drawn_inference_features[] = {
+    {"inference", always, run_float32},
+    {"int16", always, run_int16},
+    {"int8", always, run_int8},
+    {"inference: opened", always, run_places},
+    {0},
+};

@@ -1,0 +1,52 @@
+/* One drawn case while it is verified, what features note of it, and the report of all cases.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CHECK_DRAWN_RUN_H
+#define CHECK_DRAWN_RUN_H
+
+#include "check/backward_faults.h"
+#include "check/drawn_case.h"
+#include "check/verify.h"
+
+typedef struct drawn_row {
+    char feature[64];    /* "gradients of mlm", "training: recompute" */
+    const char *against; /* "float64", "bits" */
+    size_t cases, failures;
+    double worst; /* error in units of its limit; bits that differ count as infinite */
+    size_t worst_case;
+    char where[200];
+} drawn_row;
+
+typedef struct drawn_report {
+    drawn_row *rows;
+    size_t count, capacity, failures;
+    size_t failed_cases, first_failed; /* a case counts once */
+} drawn_report;
+
+typedef struct drawing_options {
+    verify_options verify; /* tiers, seed, threads */
+    size_t first, count;   /* numbers of the cases */
+    bool training_only;
+    const backward_fault *fault; /* put into every learner; the run ends with the case that shows it */
+} drawing_options;
+
+void drawn_report_free(drawn_report *report);
+
+typedef struct drawn_run {
+    const drawing_options *options;
+    const drawn_case *drawn;
+    drawn_report *report;
+    char folder[64];
+    size_t failures; /* of this case */
+} drawn_run;
+
+/* One result of a case: an error in units of its limit. where: NULL, or what was compared. */
+deberta_status drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where,
+                          deberta_error *err);
+/* Something that should have worked did not. */
+deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
+                                  const deberta_error *refusal, deberta_error *err);
+/* folder/name of the case in text. */
+void drawn_path(const drawn_run *run, const char *name, char text[128]);
+
+#endif

@@ -1,0 +1,379 @@
+/* Features of training: gradients against float64, and other ways to the same bits. SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/drawn_features.h"
+#include "check/drawn_slopes.h"
+#include "core/base/integers.h"
+#include "core/base/status.h"
+#include "core/io/mapped_file.h"
+
+/* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. */
+static const double slope_limit = 300, share_of_all = 0.02, loss_limit = 200;
+
+/* --------------------------------------------------------------------------------------------------------------- ways */
+
+/* How else a step may run; no bit depends on it. */
+typedef struct training_way {
+    const char *name;
+    deberta_isa isa; /* AUTO: the best */
+    size_t threads;
+    bool micro, recompute, drops;
+} training_way;
+
+static const char whole_batch[] = "batch.safetensors";
+static const training_way first_way = {"the best tier", DEBERTA_ISA_AUTO, 1, .micro = false};
+
+typedef struct opened_step {
+    deberta_trainer *trainer;
+    deberta_training_step step;
+    const backward_fault *fault; /* planted, or NULL */
+    batch_source sound;          /* what a spoiled batch is read from */
+} opened_step;
+
+static size_t micro_tokens(const drawn_case *drawn) { return 1 + drawn->number * 7 % (2 * drawn->tokens); }
+
+static deberta_status read_spoiled(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                   deberta_error *err)
+{
+    const opened_step *opened = context;
+    DEBERTA_TRY(opened->sound.read(opened->sound.context, step, shards, width, batch, err));
+    opened->fault->spoil_batch(opened->trainer->pair.discriminator.learner, batch);
+    return DEBERTA_OK;
+}
+
+static void plant(opened_step *opened, const backward_fault *fault)
+{
+    training *const both[] = {&opened->trainer->pair.generator, &opened->trainer->pair.discriminator};
+    opened->fault = fault;
+    opened->sound = both[1]->batches;
+    for (size_t i = 0; fault && i < 2; i++) {
+        if (fault->spoil && both[i]->learner) fault->spoil(both[i]->learner);
+        if (fault->spoil_batch) both[i]->batches = (batch_source){opened, read_spoiled};
+    }
+}
+
+static deberta_trainer_options options_of(const drawn_run *run, const training_way *way, char paths[3][128])
+{
+    const drawn_case *drawn = run->drawn;
+    deberta_trainer_options o = drawn->options;
+    drawn_path(run, "model", paths[0]);
+    drawn_path(run, "generator", paths[1]);
+    drawn_path(run, whole_batch, paths[2]);
+    o.model = paths[0];
+    o.generator = drawn->task->pairs_up ? paths[1] : NULL;
+    o.batch = paths[2];
+    o.isa = way->isa;
+    o.threads = way->threads;
+    o.micro_tokens = way->micro ? micro_tokens(drawn) : 0;
+    o.recompute = way->recompute;
+    o.dropout = way->drops ? drawn->dropout : 0;
+    return o;
+}
+
+/* The caller looks whether it failed: the case is valid, so that is a failure of its own. */
+static deberta_status run_step(const drawn_run *run, const training_way *way, const char *batch, opened_step *opened,
+                               deberta_error *refusal)
+{
+    char paths[3][128];
+    deberta_trainer_options o = options_of(run, way, paths);
+    drawn_path(run, batch, paths[2]);
+    DEBERTA_TRY(deberta_trainer_open(&opened->trainer, &o, refusal));
+    plant(opened, run->options->fault);
+    return deberta_trainer_gradients(opened->trainer, NULL, &opened->step, refusal);
+}
+
+/* ------------------------------------------------------------------------------------------------- against float64 */
+
+static double norm_of_all(const parameter_set *set)
+{
+    double squares = 0;
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t e = 0; set->items[i].trained && e < set->items[i].count; e++)
+            squares += (double)set->items[i].gradient[e] * (double)set->items[i].gradient[e];
+    return sqrt(squares);
+}
+
+/* The slope that the gradient gives, and the norm of the tensor. */
+static double slope_of(const drawn_case *drawn, const parameter *tensor, double *norm)
+{
+    double slope = 0, squares = 0;
+    for (size_t e = 0; e < tensor->count; e++) {
+        const double g = (double)tensor->gradient[e];
+        slope += g * drawn_direction(drawn, tensor, e);
+        squares += g * g;
+    }
+    *norm = sqrt(squares);
+    return slope;
+}
+
+static deberta_status compare_slopes(drawn_run *run, const char *name, const drawn_slopes *slopes, deberta_error *err)
+{
+    double worst = 0;
+    char where[200] = "";
+    for (size_t i = 0; i < slopes->count; i++) {
+        const drawn_slope *exact = &slopes->items[i];
+        double norm;
+        const double found = slope_of(run->drawn, exact->tensor, &norm);
+        const double unit = slope_limit * FLT_EPSILON * (norm + share_of_all * norm_of_all(exact->set) + DBL_MIN);
+        const double error = fmin(fabs(found - exact->slope), fabs(found - exact->nearer)) / unit;
+        if (error <= worst) continue;
+        worst = error;
+        snprintf(where, sizeof where, "%s: slope %.9g, expected %.9g", exact->tensor->name, found, exact->slope);
+    }
+    return drawn_note(run, name, "float64", worst, where, err);
+}
+
+static deberta_status compare_loss(drawn_run *run, const char *name, double found, double expected, deberta_error *err)
+{
+    char where[200];
+    snprintf(where, sizeof where, "loss %.9g, expected %.9g", found, expected);
+    return drawn_note(run, name, "float64", fabs(found - expected) / (loss_limit * FLT_EPSILON * (1 + fabs(expected))),
+                      where, err);
+}
+
+static const char *named(const drawn_case *drawn, const char *what, char text[64])
+{
+    snprintf(text, 64, "%s of %s%s", what, drawn->task->name,
+             drawn->batch.sift_weight > 0 ? drawn->batch.moves_raw ? ", SiFT raw" : ", SiFT" : "");
+    return text;
+}
+
+/* ------------------------------------------------------------------------------------------------------ the same bits */
+
+static const parameter *differing(const parameter_set *a, const parameter_set *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        if (a->items[i].trained &&
+            memcmp(a->items[i].gradient, b->items[i].gradient, a->items[i].count * sizeof(float)) != 0)
+            return &a->items[i];
+    return NULL;
+}
+
+static deberta_status compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other,
+                                   deberta_error *err)
+{
+    char where[200] = "";
+    const training_pair *a = &base->trainer->pair, *b = &other->trainer->pair;
+    const parameter *tensor = differing(&a->discriminator.learner->set, &b->discriminator.learner->set);
+    if (!tensor && a->generator.learner) tensor = differing(&a->generator.learner->set, &b->generator.learner->set);
+    const bool same_loss = base->step.loss == other->step.loss && base->step.gradient_norm == other->step.gradient_norm;
+    if (tensor)
+        snprintf(where, sizeof where, "%s", tensor->name);
+    else if (!same_loss)
+        snprintf(where, sizeof where, "loss %.17g and %.17g", other->step.loss, base->step.loss);
+    return drawn_note(run, name, "bits", tensor || !same_loss ? INFINITY : 0, where, err);
+}
+
+static const training_way ways[] = {
+    {"training: scalar", DEBERTA_ISA_SCALAR, 1, .micro = false},
+    {"training: avx2", DEBERTA_ISA_AVX2, 1, .micro = false},
+    {"training: avx512", DEBERTA_ISA_AVX512, 1, .micro = false},
+    {"training: neon", DEBERTA_ISA_NEON, 1, .micro = false},
+    {"training: 2 threads", DEBERTA_ISA_AUTO, 2, .micro = false},
+    {"training: micro-tokens", DEBERTA_ISA_AUTO, 1, .micro = true},
+    {"training: recompute", DEBERTA_ISA_AUTO, 1, .recompute = true},
+    {"training: micro-tokens, recompute, 2 threads", DEBERTA_ISA_AUTO, 2, .micro = true, .recompute = true},
+};
+
+/* With dropout, bits are the second opinion. */
+static const training_way drop_base = {"dropout", DEBERTA_ISA_AUTO, 1, .drops = true};
+static const training_way drop_ways[] = {
+    {"dropout: scalar, 2 threads", DEBERTA_ISA_SCALAR, 2, .drops = true},
+    {"dropout: micro-tokens", DEBERTA_ISA_AUTO, 1, .micro = true, .drops = true},
+    {"dropout: recompute", DEBERTA_ISA_AUTO, 1, .recompute = true, .drops = true},
+};
+
+static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way, deberta_error *err)
+{
+    opened_step other = {0};
+    deberta_error refusal;
+    deberta_status status;
+    if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
+        return DEBERTA_OK;
+    if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
+        status = compare_bits(run, way->name, base, &other, err);
+    else
+        status = drawn_note_refusal(run, way->name, "bits", &refusal, err);
+    deberta_trainer_free(&other.trainer);
+    return status;
+}
+
+static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count,
+                               deberta_error *err)
+{
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i], err));
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ features */
+
+static bool is_trained(const drawn_run *run) { return !run->drawn->model.config.talking_heads; }
+static bool drops(const drawn_run *run) { return is_trained(run) && !run->options->fault && run->drawn->dropout > 0; }
+
+static deberta_status against_float64(drawn_run *run, const opened_step *base, deberta_error *err)
+{
+    drawn_slopes slopes;
+    char text[64];
+    DEBERTA_TRY(drawn_slopes_find(&slopes, run->drawn, base->trainer, err));
+    deberta_status status = compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss, err);
+    if (status == DEBERTA_OK) status = compare_slopes(run, named(run->drawn, "gradients", text), &slopes, err);
+    drawn_slopes_free(&slopes);
+    return status;
+}
+
+static deberta_status run_gradients(drawn_run *run, const char *name, deberta_error *err)
+{
+    opened_step base = {0};
+    deberta_error refusal;
+    char text[64];
+    deberta_status status;
+    (void)name;
+    if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
+        status = against_float64(run, &base, err);
+        if (status == DEBERTA_OK && !run->options->fault)
+            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways, err);
+    } else {
+        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal, err);
+    }
+    deberta_trainer_free(&base.trainer);
+    return status;
+}
+
+static deberta_status run_dropout(drawn_run *run, const char *name, deberta_error *err)
+{
+    opened_step base = {0};
+    deberta_error refusal;
+    const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
+                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
+                                      : drawn_note_refusal(run, name, "bits", &refusal, err);
+    deberta_trainer_free(&base.trainer);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- runs */
+
+enum { STEPS = 4, STOP = 2, ONE_CASE_IN = 6 };
+
+/* Files that are synced cost time. */
+static bool is_run(const drawn_run *run)
+{
+    return is_trained(run) && !run->options->fault && run->drawn->number / drawn_task_count % ONE_CASE_IN == 0;
+}
+
+static deberta_status train_run(const drawn_run *run, const training_way *way, const char *folder, size_t stop_at,
+                                bool resume, deberta_error *refusal)
+{
+    char paths[3][128], out[128];
+    int finished;
+    deberta_trainer *trainer = NULL;
+    deberta_trainer_options o = options_of(run, way, paths);
+    drawn_path(run, folder, out);
+    drawn_path(run, "batches.safetensors", paths[2]);
+    o.batch = NULL;
+    o.batches = paths[2];
+    o.steps = STEPS;
+    o.folder = out;
+    o.stop_at = stop_at;
+    o.resume = resume;
+    o.learning_rate = 1e-3;
+    deberta_status status = deberta_trainer_open(&trainer, &o, refusal);
+    if (status == DEBERTA_OK) status = deberta_trainer_run(trainer, NULL, NULL, &finished, refusal);
+    deberta_trainer_free(&trainer);
+    return status;
+}
+
+static deberta_status compare_files(const drawn_run *run, const char *name, bool *same, deberta_error *refusal)
+{
+    char paths[2][128], whole[64], resumed[64];
+    mapped_file files[2];
+    snprintf(whole, sizeof whole, "whole/%s", name);
+    snprintf(resumed, sizeof resumed, "resumed/%s", name);
+    drawn_path(run, whole, paths[0]);
+    drawn_path(run, resumed, paths[1]);
+    DEBERTA_TRY(mapped_file_open(&files[0], paths[0], refusal));
+    const deberta_status status = mapped_file_open(&files[1], paths[1], refusal);
+    if (status == DEBERTA_OK) {
+        *same = *same && files[0].size_bytes == files[1].size_bytes &&
+                memcmp(files[0].bytes, files[1].bytes, files[0].size_bytes) == 0;
+        mapped_file_close(&files[1]);
+    }
+    mapped_file_close(&files[0]);
+    return status;
+}
+
+static deberta_status run_and_resume(const drawn_run *run, bool *same, deberta_error *refusal)
+{
+    const bool drops_too = run->drawn->dropout > 0;
+    const training_way whole = {"", DEBERTA_ISA_AUTO, 1, .drops = drops_too},
+                       other = {"", DEBERTA_ISA_SCALAR, 2, .micro = true, .drops = drops_too};
+    DEBERTA_TRY(train_run(run, &whole, "whole", 0, false, refusal));
+    DEBERTA_TRY(train_run(run, &whole, "resumed", STOP, false, refusal));
+    DEBERTA_TRY(train_run(run, &other, "resumed", 0, true, refusal));
+    if (!run->drawn->task->pairs_up) return compare_files(run, "model.safetensors", same, refusal);
+    DEBERTA_TRY(compare_files(run, "generator/model.safetensors", same, refusal));
+    return compare_files(run, "discriminator/model.safetensors", same, refusal);
+}
+
+static deberta_status run_resumed(drawn_run *run, const char *name, deberta_error *err)
+{
+    bool same = true;
+    deberta_error refusal;
+    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal, err);
+    return drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model", err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ refusals */
+
+/* A hole that could be given a label, or be an end of an answer; the batch's end if there is none. */
+static size_t hole_of(const drawn_case *drawn)
+{
+    const exact_batch *b = &drawn->batch;
+    size_t at = 0;
+    while (at < b->sequences * b->columns && (drawn->mask[at] || at % b->columns >= exact_length(b, at / b->columns)))
+        at++;
+    return at;
+}
+
+static bool has_hole(const drawn_run *run)
+{
+    const exact_batch *b = &run->drawn->batch;
+    return is_trained(run) && (drawn_labels_tokens(b->task) || b->task == EXACT_ANSWERS) &&
+           hole_of(run->drawn) < b->sequences * b->columns;
+}
+
+static deberta_status expect_refusal(drawn_run *run, const char *name, deberta_error *err)
+{
+    opened_step base = {0};
+    deberta_error refusal = {0};
+    const deberta_status status = run_step(run, &first_way, "hole.safetensors", &base, &refusal);
+    deberta_trainer_free(&base.trainer);
+    const bool refused = status == DEBERTA_E_FORMAT && strstr(refusal.message, "hole");
+    return drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
+                      status == DEBERTA_OK ? "it was computed" : refusal.message, err);
+}
+
+static deberta_status run_labelled_hole(drawn_run *run, const char *name, deberta_error *err)
+{
+    const drawn_case *drawn = run->drawn;
+    const bool answer = drawn->batch.task == EXACT_ANSWERS;
+    const size_t at = hole_of(drawn);
+    int64_t *place = answer ? &drawn->starts[at / drawn->batch.columns] : &drawn->labels[at];
+    const int64_t kept = *place;
+    *place = answer ? (int64_t)(at % drawn->batch.columns) : 0;
+    const deberta_status saved = drawn_batch_save(drawn, run->folder, "hole.safetensors", false, err);
+    *place = kept;
+    DEBERTA_TRY(saved);
+    return expect_refusal(run, name, err);
+}
+
+const drawn_feature drawn_training_features[] = {
+    {"gradients", is_trained, run_gradients},
+    {"a label at a hole", has_hole, run_labelled_hole},
+    {"dropout", drops, run_dropout},
+    {"resumed training", is_run, run_resumed},
+    {0},
+};

@@ -1,0 +1,354 @@
+/* Steps in float64, with and without SiFT (docs/training.md): the clean pass, the ascent by central differences, the
+ * moved pass. SPDX-License-Identifier: MIT */
+#include "check/exact_step.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reference/reference_math.h"
+
+static const double norm_epsilon = 1e-7, ascent = 1e-4, smallest = 1e-6, difference = 1e-4;
+
+/* Rows that are compared: of sequences, of tokens that are no holes, or of questions with their choices. */
+typedef struct pair_rows {
+    size_t count, width;
+    double *values; /* [count][width] */
+} pair_rows;
+
+struct exact_step {
+    const exact_batch *batch;
+    double value;
+    double **moved_embedded; /* [sequences] of [n][h]: normalised at the first weights, and moved. NULL: no SiFT */
+    pair_rows clean, moved;  /* probabilities at the first weights; of one output logits */
+};
+
+/* ---------------------------------------------------------------------------------------------------- all sequences */
+
+static void free_each(double ***lists, size_t count)
+{
+    for (size_t i = 0; *lists && i < count; i++) free((*lists)[i]);
+    free(*lists);
+    *lists = NULL;
+}
+
+/* Logits of all sequences. embedded: what enters the first norm, NULL: the tables' rows as they are. */
+static deberta_status all_logits(const exact_batch *batch, const reference_model *model, double *const *embedded,
+                                 double ***logits, deberta_error *err)
+{
+    const size_t width = exact_width(batch, model);
+    deberta_status status = DEBERTA_OK;
+    double **list = *logits = calloc(batch->sequences, sizeof *list);
+    if (!list) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for logits");
+    for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
+        reference_input input = exact_input(batch, i);
+        if (embedded) input.embedded = embedded[i];
+        list[i] = malloc(input.tokens * width * sizeof **list);
+        status = list[i] ? exact_logits(batch, model, &input, list[i], err)
+                         : status_fail(err, DEBERTA_E_MEMORY, "no memory for logits");
+    }
+    if (status != DEBERTA_OK) free_each(logits, batch->sequences);
+    return status;
+}
+
+/* z of every sequence: what enters the first norm in SiFT. */
+static deberta_status all_embedded(const exact_batch *batch, const reference_model *model, double ***embedded,
+                                   deberta_error *err)
+{
+    const size_t h = model->config.hidden_size;
+    deberta_status status = DEBERTA_OK;
+    double *plain = calloc(2 * h, sizeof *plain), **list = *embedded = calloc(batch->sequences, sizeof *list);
+    if (!plain || !list) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for embeddings");
+    for (size_t e = 0; plain && e < h; e++) plain[e] = 1;
+    for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
+        const reference_input input = exact_input(batch, i);
+        list[i] = malloc(input.tokens * h * sizeof **list);
+        status = list[i] ? reference_embedded(model, &input, list[i], err)
+                         : status_fail(err, DEBERTA_E_MEMORY, "no memory for embeddings");
+        if (status == DEBERTA_OK && !batch->moves_raw)
+            reference_layer_norm(list[i], list[i], input.tokens, h, plain, plain + h, norm_epsilon);
+    }
+    free(plain);
+    if (status != DEBERTA_OK) free_each(embedded, batch->sequences);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- pairs */
+
+/* Calls for every logit of a sequence that belongs to a row: which row and column it is. row: the sequence's first. */
+typedef void on_logit(void *context, size_t row, size_t column, size_t logit);
+
+static size_t each_logit(const exact_batch *batch, size_t sequence, size_t row, size_t width, on_logit *visit,
+                         void *context)
+{
+    const uint8_t *mask = batch->mask + sequence * batch->columns;
+    if (batch->task == EXACT_CHOICES) {
+        visit(context, sequence / batch->choices, sequence % batch->choices, 0);
+        return row;
+    }
+    const size_t tokens = batch->task == EXACT_TOKENS ? exact_length(batch, sequence) : 1;
+    for (size_t t = 0; t < tokens; t++) {
+        if (batch->task == EXACT_TOKENS && !mask[t]) continue;
+        for (size_t k = 0; k < width; k++) visit(context, row, k, t * width + k);
+        row++;
+    }
+    return row;
+}
+
+typedef struct gathering {
+    pair_rows *rows;
+    const double *logits;
+} gathering;
+
+static void gather_one(void *context, size_t row, size_t column, size_t logit)
+{
+    const gathering *g = context;
+    g->rows->values[row * g->rows->width + column] = g->logits[logit];
+}
+
+static deberta_status gather(const exact_batch *batch, size_t width, double *const *logits, pair_rows *rows,
+                             deberta_error *err)
+{
+    const bool choices = batch->task == EXACT_CHOICES;
+    size_t most = choices ? batch->sequences / batch->choices : batch->sequences * batch->columns, row = 0;
+    *rows = (pair_rows){.width = choices ? batch->choices : width};
+    rows->values = calloc(most * rows->width, sizeof *rows->values);
+    if (!rows->values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for pairs");
+    for (size_t i = 0; i < batch->sequences; i++) {
+        gathering g = {rows, logits[i]};
+        row = each_logit(batch, i, row, width, gather_one, &g);
+    }
+    rows->count = choices ? most : row;
+    return DEBERTA_OK;
+}
+
+static void to_probabilities(const exact_batch *batch, pair_rows *rows)
+{
+    for (size_t i = 0; batch->task != EXACT_VALUES && i < rows->count; i++)
+        reference_softmax(rows->values + i * rows->width, NULL, rows->width);
+}
+
+/* -sum p log q of a row. */
+static double entropy_across(const double *p, const double *q_logits, size_t width)
+{
+    const double total = exact_log_sum(q_logits, width, 1);
+    double sum = 0;
+    for (size_t k = 0; k < width; k++) sum += p[k] * (total - q_logits[k]);
+    return sum;
+}
+
+/* The mean over rows of how far clean and moved logits are apart, probabilities being those of the first weights. */
+static double mean_distance(const exact_step *step, const pair_rows *clean, const pair_rows *moved)
+{
+    const size_t width = clean->width;
+    double sum = 0;
+    for (size_t i = 0; i < clean->count; i++) {
+        const double *t = clean->values + i * width, *s = moved->values + i * width;
+        if (step->batch->task == EXACT_VALUES)
+            sum += (*s - *t) * (*s - *t);
+        else
+            sum += entropy_across(step->clean.values + i * width, s, width) +
+                   entropy_across(step->moved.values + i * width, t, width);
+    }
+    return sum / (double)clean->count;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- ascent */
+
+/* What the moved logits of a sequence are multiplied with: the sum's gradient is that of the ascent. */
+typedef struct weighing {
+    const exact_step *step;
+    const pair_rows *moved; /* at delta_0: probabilities, or one output */
+    const double *logits;
+    double sum;
+} weighing;
+
+static void weigh_one(void *context, size_t row, size_t column, size_t logit)
+{
+    weighing *w = context;
+    const size_t at = row * w->moved->width + column;
+    const double scale = w->step->batch->task == EXACT_VALUES ? 2 : 1;
+    w->sum += scale * (w->moved->values[at] - w->step->clean.values[at]) * w->logits[logit];
+}
+
+typedef struct ascending {
+    const exact_step *step;
+    const reference_model *model;
+    const pair_rows *moved;
+    size_t sequence, row; /* of the sequence's first */
+    double *logits;
+} ascending;
+
+static deberta_status weighed_logits(const ascending *a, const double *embedded, double *sum, deberta_error *err)
+{
+    const exact_batch *batch = a->step->batch;
+    reference_input input = exact_input(batch, a->sequence);
+    weighing w = {.step = a->step, .moved = a->moved, .logits = a->logits};
+    input.embedded = embedded;
+    DEBERTA_TRY(exact_logits(batch, a->model, &input, a->logits, err));
+    each_logit(batch, a->sequence, a->row, exact_width(batch, a->model), weigh_one, &w);
+    *sum = w.sum;
+    return DEBERTA_OK;
+}
+
+/* g [h] of one token by central differences of the embedded rows. */
+static deberta_status ascent_gradient(const ascending *a, double *embedded, double *row, double *g, deberta_error *err)
+{
+    for (size_t e = 0; e < a->model->config.hidden_size; e++) {
+        const double kept = row[e];
+        double sums[2];
+        for (int side = 0; side < 2; side++) {
+            row[e] = kept + (side ? -difference : difference);
+            DEBERTA_TRY(weighed_logits(a, embedded, &sums[side], err));
+        }
+        row[e] = kept;
+        g[e] = (sums[0] - sums[1]) / (2 * difference);
+    }
+    return DEBERTA_OK;
+}
+
+/* delta = delta_0 + 1e-4 g / (1e-6 + max |g|), token by token; embedded has delta_0 and gets the rest. */
+static deberta_status ascend_sequence(const ascending *a, double *embedded, double *moves, deberta_error *err)
+{
+    const size_t n = exact_length(a->step->batch, a->sequence), h = a->model->config.hidden_size;
+    const uint8_t *mask = a->step->batch->mask + a->sequence * a->step->batch->columns;
+    for (size_t t = 0; t < n; t++) {
+        double *g = moves + t * h, largest = 0;
+        memset(g, 0, h * sizeof *g);
+        if (!mask[t]) continue; /* nothing reads a hole */
+        DEBERTA_TRY(ascent_gradient(a, embedded, embedded + t * h, g, err));
+        for (size_t e = 0; e < h; e++) largest = fmax(largest, fabs(g[e]));
+        for (size_t e = 0; e < h; e++) g[e] *= ascent / (smallest + largest);
+    }
+    for (size_t e = 0; e < n * h; e++) embedded[e] += moves[e];
+    return DEBERTA_OK;
+}
+
+static size_t skip_rows(const exact_batch *batch, size_t sequence, size_t row)
+{
+    if (batch->task == EXACT_CHOICES) return row;
+    if (batch->task != EXACT_TOKENS) return row + 1;
+    for (size_t t = 0; t < exact_length(batch, sequence); t++) row += batch->mask[sequence * batch->columns + t];
+    return row;
+}
+
+static deberta_status ascend(const exact_step *step, const reference_model *model, const pair_rows *moved,
+                             deberta_error *err)
+{
+    const exact_batch *batch = step->batch;
+    const size_t columns = batch->columns, h = model->config.hidden_size;
+    ascending a = {.step = step, .model = model, .moved = moved};
+    double *moves = malloc(columns * h * sizeof *moves);
+    deberta_status status = DEBERTA_OK;
+    a.logits = malloc(columns * exact_width(batch, model) * sizeof *a.logits);
+    if (!moves || !a.logits) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the ascent");
+    for (; status == DEBERTA_OK && a.sequence < batch->sequences; a.sequence++) {
+        status = ascend_sequence(&a, step->moved_embedded[a.sequence], moves, err);
+        a.row = skip_rows(batch, a.sequence, a.row);
+    }
+    free(moves);
+    free(a.logits);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- step */
+
+static deberta_status pair_at(const exact_step *step, const reference_model *model, double *const *embedded,
+                              pair_rows *rows, double *own, deberta_error *err)
+{
+    const exact_batch *batch = step->batch;
+    const size_t width = exact_width(batch, model);
+    double **logits;
+    DEBERTA_TRY(all_logits(batch, model, embedded, &logits, err));
+    deberta_status status = own ? exact_own_loss(batch, width, logits, own, err) : DEBERTA_OK;
+    if (status == DEBERTA_OK) status = gather(batch, width, logits, rows, err);
+    free_each(&logits, batch->sequences);
+    return status;
+}
+
+/* Logits of the clean rows and the loss of their own, at any weights. */
+static deberta_status clean_pair(const exact_step *step, const reference_model *model, pair_rows *rows, double *own,
+                                 deberta_error *err)
+{
+    double **embedded;
+    DEBERTA_TRY(all_embedded(step->batch, model, &embedded, err));
+    const deberta_status status = pair_at(step, model, embedded, rows, own, err);
+    free_each(&embedded, step->batch->sequences);
+    return status;
+}
+
+static deberta_status begin_moved(exact_step *step, const reference_model *model, deberta_error *err)
+{
+    const exact_batch *batch = step->batch;
+    const size_t h = model->config.hidden_size;
+    pair_rows moved = {0};
+    DEBERTA_TRY(all_embedded(batch, model, &step->moved_embedded, err));
+    for (size_t i = 0; i < batch->sequences; i++)
+        for (size_t e = 0; e < exact_length(batch, i) * h; e++)
+            step->moved_embedded[i][e] += (double)batch->delta[i * batch->columns * h + e];
+    deberta_status status = pair_at(step, model, step->moved_embedded, &moved, NULL, err);
+    if (status == DEBERTA_OK) {
+        to_probabilities(batch, &moved);
+        status = ascend(step, model, &moved, err);
+    }
+    free(moved.values);
+    return status;
+}
+
+static deberta_status begin_sift(exact_step *step, const reference_model *model, deberta_error *err)
+{
+    double own = 0;
+    DEBERTA_TRY(clean_pair(step, model, &step->clean, &own, err));
+    to_probabilities(step->batch, &step->clean);
+    DEBERTA_TRY(begin_moved(step, model, err));
+    DEBERTA_TRY(pair_at(step, model, step->moved_embedded, &step->moved, NULL, err));
+    to_probabilities(step->batch, &step->moved);
+    return DEBERTA_OK;
+}
+
+deberta_status exact_step_begin(exact_step **result, const exact_batch *batch, const reference_model *model,
+                                deberta_error *err)
+{
+    exact_step *step = *result = calloc(1, sizeof *step);
+    if (!step) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a step in float64");
+    step->batch = batch;
+    deberta_status status = batch->sift_weight > 0 ? begin_sift(step, model, err) : DEBERTA_OK;
+    if (status == DEBERTA_OK) status = exact_step_loss(step, model, &step->value, err);
+    if (status != DEBERTA_OK) exact_step_free(result);
+    return status;
+}
+
+double exact_step_value(const exact_step *step) { return step->value; }
+
+static deberta_status loss_of_pairs(const exact_step *step, const reference_model *model, double *loss,
+                                    deberta_error *err)
+{
+    pair_rows clean = {0}, moved = {0};
+    deberta_status status = clean_pair(step, model, &clean, loss, err);
+    if (status == DEBERTA_OK) status = pair_at(step, model, step->moved_embedded, &moved, NULL, err);
+    if (status == DEBERTA_OK) *loss += step->batch->sift_weight * mean_distance(step, &clean, &moved);
+    free(clean.values);
+    free(moved.values);
+    return status;
+}
+
+deberta_status exact_step_loss(const exact_step *step, const reference_model *model, double *loss, deberta_error *err)
+{
+    double **logits;
+    if (step->moved_embedded) return loss_of_pairs(step, model, loss, err);
+    DEBERTA_TRY(all_logits(step->batch, model, NULL, &logits, err));
+    const deberta_status status = exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss, err);
+    free_each(&logits, step->batch->sequences);
+    return status;
+}
+
+void exact_step_free(exact_step **place)
+{
+    exact_step *step = *place;
+    if (!step) return;
+    free_each(&step->moved_embedded, step->batch->sequences);
+    free(step->clean.values);
+    free(step->moved.values);
+    free(step);
+    *place = NULL;
+}

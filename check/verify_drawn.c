@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "check/verify_drawn.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check/drawn_features.h"
+#include "core/base/status.h"
+
+/* -------------------------------------------------------------------------------------------------------------- folder */
+
+static int remove_entry(const char *path, const struct stat *status, int flag, struct FTW *place)
+{
+    (void)status, (void)flag, (void)place;
+    return remove(path);
+}
+
+static void remove_folder(const char *folder)
+{
+    enum { OPEN_FOLDERS = 8 };
+    nftw(folder, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+}
+
+static deberta_status make_folder(drawn_run *run, deberta_error *err)
+{
+    snprintf(run->folder, sizeof run->folder, "/tmp/deberta-verify-XXXXXX");
+    if (mkdtemp(run->folder)) return DEBERTA_OK;
+    *run->folder = 0;
+    DEBERTA_FAIL(err, DEBERTA_E_FILE, "no folder can be made in /tmp for a drawn model");
+}
+
+/* --------------------------------------------------------------------------------------------------------------- cases */
+
+static deberta_status run_features(drawn_run *run, const drawn_feature *features, deberta_error *err)
+{
+    for (const drawn_feature *feature = features; feature->run; feature++)
+        if (feature->applies(run)) DEBERTA_TRY(feature->run(run, feature->name, err));
+    return DEBERTA_OK;
+}
+
+static deberta_status run_saved(drawn_run *run, deberta_error *err)
+{
+    DEBERTA_TRY(drawn_case_save(run->drawn, run->folder, err));
+    DEBERTA_TRY(run_features(run, drawn_training_features, err));
+    return run->options->training_only ? DEBERTA_OK : run_features(run, drawn_inference_features, err);
+}
+
+static deberta_status run_case(drawn_report *report, const drawing_options *options, size_t number, deberta_error *err)
+{
+    drawn_case drawn;
+    drawn_run run = {.options = options, .drawn = &drawn, .report = report};
+    DEBERTA_TRY(drawn_case_make(&drawn, options->verify.seed, number, true, err));
+    deberta_status status = make_folder(&run, err);
+    if (status == DEBERTA_OK) status = run_saved(&run, err);
+    if (*run.folder) remove_folder(run.folder);
+    if (run.failures && report->failed_cases++ == 0) report->first_failed = number;
+    drawn_case_free(&drawn);
+    return status;
+}
+
+deberta_status verify_drawn(drawn_report *report, const drawing_options *options, deberta_error *err)
+{
+    for (size_t k = 0; k < options->count && !(options->fault && report->failures); k++)
+        DEBERTA_TRY(run_case(report, options, options->first + k, err));
+    return DEBERTA_OK;
+}

@@ -1,0 +1,77 @@
+"""Drawn models, texts and ways of training through every feature; a case repeats alone; planted faults are noticed.
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+
+from helpers import contains
+
+QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
+CASES = "40" if QUICK else "200"
+# Every task is there, and so is everything that is drawn, with the fixed seed.
+TASKS = ("mlm", "mlm, legacy head", "mlm_emd", "rtd", "rtd with a generator", "sequence", "one label", "token", "choice", "qa")
+BITS = ("training: scalar", "training: 2 threads", "training: micro-tokens", "training: recompute", "training: micro-tokens, recompute, 2 threads",
+        "dropout: scalar, 2 threads", "dropout: micro-tokens", "dropout: recompute", "resumed training", "hidden states", "attention",
+        "inference: each text alone", "inference: 2 threads", "inference: from memory", "inference: packed")
+ERRORS = ("hidden states", "attention", "int8: hidden states", "int8: attention", "int16: hidden states", "int16: attention",
+          *(f"{precision}logits {head}" for precision in ("", "int8: ", "int16: ") for head in ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")))
+
+
+def drawn(bench, *words, code=0):
+    result = bench.run("verify", *words, "--json")
+    assert result.code == code, result.describe()
+    return json.loads(result.out)
+
+
+def test_drawn_cases(bench):
+    found = drawn(bench, "--configurations", CASES, "--seed", "1")
+    assert set(found) == {"schema", "seed", "first", "cases", "failures", "failed_cases", "features"} and found["schema"] == "deberta-verify-drawn/1"
+    assert (found["seed"], found["first"], found["cases"], found["failures"], found["failed_cases"]) == (1, 0, int(CASES), 0, 0)
+    rows = {(row["feature"], row["against"]): row for row in found["features"]}
+    assert len(rows) == len(found["features"]) and all(row["cases"] > 0 and row["failures"] == 0 for row in rows.values())
+    for (feature, against), row in rows.items():
+        assert (against == "float64") == ("worst" in row) and row.get("worst", 0) <= 1, row
+    for task in TASKS:
+        for what in ("loss", "gradients"):
+            assert any(feature.split(", SiFT")[0] == f"{what} of {task}" for feature, _ in rows), (what, task)
+    for task in ("sequence", "one label", "token", "choice"):
+        assert any(feature.startswith(f"gradients of {task}, SiFT") for feature, _ in rows), task
+    assert rows["a label at a hole", "its refusal"]["cases"] > 0
+    for feature in BITS:
+        assert (feature, "bits") in rows, feature
+    for feature in ERRORS:
+        assert (feature, "float64") in rows, feature
+
+
+def test_a_case_repeats_alone(bench):
+    """What a case is depends on its seed and its number, not on those before it."""
+    several, alone = (drawn(bench, "--training", "--seed", "3", "--configurations", count, "--first", first) for count, first in (("3", "20"), ("1", "22")))
+    of_one = {(row["feature"], row["against"]): row for row in alone["features"]}
+    row = of_one["loss of mlm_emd", "float64"]
+    assert row["worst_case"] == 22 and row in several["features"], (row, several["features"])
+    other = drawn(bench, "--training", "--seed", "4", "--configurations", "1", "--first", "22")
+    assert row not in other["features"]
+    assert not any("int8" in feature or "inference" in feature for feature, _ in of_one), "training alone"
+
+
+def test_drawn_table(bench):
+    said = bench.fine("verify", "--training", "--configurations", "1").out
+    contains(said, "gradients of mlm", "training: recompute", "error / limit", "1 cases from 0 on, seed 1: 0 failed")
+
+
+def test_planted_faults(bench):
+    faults = [line.split()[0] for line in bench.fine("verify", "--training", "--mutate", "list").out.splitlines()]
+    assert len(faults) >= 18, faults
+    for fault in faults:
+        said = bench.run("verify", "--training", "--mutate", fault)
+        # Where two things have the same place, a sanitizer may be the first to say so.
+        assert said.code != 0 and (f"{fault}: caught" in said.out or "AddressSanitizer" in said.err), said.describe()
+
+
+def test_words_of_drawn_cases(bench):
+    for words, wanted in ((["--training", "--mutate", "p2c_ji"], "no mutation is called 'p2c_ji'"), (["--first", "2"], "--configurations"),
+                          (["synthetic:v3-small", "--configurations", "2"], "give no MODEL"), (["synthetic:v3-small", "--training"], "give no MODEL"),
+                          (["--training", "--ids", "1"], "--ids"), (["--configurations", "2", "--precision", "int8"], "--precision"),
+                          (["--configurations", "0"], "--configurations")):
+        said = bench.run("verify", *words)
+        assert said.code == 2 and wanted in said.err, said.describe()
