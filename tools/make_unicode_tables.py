@@ -2,6 +2,7 @@
 """Writes core/text/unicode_tables.h: what NFC and Punctuation of the library `tokenizers` know of Unicode.
 
     tools/make_unicode_tables.py > core/text/unicode_tables.h
+    tools/make_unicode_tables.py --hashes       what tests/unit/test_metaspace.c expects of all characters
 
 The library normalises by Unicode 9.0 and finds punctuation by Unicode 8.0. Characters that came later are ordinary ones to it, and
 must be so here. Properties are those of Python's unicodedata (9.0 or later: they never change once a character has them); a character
@@ -64,7 +65,27 @@ def write(kind, name, comment, items):
     print(f"{line}\n}};")
 
 
+def fnv(hash, text):
+    for byte in text.encode():
+        hash = (hash ^ byte) * 0x100000001B3 % 2**64
+    return hash
+
+
+def print_hashes():
+    """FNV-1a of what the library makes of every character, alone and beside marks, where that is not the same text; and of its
+    punctuation."""
+    composed = marks = 0xCBF29CE484222325
+    for c in (c for c in range(0x110000) if not 0xD800 <= c < 0xE000):
+        for text in (chr(c), f"a{chr(c)}\u0334", f"a\u0345{chr(c)}"):
+            if nfc(text) != text:
+                composed = fnv(composed, nfc(text))
+        marks = fnv(marks, chr(c)) if is_punctuation(c) else marks
+    print(f"NFC {composed:#x} punctuation {marks:#x}")
+
+
 def main():
+    if sys.argv[1:] == ["--hashes"]:
+        return print_hashes()
     steps = list(decompositions())
     composed = sorted((first, second, at) for at, (c, first, second) in enumerate(steps)
                       if second and nfc(chr(first) + chr(second)) == chr(c))
