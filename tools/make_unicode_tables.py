@@ -96,7 +96,7 @@ def main():
  * tokenizers {__version__} has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
  * (https://www.unicode.org/license.txt).
  *
- * SPDX-License-Identifier: Unicode-3.0 */
+ * SPDX-License-Identifier: MIT AND Unicode-3.0 */
 #ifndef CORE_TEXT_UNICODE_TABLES_H
 #define CORE_TEXT_UNICODE_TABLES_H
 

@@ -138,7 +138,8 @@ static deberta_status add_normalized(metaspace *m, metaspace_workspace *w, const
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "%s: added token '%s' is marked normalized, and nothing is left of it then", where,
                      QUOTE_N(token->text, token->bytes));
-    if (added_tokens_find(&m->normalized, w->normal.text, w->normal.bytes)) return DEBERTA_OK; /* the first one counts */
+    if (added_tokens_find(&m->normalized, w->normal.text, w->normal.bytes))
+        return DEBERTA_OK; /* the first one counts */
     added_token spelled = *token;
     spelled.text = w->normal.text;
     spelled.bytes = w->normal.bytes;

@@ -197,8 +197,8 @@ static deberta_status read_piece(piece_model *model, proto_reader r)
         REFUSE(&r, "piece %zu has type %llu, expected 1 to 6", model->count, (unsigned long long)type);
     if (text.end - text.at > MAX_PIECE_BYTES || model->count >= MAX_PIECES)
         REFUSE(&r, "more than %d pieces, or one of more than %d bytes", MAX_PIECES, MAX_PIECE_BYTES);
-    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, (double)score, (piece_type)type,
-                           r.err);
+    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, (double)score,
+                           (piece_type)type, r.err);
 }
 
 typedef struct flag_field {

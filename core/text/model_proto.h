@@ -27,7 +27,7 @@ typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algori
 
 typedef struct piece {
     size_t begin, bytes; /* of its text, in piece_model.texts */
-    double score; /* a float, unless the model is of_tokenizers */
+    double score;        /* a float, unless the model is of_tokenizers */
     piece_type type;
 } piece;
 

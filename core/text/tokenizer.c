@@ -20,10 +20,7 @@ static const char *const default_specials[DEBERTA_SPECIAL_COUNT] = {"[CLS]", "[S
 
 /* ---------------------------------------------------------------------------------------- the vocabulary inside */
 
-static size_t inner_size(const deberta_tokenizer *t)
-{
-    return t->model ? t->model->count : byte_bpe_size(t->bpe);
-}
+static size_t inner_size(const deberta_tokenizer *t) { return t->model ? t->model->count : byte_bpe_size(t->bpe); }
 
 static int32_t inner_find(const deberta_tokenizer *t, const char *text, size_t bytes)
 {
@@ -84,7 +81,8 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
                                   const char *folder, deberta_error *err)
 {
     const special_token *said = &config->specials[which];
-    const char *framed = which == DEBERTA_SPECIAL_CLS || which == DEBERTA_SPECIAL_SEP ? config->frame.text[which] : NULL;
+    const char *framed =
+        which == DEBERTA_SPECIAL_CLS || which == DEBERTA_SPECIAL_SEP ? config->frame.text[which] : NULL;
     added_token token = {.text = said->text ? said->text : framed ? framed : default_specials[which], .special = true};
     token.bytes = strlen(token.text);
     const added_token *known = added_tokens_find(&t->added, token.text, token.bytes);

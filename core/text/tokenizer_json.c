@@ -98,7 +98,8 @@ static bool is_replace(const json_t *step, const char *pattern)
 /* Strip without the two members strips both sides. */
 static bool is_strip(const json_t *step, bool left, bool right)
 {
-    const json_t *strips_left = json_object_get(step, "strip_left"), *strips_right = json_object_get(step, "strip_right");
+    const json_t *strips_left = json_object_get(step, "strip_left"),
+                 *strips_right = json_object_get(step, "strip_right");
     return is_type(step, "Strip") && json_is_false(strips_left) == !left && json_is_false(strips_right) == !right;
 }
 
@@ -107,8 +108,7 @@ static bool has_metaspace_steps(const json_t *steps)
 {
     size_t i;
     const json_t *step;
-    json_array_foreach(steps, i, step)
-        if (is_type(step, "NFC") || is_replace(step, METASPACE_BLANKS)) return true;
+    json_array_foreach(steps, i, step) if (is_type(step, "NFC") || is_replace(step, METASPACE_BLANKS)) return true;
     return false;
 }
 
@@ -158,7 +158,8 @@ static deberta_status read_prefix(json_source *s, json_t *step)
     s->model->prefix_once = strcmp(is, "first") == 0;
     if ((s->model->prefix_once && !s->model->of_tokenizers) ||
         (s->model->add_dummy_prefix && !s->model->prefix_once && strcmp(is, "always") != 0))
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace has the prepend_scheme %s, expected %s'always' or 'never'; " INSTEAD,
+        REFUSE(s, DEBERTA_E_UNSUPPORTED,
+               "Metaspace has the prepend_scheme %s, expected %s'always' or 'never'; " INSTEAD,
                json_describe(scheme).text, s->model->of_tokenizers ? "'first', " : "");
     return DEBERTA_OK;
 }
@@ -272,7 +273,8 @@ static deberta_status read_unigram(json_source *s, json_t *root, json_t *model)
     DEBERTA_TRY(read_pieces(s, model));
     if (s->model->of_tokenizers) {
         if (s->model->byte_fallback)
-            REFUSE(s, DEBERTA_E_UNSUPPORTED, "byte_fallback is %s beside the steps of transformers 5; " INSTEAD, "true");
+            REFUSE(s, DEBERTA_E_UNSUPPORTED, "byte_fallback is %s beside the steps of transformers 5; " INSTEAD,
+                   "true");
         DEBERTA_TRY(piece_model_hide_repeated(s->model, s->where, s->err));
     }
     return piece_model_check(s->model, s->where, s->err);

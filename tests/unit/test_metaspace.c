@@ -62,13 +62,13 @@ static void test_spans(void **state)
         const char *text, *token;
         text_span span; /* in bytes */
     } cases[] = {
-        {"a", "\u2581", {0, 0}},                        /* what was put first is empty */
-        {" [MASK]  \t q", "[MASK]", {1, 7}},            /* added tokens are found in the text as it is, */
-        {"x  plain y", "plain", {3, 8}},                /* or in the normalised one, */
-        {"x  Foo \t bar  y", "Foo bar", {1, 14}},       /* where a run is one space */
-        {"fe\u0301e", "f\u00e9e", {0, 5}},              /* a composed character is all its parts */
-        {"q \u1112\u1161\u11ab ", "\ud55c", {2, 11}},   /* and white space at the end nobody's */
-        {"\u0915\u0916 \n", "\u0915\u0916", {0, 6}},    /* unknown neighbours are one token */
+        {"\u0915", "\u2581", {0, 0}},                 /* what was put first is empty */
+        {" [MASK]  \t q", "[MASK]", {1, 7}},          /* added tokens are found in the text as it is, */
+        {"x  plain y", "plain", {3, 8}},              /* or in the normalised one, */
+        {"x  Foo \t bar  y", "Foo bar", {1, 14}},     /* where a run is one space */
+        {"fe\u0301e", "f\u00e9e", {0, 5}},            /* a composed character is all its parts */
+        {"q \u1112\u1161\u11ab ", "\ud55c", {2, 11}}, /* and white space at the end nobody's */
+        {"\u0915\u0916 \n", "\u0915\u0916", {0, 6}},  /* unknown neighbours are one token */
     };
     deberta_tokenizer *t = open_golden("metaspace");
     token_list list = {0};
@@ -166,15 +166,16 @@ static deberta_tokenizer *open_changed(const char *folder, const char *key, cons
     return t;
 }
 
-#define BLANKS    "{'type': 'Replace', 'pattern': {'Regex': '\\\\s{2,}|[\\\\n\\\\r\\\\t]'}, 'content': ' '}"
-#define STEPS(s)  "{'type': 'Sequence', 'normalizers': [" s "]}"
-#define NFC       "{'type': 'NFC'}"
-#define RIGHT     "{'type': 'Strip', 'strip_left': false, 'strip_right': true}"
-#define METASPACE "{'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'always'"
+#define BLANKS      "{'type': 'Replace', 'pattern': {'Regex': '\\\\s{2,}|[\\\\n\\\\r\\\\t]'}, 'content': ' '}"
+#define STEPS(s)    "{'type': 'Sequence', 'normalizers': [" s "]}"
+#define NFC         "{'type': 'NFC'}"
+#define RIGHT       "{'type': 'Strip', 'strip_left': false, 'strip_right': true}"
+#define METASPACE   "{'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'always'"
 #define TOKEN(t, n) "{'SpecialToken': {'id': '" t "', 'type_id': " #n "}}"
-#define TEXT(t, n) "{'Sequence': {'id': '" t "', 'type_id': " #n "}}"
-#define IDS "'special_tokens': {'[CLS]': {'ids': [1]}, '[SEP]': {'ids': [2]}}}"
-#define SINGLE "{'type': 'TemplateProcessing', 'single': [" TOKEN("[CLS]", 0) "," TEXT("A", 0) "," TOKEN("[SEP]", 0) "],"
+#define TEXT(t, n)  "{'Sequence': {'id': '" t "', 'type_id': " #n "}}"
+#define IDS         "'special_tokens': {'[CLS]': {'ids': [1]}, '[SEP]': {'ids': [2]}}}"
+#define SINGLE                                                                                                         \
+    "{'type': 'TemplateProcessing', 'single': [" TOKEN("[CLS]", 0) "," TEXT("A", 0) "," TOKEN("[SEP]", 0) "],"
 #define BEGIN "'pair': [" TOKEN("[CLS]", 0) "," TEXT("A", 0) "," TOKEN("[SEP]", 0)
 
 /* clang-format off */
@@ -255,10 +256,11 @@ static void test_damaged_files(void **state)
         size_t kept = i % 8 ? bytes : random_next(&random) % bytes;
         assert_non_null(damaged);
         memcpy(damaged, json, bytes);
-        for (size_t k = 0; k < 1 + i % 4; k++) {
+        for (size_t k = 0; k < 1 + i % 4 / 3; k++) {
             /* most of the file is pieces; what is before and behind them has the structure */
             size_t at = random_next(&random) % (i % 2 ? bytes : bytes < 5000 ? bytes : 5000);
-            damaged[at] = i % 3 ? "\"{}[]:,0-9enulabc"[random_next(&random) % 17] : (char)random_next(&random);
+            damaged[at] = i % 3 ? "0123456789.-abcdeu\"{}[]:,"[random_next(&random) % (i % 3 == 1 ? 18 : 25)]
+                                : (char)random_next(&random);
         }
         write_file(folder, "tokenizer.json", damaged, kept);
         free(damaged);
@@ -274,7 +276,7 @@ static void test_damaged_files(void **state)
         }
         deberta_tokenizer_free(&t);
     }
-    assert_true(opened > 20 && opened < 380);
+    if (opened < 20 || opened > 380) fail_msg("%zu of 400 were read", opened);
     remove_folder(folder);
     free(json);
 }

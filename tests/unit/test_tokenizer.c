@@ -43,9 +43,8 @@ static void test_golden(void **state)
     static const struct {
         const char *name;
         size_t lines;
-    } cases[] = {
-        {"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152}, {"spm-flags", 112}, {"bpe-v1", 306},
-        {"metaspace", 200}, {"metaspace-flags", 200}};
+    } cases[] = {{"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152},        {"spm-flags", 112},
+                 {"bpe-v1", 306},      {"metaspace", 200},        {"metaspace-flags", 200}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[TEST_PATH_BYTES];
