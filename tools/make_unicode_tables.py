@@ -91,9 +91,9 @@ def main():
                       if second and nfc(chr(first) + chr(second)) == chr(c))
     classes = ranges((c, combining_class(c)) for c in CHARACTERS)
     marks = ranges((c, is_punctuation(c)) for c in CHARACTERS)
-    print(f"""/* Made by tools/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical decompositions,
- * compositions and combining classes as of Unicode 9.0, punctuation as of Unicode 8.0, which is what the library
- * tokenizers {__version__} has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
+    print(f"""/* Made by tools/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical
+ * decompositions, compositions and combining classes as of Unicode 9.0, punctuation as of Unicode 8.0, which is what
+ * the library tokenizers {__version__} has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
  * (https://www.unicode.org/license.txt).
  *
  * SPDX-License-Identifier: MIT AND Unicode-3.0 */

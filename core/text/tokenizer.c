@@ -197,6 +197,7 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     t->pair_separators = config->frame.pair_separators ? config->frame.pair_separators : 1;
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
+        t->prefix_every_stretch = strcmp(t->file_name, "tokenizer.json") == 0;
         return DEBERTA_OK;
     }
     if (model->of_tokenizers) {

@@ -44,11 +44,14 @@ static deberta_status append_frame(const deberta_tokenizer *t, deberta_special w
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
-/* As transformers' DebertaTokenizer: only at the very beginning, and only if there is no white space already. */
+/* As the slow DebertaTokenizer: only at the very beginning, and only if there is no white space already. A tokenizer.json
+ * means what the library tokenizers does: before every stretch that does not begin with a space. */
 static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
-    if (!t->add_prefix_space || stretch.begin > 0 || stretch.end == 0) return false;
+    if (!t->add_prefix_space) return false;
+    if (t->prefix_every_stretch) return text[stretch.begin] != ' ';
+    if (stretch.begin > 0) return false;
     utf8_decode(text, stretch.end, &character);
     return !utf8_is_space(character);
 }

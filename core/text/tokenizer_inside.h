@@ -19,7 +19,7 @@ struct deberta_tokenizer {
     added_tokens added; /* what is found in texts by its spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
-    bool add_prefix_space;
+    bool add_prefix_space, prefix_every_stretch;
     size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
 };
 

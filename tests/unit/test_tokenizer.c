@@ -598,6 +598,9 @@ static const json_case json_cases[] = {
     {.model = UNIGRAM(", ['c', 'd']"), .refusal = "vocab[8]"},
     {.model = UNIGRAM(", ['a', -1]"), .refusal = "already defined"},
     {BPE("'merges': ['a b']"), BYTE_LEVEL, .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
+    /* A space before every stretch that has none, as tokenizers does it. */
+    {BPE("'merges': []"), .splitter = "{'type': 'ByteLevel', 'add_prefix_space': true}", .text = "\ta[MASK]b[SEP] a",
+     .tokens = {"\u0120", "[UNK]", "a", "[MASK]", "\u0120", "b", "[SEP]", "\u0120", "a"}},
     {BPE("'merges': [['a', 'b']]"), BYTE_LEVEL, .text = "abb", .tokens = {"ab", "b"}},
     {BPE("'merges': [['a', 'b', 'c']]"), BYTE_LEVEL, .refusal = "merges[0]"},
     {BPE("'merges': ['ab']"), BYTE_LEVEL, .refusal = "merges[0]"},
