@@ -44,8 +44,8 @@ static deberta_status append_frame(const deberta_tokenizer *t, deberta_special w
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
-/* As the slow DebertaTokenizer: only at the very beginning, and only if there is no white space already. A tokenizer.json
- * means what the library tokenizers does: before every stretch that does not begin with a space. */
+/* As the slow DebertaTokenizer: only at the very beginning, and only if there is no white space already. A
+ * tokenizer.json means what the library tokenizers does: before every stretch that does not begin with a space. */
 static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
