@@ -3,7 +3,8 @@
 
     tools/differential_texts.py build/deberta [FOLDER...] [--train] [--texts 10000] [--seed 1]
 
-FOLDER holds spm.model, or the vocab.json, merges.txt and tokenizer.json of a v1 model; --train also makes the vocabularies of
+FOLDER holds spm.model, or the vocab.json, merges.txt and tokenizer.json of a v1 model, or only the tokenizer.json that transformers 5
+saves for v2 and v3 (reference: tokenizers, tested with 0.23.3); --train also makes the vocabularies of
 tools/small_vocabularies.py. Random texts of every kind of character go through the program and through sentencepiece, with special
 tokens cut out first, or through tokenizers; ids, tokens and both kinds of offsets must agree. Prints the first differing texts of each
 folder; exit status 1 if there are any.
@@ -177,6 +178,17 @@ class ByteLevel:
         return rows
 
 
+class Metaspace:
+    """tokenizers on a tokenizer.json that transformers 5 saved: ids and types. Its offsets count the added U+2581 otherwise."""
+
+    def __init__(self, folder):
+        self.model = tokenizers.Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+
+    def encode(self, text, pair):
+        found = self.model.encode(text) if pair is None else self.model.encode(text, pair)
+        return {"ids": found.ids, "type_ids": found.type_ids}
+
+
 # ---------------------------------------------------------------------------------------------------------- comparing
 
 
@@ -236,6 +248,8 @@ def variants(folder, work):
         yield f"{name}, punctuation", copy(["spm.model"], {"split_by_punct": True}), Pieces(folder, split=True)
         if has("tokenizer.json"):
             yield f"{name}, tokenizer.json", copy(["tokenizer.json"]), Pieces(folder)
+    elif has("tokenizer.json") and not has("vocab.json") and tokenizers:
+        yield name, copy(["tokenizer.json"]), Metaspace(folder)
     elif not tokenizers:
         print(f"{name}: skipped: tokenizers is not installed")
     else:

@@ -54,6 +54,7 @@ static void print_real(char *text, size_t room, double value)
 quoted json_describe(const json_t *value)
 {
     char text[QUOTE_BYTES + 16];
+    if (!value) return quote_bytes("missing", 7);
     switch (json_typeof(value)) {
     case JSON_OBJECT: return quote_bytes("an object", 9);
     case JSON_ARRAY: return quote_bytes("an array", 8);

@@ -26,7 +26,7 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                                const char *where, deberta_error *err);
 deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
 
-/* "an array", "the number 8.5", "the text 'abc'": what a message says was found. */
+/* "an array", "the number 8.5", "the text 'abc'", "missing" of NULL: what a message says was found. */
 quoted json_describe(const json_t *value);
 
 #endif

@@ -78,7 +78,7 @@ static const added_token *longest_at(const added_tokens *tokens, const char *tex
     const added_token *longest = NULL;
     for (size_t i = 0; i < tokens->count; i++) {
         const added_token *token = &tokens->items[i];
-        if (longest && token->bytes <= longest->bytes) continue;
+        if (token->normalized || (longest && token->bytes <= longest->bytes)) continue;
         if (token->bytes <= bytes && memcmp(token->text, text, token->bytes) == 0) longest = token;
     }
     return longest;

@@ -14,6 +14,7 @@ typedef struct added_token {
     int32_t id;
     bool strip_left, strip_right; /* takes the white space on that side with it */
     bool special;                 /* has a meaning to the model, unlike a word that was merely added */
+    bool normalized;              /* looked for in the normalised text: not by added_tokens_search */
 } added_token;
 
 /* Zero-initialised at first. */
@@ -35,8 +36,9 @@ const added_token *added_tokens_find(const added_tokens *tokens, const char *tex
 const added_token *added_tokens_with_id(const added_tokens *tokens, int32_t id);
 void added_tokens_remove(added_tokens *tokens, const added_token *token);
 
-/* The first token spelled in text[from, bytes), the longest if several begin there, and the span it takes with stripped
- * white space (never before `from`). NULL: none. text must be valid UTF-8. */
+/* The first token (of those that are not `normalized`) spelled in text[from, bytes), the longest if several begin
+ * there, and the span it takes with stripped white space (never before `from`). NULL: none. text must be valid UTF-8.
+ */
 const added_token *added_tokens_search(const added_tokens *tokens, const char *text, size_t bytes, size_t from,
                                        text_span *span);
 

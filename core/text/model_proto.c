@@ -34,7 +34,7 @@ void piece_model_free(piece_model *model)
     piece_model_init(model);
 }
 
-deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, float score, piece_type type,
+deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, double score, piece_type type,
                                deberta_error *err)
 {
     piece *pieces = grown(model->pieces, &model->capacity, model->count + 1, sizeof *pieces);
@@ -53,7 +53,9 @@ deberta_status piece_model_add(piece_model *model, const char *text, size_t byte
 int32_t piece_find(const piece_model *model, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < model->count; i++)
-        if (model->pieces[i].bytes == bytes && memcmp(piece_text(model, i), text, bytes) == 0) return (int32_t)i;
+        if (model->pieces[i].bytes == bytes && memcmp(piece_text(model, i), text, bytes) == 0 &&
+            model->pieces[i].type != PIECE_HIDDEN)
+            return (int32_t)i;
     return -1;
 }
 
@@ -79,6 +81,28 @@ deberta_status piece_model_trie(const piece_model *model, unsigned types, trie *
     deberta_status status = trie_build(t, keys, count, where, err);
     free(keys);
     return status;
+}
+
+static int by_text_and_id(const void *a, const void *b)
+{
+    const trie_key *p = a, *q = b;
+    if (p->bytes != q->bytes) return p->bytes < q->bytes ? -1 : 1;
+    int order = memcmp(p->text, q->text, p->bytes);
+    return order ? order : (p->value > q->value) - (p->value < q->value);
+}
+
+deberta_status piece_model_hide_repeated(piece_model *model, const char *where, deberta_error *err)
+{
+    trie_key *keys = malloc((model->count + 1) * sizeof *keys);
+    if (!keys) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu pieces", where, model->count);
+    for (size_t i = 0; i < model->count; i++)
+        keys[i] = (trie_key){.text = piece_text(model, i), .bytes = model->pieces[i].bytes, .value = (int32_t)i};
+    qsort(keys, model->count, sizeof *keys, by_text_and_id);
+    for (size_t i = 1; i < model->count; i++)
+        if (keys[i - 1].bytes == keys[i].bytes && memcmp(keys[i - 1].text, keys[i].text, keys[i].bytes) == 0)
+            model->pieces[keys[i - 1].value].type = PIECE_HIDDEN;
+    free(keys);
+    return DEBERTA_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------- reading */
@@ -173,8 +197,8 @@ static deberta_status read_piece(piece_model *model, proto_reader r)
         REFUSE(&r, "piece %zu has type %llu, expected 1 to 6", model->count, (unsigned long long)type);
     if (text.end - text.at > MAX_PIECE_BYTES || model->count >= MAX_PIECES)
         REFUSE(&r, "more than %d pieces, or one of more than %d bytes", MAX_PIECES, MAX_PIECE_BYTES);
-    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, score, (piece_type)type,
-                           r.err);
+    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, (double)score,
+                           (piece_type)type, r.err);
 }
 
 typedef struct flag_field {
@@ -273,7 +297,7 @@ static deberta_status check_piece(const piece_model *model, size_t id, const cha
                      QUOTE_N(text, p->bytes));
     if (!isfinite(p->score))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') has the score %g", where, id, QUOTE_N(text, p->bytes),
-                     (double)p->score);
+                     p->score);
     if (p->type == PIECE_BYTE && (!model->byte_fallback || piece_byte(text, p->bytes) < 0))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') is of type BYTE, but %s", where, id,
                      QUOTE_N(text, p->bytes),

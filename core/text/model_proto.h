@@ -16,6 +16,7 @@ typedef enum piece_type {
     PIECE_USER_DEFINED,
     PIECE_UNUSED,
     PIECE_BYTE,
+    PIECE_HIDDEN, /* in no file: a later piece has the same text, and this one is never given */
 } piece_type;
 
 /* Pieces that text is matched with, and those that only the model itself gives out. The same text may be among both. */
@@ -26,7 +27,7 @@ typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algori
 
 typedef struct piece {
     size_t begin, bytes; /* of its text, in piece_model.texts */
-    float score;
+    double score;        /* a float, unless the model is of_tokenizers */
     piece_type type;
 } piece;
 
@@ -42,6 +43,10 @@ typedef struct piece_model {
     uint8_t *charsmap;
     size_t charsmap_bytes;
     int32_t unknown_id; /* once checked */
+
+    /* As the library `tokenizers` reads a model, and not SentencePiece: core/text/metaspace. */
+    bool of_tokenizers;
+    bool prefix_once; /* with add_dummy_prefix: only at the very beginning of a text */
 } piece_model;
 
 /* Sets the defaults of an empty file. */
@@ -52,8 +57,10 @@ void piece_model_free(piece_model *model);
 deberta_status piece_model_read(piece_model *model, const uint8_t *bytes, size_t size_bytes, const char *where,
                                 deberta_error *err);
 /* For models that come from elsewhere. The text is copied. */
-deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, float score, piece_type type,
+deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, double score, piece_type type,
                                deberta_error *err);
+/* Of pieces with the same text all but the last become PIECE_HIDDEN. */
+deberta_status piece_model_hide_repeated(piece_model *model, const char *where, deberta_error *err);
 /* Is it something that can be used: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes? */
 deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);
 
@@ -66,7 +73,7 @@ static inline const char *piece_text(const piece_model *model, size_t id)
 {
     return model->texts + model->pieces[id].begin;
 }
-/* Any type; -1 if there is none. */
+/* Any type but PIECE_HIDDEN; -1 if there is none. */
 int32_t piece_find(const piece_model *model, const char *text, size_t bytes);
 /* The byte that "<0x0A>" stands for, or -1. */
 int piece_byte(const char *text, size_t bytes);

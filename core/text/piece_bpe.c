@@ -83,7 +83,8 @@ static bool push_pair(const piece_bpe *bpe, piece_bpe_workspace *w, const char *
     if (id == TRIE_NO_VALUE) return true;
     const piece *p = &bpe->model->pieces[id];
     if (p->type == PIECE_UNUSED && !note_halves(bpe, w, id, middle - at)) return false;
-    return merge_list_push(&w->merges, (merge_pair){.rank = rank_of(p->score), .at = at, .end = end, .merged = node});
+    return merge_list_push(&w->merges,
+                           (merge_pair){.rank = rank_of((float)p->score), .at = at, .end = end, .merged = node});
 }
 
 static bool merge_all(const piece_bpe *bpe, piece_bpe_workspace *w, const char *text)

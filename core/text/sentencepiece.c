@@ -3,11 +3,9 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/sentencepiece.h"
 
-#include <locale.h>
 #include <stdlib.h>
-#include <wctype.h>
 
-#include "core/base/utf8.h"
+#include "core/text/lower_case.h"
 
 struct sentencepiece {
     piece_model model;
@@ -39,12 +37,7 @@ static deberta_status load_model(sentencepiece *s, const char *where, deberta_er
 static deberta_status load_options(sentencepiece *s, const sentencepiece_options *options, const char *where,
                                    deberta_error *err)
 {
-    if (options->lower_case) {
-        s->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-        if (!s->locale)
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM,
-                         "%s: do_lower_case needs the locale C.UTF-8, which this system does not have", where);
-    }
+    if (options->lower_case) DEBERTA_TRY(lower_case_open(&s->locale, where, err));
     if (options->split_by_punctuation)
         return regex_compile(&s->punctuation, "[\\x21-\\x2F\\x3A-\\x40\\x5B-\\x60\\x7B-\\x7E\\p{P}]", err);
     return DEBERTA_OK;
@@ -90,28 +83,6 @@ void sentencepiece_workspace_free(sentencepiece_workspace *workspace)
     piece_bpe_workspace_free(&workspace->bpe);
     free(workspace->cuts.items);
     *workspace = (sentencepiece_workspace){0};
-}
-
-/* -------------------------------------------------------------------------------------------------- lower case */
-
-static deberta_status lower(const sentencepiece *s, traced_text *out, const char *text, size_t bytes,
-                            deberta_error *err)
-{
-    out->bytes = 0;
-    DEBERTA_TRY(traced_text_reserve(out, bytes, err));
-    for (size_t at = 0; at < bytes;) {
-        uint32_t character;
-        size_t length = utf8_decode(text + at, bytes - at, &character);
-        char lowered[2 * UTF8_MAX_BYTES];
-        size_t put = utf8_encode(lowered, (uint32_t)towlower_l((wint_t)character, s->locale));
-        /* The lower case of this one is two characters: i, which is there already, and a dot above. */
-        if (character == 0x130) put += utf8_encode(lowered + put, 0x307);
-        DEBERTA_TRY(traced_text_reserve(out, out->bytes + put, err));
-        traced_text_put(out, lowered, put, at);
-        at += length;
-    }
-    traced_text_end(out, bytes);
-    return DEBERTA_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
@@ -184,7 +155,7 @@ deberta_status sentencepiece_encode(const sentencepiece *s, sentencepiece_worksp
 {
     const traced_text *lowered = NULL;
     if (s->locale) {
-        DEBERTA_TRY(lower(s, &w->lower, text, bytes, err));
+        DEBERTA_TRY(lower_case_run(s->locale, &w->lower, text, bytes, err));
         lowered = &w->lower;
         text = lowered->text;
         bytes = lowered->bytes;

@@ -17,9 +17,7 @@
 typedef struct sentencepiece sentencepiece;
 
 typedef struct sentencepiece_options {
-    /* Character by character as Python's str.lower() does it, which is what transformers calls: U+0130 becomes two
-     * characters; a final sigma is not special. */
-    bool lower_case;
+    bool lower_case;           /* core/text/lower_case */
     bool split_by_punctuation; /* ASCII 33-47, 58-64, 91-96, 123-126 and Unicode's category P stand alone */
 } sentencepiece_options;
 

@@ -138,14 +138,15 @@ deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *
 {
     *dropped = 0;
     if (list->count <= max_tokens) return DEBERTA_OK;
-    size_t frame = list->segments + 1;
+    size_t frame = 0, lengths[2] = {0, 0};
+    for (size_t i = 0; i < list->count; i++)
+        if (list->roles[i] == TOKEN_FRAME)
+            frame++;
+        else
+            lengths[list->type_ids[i]]++;
     if (max_tokens < frame)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "at most %zu tokens wanted, but the frame around %s alone takes %zu",
                      max_tokens, list->segments == 1 ? "a text" : "two texts", frame);
-
-    size_t lengths[2] = {0, 0};
-    for (size_t i = 0; i < list->count; i++)
-        if (list->roles[i] != TOKEN_FRAME) lengths[list->type_ids[i]]++;
     share(lengths, max_tokens - frame);
 
     size_t kept = 0, seen[2] = {0, 0};

@@ -1,4 +1,4 @@
-/* One interface over both kinds of tokenizers: finding files, special tokens. Texts to tokens: tokenizer_encode.c; back
+/* One interface over all kinds of tokenizers: finding files, special tokens. Texts to tokens: tokenizer_encode.c; back
  * to text: tokenizer_decode.c.
  *
  * SPDX-License-Identifier: MIT */
@@ -21,23 +21,19 @@ static const char *const default_specials[DEBERTA_SPECIAL_COUNT] = {"[CLS]", "[S
 
 /* ---------------------------------------------------------------------------------------- the vocabulary inside */
 
-static size_t inner_size(const deberta_tokenizer *t)
-{
-    return t->pieces ? sentencepiece_model(t->pieces)->count : byte_bpe_size(t->bpe);
-}
+static size_t inner_size(const deberta_tokenizer *t) { return t->model ? t->model->count : byte_bpe_size(t->bpe); }
 
 static int32_t inner_find(const deberta_tokenizer *t, const char *text, size_t bytes)
 {
-    return t->pieces ? piece_find(sentencepiece_model(t->pieces), text, bytes) : byte_bpe_find(t->bpe, text, bytes);
+    return t->model ? piece_find(t->model, text, bytes) : byte_bpe_find(t->bpe, text, bytes);
 }
 
 static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *bytes)
 {
     if (t->bpe) return byte_bpe_token(t->bpe, id, bytes);
-    const piece_model *model = sentencepiece_model(t->pieces);
-    if (id < 0 || (size_t)id >= model->count) return NULL;
-    if (bytes) *bytes = model->pieces[id].bytes;
-    return piece_text(model, (size_t)id);
+    if (id < 0 || (size_t)id >= t->model->count) return NULL;
+    if (bytes) *bytes = t->model->pieces[id].bytes;
+    return piece_text(t->model, (size_t)id);
 }
 
 /* ---------------------------------------------------------------------------------------------- special tokens */
@@ -47,9 +43,8 @@ static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *b
 static void drop_user_defined(deberta_tokenizer *t)
 {
     for (size_t i = 0; t->pieces && i < t->added.count;) {
-        const piece_model *model = sentencepiece_model(t->pieces);
         const added_token *token = &t->added.items[i];
-        bool inside = (size_t)token->id < model->count && model->pieces[token->id].type == PIECE_USER_DEFINED;
+        bool inside = (size_t)token->id < t->model->count && t->model->pieces[token->id].type == PIECE_USER_DEFINED;
         if (inside)
             added_tokens_remove(&t->added, token);
         else
@@ -83,10 +78,13 @@ static void measure_vocabulary(deberta_tokenizer *t)
 
 /* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
  * comes after the pieces of spm.model. */
-static deberta_status add_special(deberta_tokenizer *t, deberta_special which, const special_token *said,
+static deberta_status add_special(deberta_tokenizer *t, deberta_special which, const tokenizer_config *config,
                                   const char *folder, deberta_error *err)
 {
-    added_token token = {.text = said->text ? said->text : default_specials[which], .special = true};
+    const special_token *said = &config->specials[which];
+    const char *framed =
+        which == DEBERTA_SPECIAL_CLS || which == DEBERTA_SPECIAL_SEP ? config->frame.text[which] : NULL;
+    added_token token = {.text = said->text ? said->text : framed ? framed : default_specials[which], .special = true};
     token.bytes = strlen(token.text);
     const added_token *known = added_tokens_find(&t->added, token.text, token.bytes);
     if (known) {
@@ -94,8 +92,7 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
         return DEBERTA_OK;
     }
     token.id = inner_find(t, token.text, token.bytes);
-    if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->pieces)
-        token.id = sentencepiece_model(t->pieces)->unknown_id;
+    if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->model) token.id = t->model->unknown_id;
     if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
     if (token.id > ADDED_TOKEN_MAX_ID)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
@@ -111,6 +108,21 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
     return DEBERTA_OK;
 }
 
+/* The tokens of the frame are the special tokens, or tokenizer.json contradicts the files beside it. */
+static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_frame *frame, const char *folder,
+                                  deberta_error *err)
+{
+    static const char *const names[2] = {"cls_token", "sep_token"};
+    _Static_assert(DEBERTA_SPECIAL_CLS == 0 && DEBERTA_SPECIAL_SEP == 1, "the order of the frame");
+    for (size_t i = 0; frame->pair_separators && i < 2; i++)
+        if (frame->id[i] != t->specials[i])
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: the post_processor of tokenizer.json frames texts with '%s' of the id %d, but the %s has "
+                         "the id %d",
+                         QUOTE(folder), QUOTE(frame->text[i]), (int)frame->id[i], names[i], (int)t->specials[i]);
+    return DEBERTA_OK;
+}
+
 static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *config, const char *folder,
                                       deberta_error *err)
 {
@@ -120,7 +132,10 @@ static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *co
     DEBERTA_TRY(check_added(t, folder, err));
     measure_vocabulary(t);
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++)
-        DEBERTA_TRY(add_special(t, (deberta_special)i, &config->specials[i], folder, err));
+        DEBERTA_TRY(add_special(t, (deberta_special)i, config, folder, err));
+    DEBERTA_TRY(check_frame(t, &config->frame, folder, err));
+    if (t->words) return metaspace_add_tokens(t->words, &t->added, QUOTE(folder), err);
+    for (size_t i = 0; i < t->added.count; i++) t->added.items[i].normalized = false; /* found in the text as it is */
     return DEBERTA_OK;
 }
 
@@ -180,13 +195,24 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     else
         DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
+    t->pair_separators = config->frame.pair_separators ? config->frame.pair_separators : 1;
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
+        t->prefix_every_stretch = strcmp(t->file_name, "tokenizer.json") == 0;
+        return DEBERTA_OK;
+    }
+    if (model->of_tokenizers) {
+        metaspace_options options = {.lower_case = config->lower_case,
+                                     .split_by_punctuation = config->split_by_punctuation};
+        DEBERTA_TRY(metaspace_create(&t->words, model, &options, QUOTE(path), err));
+        t->model = metaspace_model(t->words);
         return DEBERTA_OK;
     }
     sentencepiece_options options = {.lower_case = config->lower_case,
                                      .split_by_punctuation = config->split_by_punctuation};
-    return sentencepiece_create(&t->pieces, model, &options, QUOTE(path), err);
+    DEBERTA_TRY(sentencepiece_create(&t->pieces, model, &options, QUOTE(path), err));
+    t->model = sentencepiece_model(t->pieces);
+    return DEBERTA_OK;
 }
 
 /* A vocabulary without [UNK] gets it, so that every id that comes out has a text. */
@@ -231,6 +257,7 @@ void deberta_tokenizer_free(deberta_tokenizer **t)
 {
     if (!t || !*t) return;
     sentencepiece_free(&(*t)->pieces);
+    metaspace_free(&(*t)->words);
     byte_bpe_free(&(*t)->bpe);
     added_tokens_free(&(*t)->added);
     free(*t);
@@ -242,7 +269,8 @@ void deberta_tokenizer_free(deberta_tokenizer **t)
 const char *deberta_tokenizer_kind_name(const deberta_tokenizer *t)
 {
     if (t->bpe) return "byte-level BPE";
-    return sentencepiece_model(t->pieces)->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
+    if (t->words) return "Metaspace unigram";
+    return t->model->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
 }
 
 const char *tokenizer_file_name(const deberta_tokenizer *t) { return t->file_name; }

@@ -40,6 +40,8 @@ static deberta_status read_properties(added_token *token, json_t *object, const 
     DEBERTA_TRY(json_value_flag(&token->strip_left, object, "lstrip", where, err));
     DEBERTA_TRY(json_value_flag(&token->strip_right, object, "rstrip", where, err));
     DEBERTA_TRY(json_value_flag(&token->special, object, "special", where, err));
+    token->normalized = !token->special; /* as AddedToken has it */
+    DEBERTA_TRY(json_value_flag(&token->normalized, object, "normalized", where, err));
     bool single_word = false;
     DEBERTA_TRY(json_value_flag(&single_word, object, "single_word", where, err));
     if (single_word)
@@ -177,6 +179,7 @@ deberta_status tokenizer_config_read(tokenizer_config *config, const char *folde
 void tokenizer_config_free(tokenizer_config *config)
 {
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++) free(config->specials[i].text);
+    for (size_t i = 0; i < 2; i++) free(config->frame.text[i]);
     added_tokens_free(&config->added);
     *config = (tokenizer_config){0};
 }

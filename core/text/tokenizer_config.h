@@ -14,10 +14,18 @@ typedef struct special_token {
     bool described, strip_left, strip_right; /* described: the other two were said */
 } special_token;
 
+/* What tokenizer.json puts around texts. */
+typedef struct tokenizer_frame {
+    size_t pair_separators; /* [SEP] between two segments; 0: there is no tokenizer.json to say so */
+    char *text[2];          /* of [CLS] and [SEP] */
+    int32_t id[2];
+} tokenizer_frame;
+
 typedef struct tokenizer_config {
     special_token specials[DEBERTA_SPECIAL_COUNT];
     added_tokens added;
     bool lower_case, split_by_punctuation, add_prefix_space;
+    tokenizer_frame frame;
 } tokenizer_config;
 
 /* *config is zero-initialised; what is in it already (from tokenizer.json) comes first. To be freed also after a

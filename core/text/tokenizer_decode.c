@@ -1,4 +1,4 @@
-/* From ids to text, for both kinds of tokenizers: pieces, bytes, spaces between words and special tokens.
+/* From ids to text, for all kinds of tokenizers: pieces, bytes, spaces between words and special tokens.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -75,10 +75,10 @@ static deberta_status put_special(const deberta_tokenizer *t, const added_token 
     if (token->id == t->specials[DEBERTA_SPECIAL_CLS] || token->id == t->specials[DEBERTA_SPECIAL_SEP] ||
         token->id == t->specials[DEBERTA_SPECIAL_PAD])
         return DEBERTA_OK;
-    bool apart = t->pieces || token->strip_left;
+    bool apart = t->model || token->strip_left;
     out->wants_space = apart && out->bytes > 0 && out->text[out->bytes - 1] != ' ';
     DEBERTA_TRY(put(out, token->text, token->bytes, err));
-    out->wants_space = t->pieces != NULL;
+    out->wants_space = t->model != NULL;
     return DEBERTA_OK;
 }
 
@@ -97,7 +97,7 @@ static deberta_status put_ids(const deberta_tokenizer *t, const int32_t *ids, si
         else if (t->bpe)
             DEBERTA_TRY(put_bytes(token, bytes, out, err));
         else
-            DEBERTA_TRY(put_piece(sentencepiece_model(t->pieces), ids[i], nth++, out, err));
+            DEBERTA_TRY(put_piece(t->model, ids[i], nth++, out, err));
     }
     return put(out, "", 0, err);
 }

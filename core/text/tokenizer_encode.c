@@ -15,6 +15,7 @@
 struct token_workspace {
     traced_text clean, prefixed;
     sentencepiece_workspace pieces;
+    metaspace_workspace words;
     byte_bpe_workspace byte_bpe;
 };
 
@@ -23,6 +24,7 @@ static void free_workspace(token_workspace *workspace)
     traced_text_free(&workspace->clean);
     traced_text_free(&workspace->prefixed);
     sentencepiece_workspace_free(&workspace->pieces);
+    metaspace_workspace_free(&workspace->words);
     byte_bpe_workspace_free(&workspace->byte_bpe);
     free(workspace);
 }
@@ -42,11 +44,14 @@ static deberta_status append_frame(const deberta_tokenizer *t, deberta_special w
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
-/* As transformers' DebertaTokenizer: only at the very beginning, and only if there is no white space already. */
+/* As the slow DebertaTokenizer: only at the very beginning, and only if there is no white space already. A
+ * tokenizer.json means what the library tokenizers does: before every stretch that does not begin with a space. */
 static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
-    if (!t->add_prefix_space || stretch.begin > 0 || stretch.end == 0) return false;
+    if (!t->add_prefix_space) return false;
+    if (t->prefix_every_stretch) return text[stretch.begin] != ' ';
+    if (stretch.begin > 0) return false;
     utf8_decode(text, stretch.end, &character);
     return !utf8_is_space(character);
 }
@@ -68,14 +73,27 @@ static deberta_status encode_with_prefix_space(const deberta_tokenizer *t, token
     return DEBERTA_OK;
 }
 
-/* A stretch without special tokens. Its tokens get spans in `text`. */
-static deberta_status encode_stretch(const deberta_tokenizer *t, token_workspace *w, const char *text,
-                                     text_span stretch, token_list *list, deberta_error *err)
+static deberta_status encode_metaspace(const deberta_tokenizer *t, token_workspace *w, const char *text,
+                                       text_span stretch, bool literal, token_list *list, deberta_error *err)
 {
+    const metaspace_text stretch_text = {.text = text + stretch.begin,
+                                         .bytes = stretch.end - stretch.begin,
+                                         .first = stretch.begin == 0,
+                                         .tokens = literal ? NULL : &t->added};
+    return metaspace_encode(t->words, &w->words, &stretch_text, list, err);
+}
+
+/* A stretch without special tokens. Its tokens get spans in `text`. */
+static deberta_status encode_stretch(const deberta_tokenizer *t, const char *text, text_span stretch, bool literal,
+                                     token_list *list, deberta_error *err)
+{
+    token_workspace *w = list->workspace;
     size_t first = list->count, bytes = stretch.end - stretch.begin;
     const char *begin = text + stretch.begin;
     if (bytes == 0) return DEBERTA_OK;
-    if (t->pieces)
+    if (t->words)
+        DEBERTA_TRY(encode_metaspace(t, w, text, stretch, literal, list, err));
+    else if (t->pieces)
         DEBERTA_TRY(sentencepiece_encode(t->pieces, &w->pieces, begin, bytes, list, err));
     else if (needs_prefix_space(t, text, stretch))
         DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
@@ -97,11 +115,11 @@ static deberta_status encode_clean(const deberta_tokenizer *t, const char *text,
         text_span span;
         const added_token *token = added_tokens_search(&t->added, text, bytes, at, &span);
         if (!token) break;
-        DEBERTA_TRY(encode_stretch(t, list->workspace, text, (text_span){at, span.begin}, list, err));
+        DEBERTA_TRY(encode_stretch(t, text, (text_span){at, span.begin}, literal, list, err));
         DEBERTA_TRY(token_list_append(list, token->id, token->text, token->bytes, span, TOKEN_SPELLED, err));
         at = span.end;
     }
-    return encode_stretch(t, list->workspace, text, (text_span){at, bytes}, list, err);
+    return encode_stretch(t, text, (text_span){at, bytes}, literal, list, err);
 }
 
 /* Spans in the cleaned text to spans in the caller's. A token may end inside a U+FFFD, whose bytes all come from one
@@ -171,7 +189,9 @@ static deberta_status encode(const deberta_tokenizer *t, const char *text, size_
     list->free_workspace = free_workspace;
     DEBERTA_TRY(append_frame(t, DEBERTA_SPECIAL_CLS, list, err));
     DEBERTA_TRY(encode_segment(t, text ? text : "", bytes, options, list, err));
-    return pair ? encode_segment(t, pair, pair_bytes, options, list, err) : DEBERTA_OK;
+    if (!pair) return DEBERTA_OK;
+    for (size_t i = 1; i < t->pair_separators; i++) DEBERTA_TRY(append_frame(t, DEBERTA_SPECIAL_SEP, list, err));
+    return encode_segment(t, pair, pair_bytes, options, list, err);
 }
 
 deberta_status tokenizer_encode(const deberta_tokenizer *t, const char *text, size_t bytes, const char *pair,

@@ -7,16 +7,20 @@
 
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
+#include "core/text/metaspace.h"
 #include "core/text/sentencepiece.h"
 
 struct deberta_tokenizer {
-    sentencepiece *pieces; /* one of these two */
+    sentencepiece *pieces; /* one of these three */
+    metaspace *words;
     byte_bpe *bpe;
+    const piece_model *model; /* of pieces or words; NULL for byte-level BPE */
     const char *file_name;
     added_tokens added; /* what is found in texts by its spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
-    bool add_prefix_space;
+    bool add_prefix_space, prefix_every_stretch;
+    size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
 };
 
 #endif

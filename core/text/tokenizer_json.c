@@ -10,14 +10,22 @@
 #include "core/io/json_file.h"
 #include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
+#include "core/text/post_processor.h"
+
+/* Runs of white space, and single line breaks and tabs: the regular expression of transformers 5. */
+#define METASPACE_BLANKS "\\s{2,}|[\\n\\r\\t]"
 
 typedef struct json_source {
     const char *where;
+    bool split; /* Metaspace was there */
     tokenizer_config *config;
     piece_model *model;
     byte_bpe *bpe;
     deberta_error *err;
 } json_source;
+
+/* SentencePiece's file has what the steps of tokenizer.json only describe. */
+#define INSTEAD "put the spm.model of the base model beside it"
 
 #define REFUSE(source, code, format, ...) DEBERTA_FAIL((source)->err, code, "%s: " format, (source)->where, __VA_ARGS__)
 
@@ -72,6 +80,55 @@ static deberta_status read_charsmap(json_source *s, json_t *step)
     return DEBERTA_OK;
 }
 
+/* ---------------------------------------------------------------------------------- the steps of transformers 5 */
+
+static bool is_type(const json_t *step, const char *type)
+{
+    const char *is = json_string_value(json_object_get(step, "type"));
+    return is && strcmp(is, type) == 0;
+}
+
+static bool is_replace(const json_t *step, const char *pattern)
+{
+    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    const char *content = json_string_value(json_object_get(step, "content"));
+    return is_type(step, "Replace") && regex && content && strcmp(regex, pattern) == 0 && strcmp(content, " ") == 0;
+}
+
+/* Strip without the two members strips both sides. */
+static bool is_strip(const json_t *step, bool left, bool right)
+{
+    const json_t *strips_left = json_object_get(step, "strip_left"),
+                 *strips_right = json_object_get(step, "strip_right");
+    return is_type(step, "Strip") && json_is_false(strips_left) == !left && json_is_false(strips_right) == !right;
+}
+
+/* Does the normaliser hold a step that only transformers 5 writes? Then all of it must be as that writes it. */
+static bool has_metaspace_steps(const json_t *steps)
+{
+    size_t i;
+    const json_t *step;
+    json_array_foreach(steps, i, step) if (is_type(step, "NFC") || is_replace(step, METASPACE_BLANKS)) return true;
+    return false;
+}
+
+static deberta_status read_metaspace_normalizer(json_source *s, json_t *normalizer)
+{
+    const json_t *steps = json_object_get(normalizer, "normalizers");
+    size_t first = is_type(json_array_get(steps, 0), "Lowercase");
+    if (json_array_size(steps) != first + 3 || !is_replace(json_array_get(steps, first), METASPACE_BLANKS) ||
+        !is_type(json_array_get(steps, first + 1), "NFC") || !is_strip(json_array_get(steps, first + 2), false, true))
+        REFUSE(s, DEBERTA_E_UNSUPPORTED,
+               "the normalizer has other steps than those of transformers 5, %sReplace '%s' by ' ', NFC, Strip of the "
+               "right side; " INSTEAD,
+               "perhaps Lowercase, then ", METASPACE_BLANKS);
+    s->model->of_tokenizers = true;
+    s->config->lower_case = first;
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- SentencePiece's */
+
 /* The steps that SentencePiece's own handling of white space was translated to: Strip, and runs of spaces to one. */
 static deberta_status read_unigram_normalizer(json_source *s, json_t *step, const char *type)
 {
@@ -81,47 +138,66 @@ static deberta_status read_unigram_normalizer(json_source *s, json_t *step, cons
         return DEBERTA_OK;
     }
     if (strcmp(type, "Replace") == 0) {
-        const char *pattern = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
-        const char *content = json_string_value(json_object_get(step, "content"));
-        if (!pattern || !content || strcmp(pattern, " {2,}") != 0 || strcmp(content, " ") != 0)
-            REFUSE(s, DEBERTA_E_UNSUPPORTED, "a normalizer replaces something else than ' {2,}' by ' ' (%s)",
-                   "only runs of spaces are known");
+        if (!is_replace(step, " {2,}"))
+            REFUSE(s, DEBERTA_E_UNSUPPORTED, "a normalizer replaces something else than ' {2,}' by ' '; %s", INSTEAD);
     } else if (strcmp(type, "Strip") != 0) {
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; put the spm.model beside it",
-               QUOTE(type));
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; " INSTEAD, QUOTE(type));
     }
     s->model->remove_extra_whitespaces = true;
     return DEBERTA_OK;
 }
 
-static deberta_status read_metaspace(json_source *s, json_t *step)
+static deberta_status read_prefix(json_source *s, json_t *step)
 {
-    json_t *replacement, *scheme;
-    DEBERTA_TRY(json_value_required(&replacement, step, "replacement", JSON_STRING, s->where, s->err));
-    if (strcmp(json_string_value(replacement), "\xE2\x96\x81") != 0)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace writes spaces as %s, expected U+2581",
-               json_describe(replacement).text);
+    json_t *scheme;
     DEBERTA_TRY(json_value_member(&scheme, step, "prepend_scheme", JSON_STRING, s->where, s->err));
     s->model->add_dummy_prefix = true;
-    if (scheme)
-        s->model->add_dummy_prefix = strcmp(json_string_value(scheme), "never") != 0;
-    else
-        DEBERTA_TRY(json_value_flag(&s->model->add_dummy_prefix, step, "add_prefix_space", s->where, s->err));
+    if (!scheme) return json_value_flag(&s->model->add_dummy_prefix, step, "add_prefix_space", s->where, s->err);
+    const char *is = json_string_value(scheme);
+    s->model->add_dummy_prefix = strcmp(is, "never") != 0;
+    s->model->prefix_once = strcmp(is, "first") == 0;
+    if ((s->model->prefix_once && !s->model->of_tokenizers) ||
+        (s->model->add_dummy_prefix && !s->model->prefix_once && strcmp(is, "always") != 0))
+        REFUSE(s, DEBERTA_E_UNSUPPORTED,
+               "Metaspace has the prepend_scheme %s, expected %s'always' or 'never'; " INSTEAD,
+               json_describe(scheme).text, s->model->of_tokenizers ? "'first', " : "");
     return DEBERTA_OK;
+}
+
+static deberta_status read_metaspace(json_source *s, json_t *step)
+{
+    json_t *replacement;
+    bool split = true;
+    DEBERTA_TRY(json_value_required(&replacement, step, "replacement", JSON_STRING, s->where, s->err));
+    if (strcmp(json_string_value(replacement), "\xE2\x96\x81") != 0)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace writes spaces as %s, expected U+2581; " INSTEAD,
+               json_describe(replacement).text);
+    DEBERTA_TRY(json_value_flag(&split, step, "split", s->where, s->err));
+    if (!split && s->model->of_tokenizers)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "split of Metaspace is %s, expected true; " INSTEAD, "false");
+    return read_prefix(s, step);
 }
 
 static deberta_status read_unigram_splitter(json_source *s, json_t *step, const char *type)
 {
-    if (strcmp(type, "Metaspace") == 0) return read_metaspace(s, step);
+    if (s->split) /* nothing follows Metaspace, and Punctuation comes once */
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer '%s' follows Metaspace; " INSTEAD, QUOTE(type));
+    if (strcmp(type, "Metaspace") == 0) {
+        s->split = true;
+        return read_metaspace(s, step);
+    }
     if (strcmp(type, "Punctuation") != 0)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer '%s' is not supported", QUOTE(type));
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer '%s' is not supported; " INSTEAD, QUOTE(type));
     json_t *behavior;
     DEBERTA_TRY(json_value_member(&behavior, step, "behavior", JSON_STRING, s->where, s->err));
     if (behavior && strcmp(json_string_value(behavior), "Isolated") != 0)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Punctuation is %s, expected 'Isolated'", json_describe(behavior).text);
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Punctuation is %s, expected 'Isolated'; " INSTEAD,
+               json_describe(behavior).text);
     s->config->split_by_punctuation = true;
     return DEBERTA_OK;
 }
+
+/* ------------------------------------------------------------------------------------------------ byte-level BPE */
 
 static deberta_status refuse_normalizer(json_source *s, json_t *step, const char *type)
 {
@@ -148,8 +224,16 @@ static piece_type type_of(const json_source *s, const char *text, size_t bytes, 
 {
     const added_token *added = added_tokens_find(&s->config->added, text, bytes);
     if (id == unknown_id) return PIECE_UNKNOWN;
-    if (added) return added->special ? PIECE_CONTROL : PIECE_USER_DEFINED;
+    if (added && added->special) return PIECE_CONTROL;
+    if (s->model->of_tokenizers) return PIECE_NORMAL; /* an added token is found before, and may be a piece as well */
+    if (added) return PIECE_USER_DEFINED;
     return s->model->byte_fallback && piece_byte(text, bytes) >= 0 ? PIECE_BYTE : PIECE_NORMAL;
+}
+
+static double score_of(const json_source *s, const json_t *score)
+{
+    double value = json_number_value(score);
+    return s->model->of_tokenizers ? value : (double)(float)value;
 }
 
 static deberta_status read_pieces(json_source *s, json_t *model)
@@ -167,7 +251,7 @@ static deberta_status read_pieces(json_source *s, json_t *model)
         const char *text = json_string_value(name);
         size_t bytes = json_string_length(name);
         piece_type type = type_of(s, text, bytes, id, (size_t)json_integer_value(unknown));
-        DEBERTA_TRY(piece_model_add(s->model, text, bytes, (float)json_number_value(score), type, s->err));
+        DEBERTA_TRY(piece_model_add(s->model, text, bytes, score_of(s, score), type, s->err));
     }
     return DEBERTA_OK;
 }
@@ -177,10 +261,22 @@ static deberta_status read_unigram(json_source *s, json_t *root, json_t *model)
     json_t *normalizer, *splitter;
     s->model->add_dummy_prefix = s->model->remove_extra_whitespaces = false;
     DEBERTA_TRY(json_value_member(&normalizer, root, "normalizer", JSON_OBJECT, s->where, s->err));
-    DEBERTA_TRY(for_each_step(s, normalizer, "normalizers", read_unigram_normalizer));
+    if (has_metaspace_steps(json_object_get(normalizer, "normalizers")))
+        DEBERTA_TRY(read_metaspace_normalizer(s, normalizer));
+    else
+        DEBERTA_TRY(for_each_step(s, normalizer, "normalizers", read_unigram_normalizer));
     DEBERTA_TRY(json_value_member(&splitter, root, "pre_tokenizer", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(for_each_step(s, splitter, "pretokenizers", read_unigram_splitter));
+    if (s->model->of_tokenizers && !s->split)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer is %s, expected Metaspace; " INSTEAD,
+               json_describe(splitter).text);
     DEBERTA_TRY(read_pieces(s, model));
+    if (s->model->of_tokenizers) {
+        if (s->model->byte_fallback)
+            REFUSE(s, DEBERTA_E_UNSUPPORTED, "byte_fallback is %s beside the steps of transformers 5; " INSTEAD,
+                   "true");
+        DEBERTA_TRY(piece_model_hide_repeated(s->model, s->where, s->err));
+    }
     return piece_model_check(s->model, s->where, s->err);
 }
 
@@ -228,6 +324,20 @@ static deberta_status read_bpe(json_source *s, json_t *root, json_t *model)
     return DEBERTA_OK;
 }
 
+static deberta_status read_frame(json_source *s, json_t *root)
+{
+    text_frame frame;
+    DEBERTA_TRY(post_processor_read(&frame, root, s->where, s->err));
+    const frame_token *tokens[2] = {&frame.cls, &frame.sep};
+    for (size_t i = 0; i < 2; i++) {
+        s->config->frame.id[i] = tokens[i]->id;
+        s->config->frame.text[i] = strdup(tokens[i]->text);
+        if (!s->config->frame.text[i]) REFUSE(s, DEBERTA_E_MEMORY, "no memory for %s", "a token");
+    }
+    s->config->frame.pair_separators = frame.pair_separators;
+    return DEBERTA_OK;
+}
+
 static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
 {
     json_t *model, *type;
@@ -235,8 +345,10 @@ static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
     DEBERTA_TRY(json_value_required(&model, root, "model", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(json_value_required(&type, model, "type", JSON_STRING, s->where, s->err));
     *is_bpe = strcmp(json_string_value(type), "BPE") == 0;
-    if (*is_bpe) return read_bpe(s, root, model);
-    if (strcmp(json_string_value(type), "Unigram") == 0) return read_unigram(s, root, model);
+    const bool is_unigram = strcmp(json_string_value(type), "Unigram") == 0;
+    if (*is_bpe) DEBERTA_TRY(read_bpe(s, root, model));
+    if (is_unigram) DEBERTA_TRY(read_unigram(s, root, model));
+    if (*is_bpe || is_unigram) return read_frame(s, root);
     REFUSE(s, DEBERTA_E_UNSUPPORTED, "the model is %s, expected 'Unigram' or 'BPE'", json_describe(type).text);
 }
 

@@ -17,8 +17,9 @@ static const float unknown_penalty = 10;
 struct unigram {
     trie trie;
     double *scores; /* by id */
-    float unknown_score;
+    double unknown_score;
     int32_t unknown_id;
+    bool sums_in_double;
 };
 
 /* ----------------------------------------------------------------------------------------------------- loading */
@@ -30,15 +31,28 @@ static void load_scores(unigram *u, const piece_model *model)
     float least = FLT_MAX, best = FLT_MIN;
     for (size_t i = 0; i < model->count; i++) {
         if (model->pieces[i].type != PIECE_NORMAL) continue;
-        if (model->pieces[i].score < least) least = model->pieces[i].score;
-        if (model->pieces[i].score > best) best = model->pieces[i].score;
+        const float score = (float)model->pieces[i].score;
+        if (score < least) least = score;
+        if (score > best) best = score;
     }
-    u->unknown_score = least - unknown_penalty;
+    u->unknown_score = (double)(least - unknown_penalty);
     for (size_t i = 0; i < model->count; i++) {
         const piece *p = &model->pieces[i];
         float per_byte = (float)p->bytes * best;
-        u->scores[i] = p->type == PIECE_USER_DEFINED ? (double)per_byte - 0.1 : (double)p->score;
+        u->scores[i] = p->type == PIECE_USER_DEFINED ? (double)per_byte - 0.1 : p->score;
     }
+}
+
+/* The library `tokenizers` looks at every piece for the worst, [PAD] as well. */
+static void load_scores_of_tokenizers(unigram *u, const piece_model *model)
+{
+    double least = DBL_MAX;
+    for (size_t i = 0; i < model->count; i++) {
+        u->scores[i] = model->pieces[i].score;
+        if (u->scores[i] < least) least = u->scores[i];
+    }
+    u->unknown_score = least - (double)unknown_penalty;
+    u->sums_in_double = true;
 }
 
 static deberta_status load(unigram *u, const piece_model *model, const char *where, deberta_error *err)
@@ -55,7 +69,10 @@ static deberta_status load(unigram *u, const piece_model *model, const char *whe
 
     u->scores = malloc(model->count * sizeof *u->scores);
     if (!u->scores) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu pieces", where, model->count);
-    load_scores(u, model);
+    if (model->of_tokenizers)
+        load_scores_of_tokenizers(u, model);
+    else
+        load_scores(u, model);
     return DEBERTA_OK;
 }
 
@@ -85,11 +102,12 @@ void unigram_workspace_free(unigram_workspace *workspace)
 
 /* ----------------------------------------------------------------------------------------------------- cutting */
 
-/* The first of equals stays. The sum is compared as a double and kept as a float: both are the library's. */
-static inline void offer(unigram_step *step, double score, size_t begin, int32_t id)
+/* The first of equals stays. SentencePiece compares the sum as a double and keeps it as a float. */
+static inline void offer(const unigram *u, unigram_step *step, double score, size_t begin, int32_t id)
 {
-    if (step->begin == NOT_REACHED || score > (double)step->score)
-        *step = (unigram_step){.score = (float)score, .begin = (uint32_t)begin, .id = id};
+    if (step->begin == NOT_REACHED || score > step->score)
+        *step = (unigram_step){
+            .score = u->sums_in_double ? score : (double)(float)score, .begin = (uint32_t)begin, .id = id};
 }
 
 static size_t character_bytes(char first)
@@ -102,7 +120,7 @@ static size_t character_bytes(char first)
 static void step_from(const unigram *u, unigram_step *steps, const char *text, size_t begin, size_t bytes)
 {
     const size_t character_end = begin + character_bytes(text[begin]);
-    const float so_far = steps[begin].score;
+    const double so_far = steps[begin].score;
     bool covered = false; /* by a piece that is this one character */
     int32_t node = TRIE_ROOT;
     for (size_t end = begin; end < bytes;) {
@@ -110,12 +128,13 @@ static void step_from(const unigram *u, unigram_step *steps, const char *text, s
         if (node == TRIE_NO_NODE) break;
         int32_t id = u->trie.nodes[node].value;
         if (id == TRIE_NO_VALUE) continue;
-        offer(&steps[end], u->scores[id] + (double)so_far, begin, id);
+        offer(u, &steps[end], u->scores[id] + so_far, begin, id);
         if (end == character_end) covered = true;
     }
     if (!covered) {
-        float score = u->unknown_score + so_far; /* this sum is a float's */
-        offer(&steps[character_end], (double)score, begin, u->unknown_id);
+        double score = u->unknown_score + so_far;
+        if (!u->sums_in_double) score = (double)((float)u->unknown_score + (float)so_far);
+        offer(u, &steps[character_end], score, begin, u->unknown_id);
     }
 }
 

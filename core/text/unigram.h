@@ -1,6 +1,7 @@
 /* SentencePiece's unigram model: the way through a text whose pieces have the largest sum of scores (SPEC 11.2).
  *
- * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties fall the same way.
+ * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties fall the same way. For
+ * models of_tokenizers they are those of the library `tokenizers`.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_UNIGRAM_H
@@ -17,7 +18,7 @@ void unigram_free(unigram **unigram);
 
 /* The best way to a byte of the text. */
 typedef struct unigram_step {
-    float score;    /* of all its pieces */
+    double score;   /* of all its pieces; SentencePiece's fit into a float */
     uint32_t begin; /* of the last one */
     int32_t id;     /* of the last one */
 } unigram_step;

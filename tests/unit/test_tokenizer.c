@@ -43,8 +43,8 @@ static void test_golden(void **state)
     static const struct {
         const char *name;
         size_t lines;
-    } cases[] = {
-        {"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152}, {"spm-flags", 112}, {"bpe-v1", 306}};
+    } cases[] = {{"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152},        {"spm-flags", 112},
+                 {"bpe-v1", 306},      {"metaspace", 200},        {"metaspace-flags", 200}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[TEST_PATH_BYTES];
@@ -580,7 +580,8 @@ static const json_case json_cases[] = {
      .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
     {.added = SPECIALS ", {'id': 7, 'content': 'ab', 'special': true}",
      .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
-    {.normalizer = "{'type': 'NFC'}", .refusal = "'NFC'"},
+    {.normalizer = "{'type': 'NFC'}", .refusal = "'NFC' is not supported; put the spm.model"},
+    {.splitter = METASPACE ", 'prepend_scheme': 'first'}", .refusal = "'first'"},
     {.normalizer = "{'type': 'Precompiled', 'precompiled_charsmap': 'AA*A'}", .refusal = "base64"},
     {.normalizer = "{'type': 'Precompiled', 'precompiled_charsmap': 'AAAA'}", .refusal = "precompiled_charsmap"},
     {.normalizer = "{'type': 'Replace', 'pattern': {'String': 'a'}, 'content': 'b'}", .refusal = "replaces"},
@@ -597,6 +598,9 @@ static const json_case json_cases[] = {
     {.model = UNIGRAM(", ['c', 'd']"), .refusal = "vocab[8]"},
     {.model = UNIGRAM(", ['a', -1]"), .refusal = "already defined"},
     {BPE("'merges': ['a b']"), BYTE_LEVEL, .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
+    /* A space before every stretch that has none, as tokenizers does it. */
+    {BPE("'merges': []"), .splitter = "{'type': 'ByteLevel', 'add_prefix_space': true}", .text = "\ta[MASK]b[SEP] a",
+     .tokens = {"\u0120", "[UNK]", "a", "[MASK]", "\u0120", "b", "[SEP]", "\u0120", "a"}},
     {BPE("'merges': [['a', 'b']]"), BYTE_LEVEL, .text = "abb", .tokens = {"ab", "b"}},
     {BPE("'merges': [['a', 'b', 'c']]"), BYTE_LEVEL, .refusal = "merges[0]"},
     {BPE("'merges': ['ab']"), BYTE_LEVEL, .refusal = "merges[0]"},
@@ -613,7 +617,9 @@ static void test_tokenizer_json(void **state)
     for (size_t i = 0; i < sizeof json_cases / sizeof *json_cases; i++) {
         const json_case *c = &json_cases[i], *first = json_cases;
         char content[TEST_PATH_BYTES];
-        format_path(content, "{'normalizer': %s, 'pre_tokenizer': %s, 'added_tokens': [%s], 'model': %s}",
+        format_path(content,
+                    "{'normalizer': %s, 'pre_tokenizer': %s, 'added_tokens': [%s], 'model': %s, 'post_processor': "
+                    "{'type': 'BertProcessing', 'cls': ['[CLS]', 1], 'sep': ['[SEP]', 2]}}",
                     c->normalizer ? c->normalizer : first->normalizer, c->splitter ? c->splitter : first->splitter,
                     c->added ? c->added : first->added, c->model ? c->model : first->model);
         config_case check = {.name = "tokenizer.json", .content = content, .text = c->text, .refusal = c->refusal};

@@ -91,9 +91,10 @@ static inline bool texts_are(const json_t *expected, const token_list *list)
     return same;
 }
 
-/* null: a token of the frame. */
+/* null: a token of the frame. Absent: the reference counts places in another way. */
 static inline bool spans_are(const json_t *expected, const text_span *spans, const token_list *list)
 {
+    if (!expected) return true;
     bool same = json_array_size(expected) == list->count;
     for (size_t i = 0; same && i < list->count; i++) {
         const json_t *span = json_array_get(expected, i);

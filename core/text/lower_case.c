@@ -1,0 +1,36 @@
+/* Lower case by the C library's tables.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/lower_case.h"
+
+#include <wctype.h>
+
+#include "core/base/utf8.h"
+
+deberta_status lower_case_open(locale_t *locale, const char *where, deberta_error *err)
+{
+    *locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (!*locale)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM,
+                     "%s: do_lower_case needs the locale C.UTF-8, which this system does not have", where);
+    return DEBERTA_OK;
+}
+
+deberta_status lower_case_run(locale_t locale, traced_text *out, const char *text, size_t bytes, deberta_error *err)
+{
+    out->bytes = 0;
+    DEBERTA_TRY(traced_text_reserve(out, bytes, err));
+    for (size_t at = 0; at < bytes;) {
+        uint32_t character;
+        size_t length = utf8_decode(text + at, bytes - at, &character);
+        char lowered[2 * UTF8_MAX_BYTES];
+        size_t put = utf8_encode(lowered, (uint32_t)towlower_l((wint_t)character, locale));
+        /* The lower case of this one is two characters: i, which is there already, and a dot above. */
+        if (character == 0x130) put += utf8_encode(lowered + put, 0x307);
+        DEBERTA_TRY(traced_text_reserve(out, out->bytes + put, err));
+        traced_text_put(out, lowered, put, at);
+        at += length;
+    }
+    traced_text_end(out, bytes);
+    return DEBERTA_OK;
+}

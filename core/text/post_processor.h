@@ -1,0 +1,29 @@
+/* "post_processor" of a tokenizer.json: what is put around a text and around a pair of them.
+ *
+ * Known are [CLS] A [SEP] with [CLS] A [SEP] B [SEP] or, as transformers 5 writes it for v1, [CLS] A [SEP] [SEP] B
+ * [SEP].
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_POST_PROCESSOR_H
+#define CORE_TEXT_POST_PROCESSOR_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+typedef struct frame_token {
+    const char *text; /* borrowed from the root */
+    int32_t id;
+} frame_token;
+
+typedef struct text_frame {
+    frame_token cls, sep;
+    size_t pair_separators; /* between two segments: 1 or 2 */
+} text_frame;
+
+/* DEBERTA_E_UNSUPPORTED for every other frame, and for none: ids without a frame are not what the encoder was trained
+ * with. */
+deberta_status post_processor_read(text_frame *frame, json_t *root, const char *where, deberta_error *err);
+
+#endif

@@ -1,0 +1,128 @@
+/* Lookups in the tables of Unicode's facts.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/unicode.h"
+
+typedef struct decomposition_step {
+    uint32_t character, first, second;
+} decomposition_step;
+
+typedef struct character_range {
+    uint32_t first, last;
+} character_range;
+
+typedef struct class_range {
+    uint32_t first, last;
+    uint8_t value;
+} class_range;
+
+#include "core/text/unicode_tables.h"
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+/* Hangul's syllables are composed by a formula: leading consonant, vowel, and perhaps a trailing consonant. */
+enum {
+    SYLLABLES = 0xAC00,
+    LEADING = 0x1100,
+    VOWELS = 0x1161,
+    TRAILING = 0x11A7, /* the one before the first, which stands for none */
+    LEADING_COUNT = 19,
+    VOWEL_COUNT = 21,
+    TRAILING_COUNT = 28,
+    SYLLABLE_COUNT = LEADING_COUNT * VOWEL_COUNT * TRAILING_COUNT,
+};
+
+static bool is_within(uint32_t character, uint32_t first, uint32_t count) { return character - first < count; }
+
+static const decomposition_step *find_step(uint32_t character)
+{
+    size_t low = 0, high = COUNT(decomposition_steps);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (decomposition_steps[middle].character < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(decomposition_steps) && decomposition_steps[low].character == character
+               ? &decomposition_steps[low]
+               : NULL;
+}
+
+size_t unicode_decompose(uint32_t parts[UNICODE_MAX_PARTS], uint32_t character)
+{
+    if (is_within(character, SYLLABLES, SYLLABLE_COUNT)) {
+        uint32_t index = character - SYLLABLES, trailing = index % TRAILING_COUNT;
+        parts[0] = LEADING + index / (VOWEL_COUNT * TRAILING_COUNT);
+        parts[1] = VOWELS + index / TRAILING_COUNT % VOWEL_COUNT;
+        parts[2] = TRAILING + trailing;
+        return trailing ? 3 : 2;
+    }
+    /* Only the first of two parts is ever taken apart again: the others are collected from the end. */
+    uint32_t reversed[UNICODE_MAX_PARTS];
+    size_t count = 0;
+    const decomposition_step *step;
+    while (count + 1 < UNICODE_MAX_PARTS && (step = find_step(character))) {
+        if (step->second) reversed[count++] = step->second;
+        character = step->first;
+    }
+    parts[0] = character;
+    for (size_t i = 0; i < count; i++) parts[1 + i] = reversed[count - 1 - i];
+    return count + 1;
+}
+
+uint32_t unicode_compose(uint32_t first, uint32_t second)
+{
+    if (is_within(first, LEADING, LEADING_COUNT) && is_within(second, VOWELS, VOWEL_COUNT))
+        return SYLLABLES + ((first - LEADING) * VOWEL_COUNT + (second - VOWELS)) * TRAILING_COUNT;
+    if (is_within(first, SYLLABLES, SYLLABLE_COUNT) && (first - SYLLABLES) % TRAILING_COUNT == 0 &&
+        is_within(second, TRAILING + 1, TRAILING_COUNT - 1))
+        return first + (second - TRAILING);
+
+    size_t low = 0, high = COUNT(composition_order);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        const decomposition_step *step = &decomposition_steps[composition_order[middle]];
+        if (step->first == first && step->second == second) return step->character;
+        if (step->first < first || (step->first == first && step->second < second))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return 0;
+}
+
+uint8_t unicode_combining_class(uint32_t character)
+{
+    size_t low = 0, high = COUNT(class_ranges);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (class_ranges[middle].last < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(class_ranges) && class_ranges[low].first <= character ? class_ranges[low].value : 0;
+}
+
+bool unicode_may_follow(uint32_t character)
+{
+    if (unicode_combining_class(character)) return true;
+    if (is_within(character, VOWELS, VOWEL_COUNT) || is_within(character, TRAILING + 1, TRAILING_COUNT - 1))
+        return true;
+    /* The blocks that hold the others, two dozen vowel signs. That most of a block do not compose does no harm. */
+    return is_within(character, 0x900, 0x1E00 - 0x900) || is_within(character, 0x11000, 0x1000);
+}
+
+bool unicode_is_punctuation(uint32_t character)
+{
+    size_t low = 0, high = COUNT(punctuation_ranges);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (punctuation_ranges[middle].last < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < COUNT(punctuation_ranges) && punctuation_ranges[low].first <= character;
+}

@@ -1,0 +1,26 @@
+/* What normalising to composed characters (NFC) and splitting at punctuation need of the Unicode Character Database,
+ * in the versions that the library `tokenizers` has: 9.0, and 8.0 for punctuation. Later characters are ordinary ones.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_UNICODE_H
+#define CORE_TEXT_UNICODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UNICODE_MAX_PARTS = 4 }; /* of a character that is taken apart as far as it goes */
+
+/* The canonical decomposition; returns how many parts, 1 (the character itself) for most. */
+size_t unicode_decompose(uint32_t parts[UNICODE_MAX_PARTS], uint32_t character);
+/* What two characters compose to, or 0. */
+uint32_t unicode_compose(uint32_t first, uint32_t second);
+/* 0: the character begins something new; others may stand in any order, which is made ascending. */
+uint8_t unicode_combining_class(uint32_t character);
+/* May it change place with the character before it, or compose with it? "No" is certain. */
+bool unicode_may_follow(uint32_t character);
+
+/* ASCII's punctuation and symbols, and the category P. */
+bool unicode_is_punctuation(uint32_t character);
+
+#endif
