@@ -56,7 +56,8 @@ static long end_of_steps(FILE *log, size_t done, size_t *skipped)
     size_t capacity = 0, step = 0, last = 0;
     ssize_t length;
     long end = 0;
-    while ((length = getline(&line, &capacity, log)) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 && step <= done) {
+    while ((length = getline(&line, &capacity, log)) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 &&
+           step <= done) {
         if (line[length - 1] != '\n') {
             last = 0;
             break;

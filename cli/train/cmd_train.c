@@ -45,7 +45,8 @@ static int run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A second signal ends the program at once. */
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A
+ * second signal ends the program at once. */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -163,20 +164,19 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_                   \
     }
-#define MLM_EXAMPLE                                                                                                    \
-    "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
-         MLM_EXAMPLE "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
-static const command train_rtd =
-    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-         "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
-         "--out trained\n");
+         "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
+         "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+static const command train_rtd = TASK(
+    "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+    "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
+    "--out trained\n");
 #define DATA_EXAMPLE(word_, more_)                                                                                     \
-    "  deberta " word_ " deberta-v3-small " more_ " --sequence-tokens 128 --steps 500 --out trained\n"
+    "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 --out trained\n"
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv --cut"));
+         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv"));
 static const command finetune_choice =
     TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
          DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head --eval held-out.tsv"));
@@ -199,8 +199,9 @@ static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
     return say_usage(options, "expected what is trained: %s",
-                     fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
-                                : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
+                     fine_tunes
+                         ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
+                         : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
 }
 
 const command command_train = {
@@ -208,7 +209,7 @@ const command command_train = {
     .summary = "pre-train: gradients of a batch, or a run of updates",
     .arguments = "mlm|rtd|tokenizer|plot MODEL",
     .max_arguments = 64,
-    .example = MLM_EXAMPLE "  deberta train mlm --help\n",
+    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --text FILE --steps N --out FOLDER\n",
     .run = run_without_task,
     .subcommands = train_commands,
 };
@@ -218,8 +219,8 @@ const command command_finetune = {
     .summary = "fine-tune a head with its encoder",
     .arguments = "sequence|choice|token|qa MODEL",
     .max_arguments = 64,
-    .example =
-        DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --cut") "  deberta finetune sequence --help\n",
+    .example = "  deberta finetune sequence --help\n\n"
+               "a run is: deberta finetune sequence MODEL --data FILE --new-head --steps N --out FOLDER\n",
     .run = run_without_task,
     .subcommands = finetune_commands,
 };

@@ -44,48 +44,75 @@ static const option text_rows[] = {
 
 #define LABELLED_ROWS(DATA_HELP)                                                                                       \
     {                                                                                                                  \
-        {"data", 0, "FILE", DATA_HELP, TEXTS_AT(train_options, data), .needs = "steps",                           \
-         .not_with = "batch batches"},                                                                                 \
-        {"eval", 0, "FILE", "held-out data, measured at the end; the best model is kept in best/; may be repeated",    \
-         TEXTS_AT(train_options, held_out), .needs = "data"},                                                          \
-        {"eval-every", 0, "N", "measure it every N steps as well",                                                     \
-         SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS), .needs = "eval"},                                  \
-        {"patience", 0, "N", "end the run when N measurements in a row were no better than the best",                  \
-         SIZE_AT(train_options, trainer.patience, 1, MOST_STEPS), .needs = "eval-every"},                              \
-        {"sequence-tokens", 0, "N", "longer texts are refused (default 512, or what the model has places for)",        \
-         SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS), .needs = "data"},                            \
-        {"cut", 0, NULL, "cut longer texts instead", FLAG_AT(train_options, cut), .needs = "data"},                    \
-        {"batch-sequences", 0, "N", "texts, or questions, of a step (default 16, if there is no --batch-tokens)",      \
-         SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS), .needs = "data"},                            \
-        {"batch-tokens", 0, "N", "a step ends before the text that would exceed N tokens",                             \
-         SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS), .needs = "data"},                               \
-        {.name = NULL},                                                                                                \
+        {"data", 0, "FILE", DATA_HELP, TEXTS_AT(train_options, data), .needs = "steps", .not_with = "batch batches"},  \
+            {"eval",                                                                                                   \
+             0,                                                                                                        \
+             "FILE",                                                                                                   \
+             "held-out data, measured at the end; the best model is kept in best/; may be repeated",                   \
+             TEXTS_AT(train_options, held_out),                                                                        \
+             .needs = "data"},                                                                                         \
+            {"eval-every",                                                                                             \
+             0,                                                                                                        \
+             "N",                                                                                                      \
+             "measure it every N steps as well",                                                                       \
+             SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),                                                \
+             .needs = "eval"},                                                                                         \
+            {"patience",                                                                                               \
+             0,                                                                                                        \
+             "N",                                                                                                      \
+             "end the run when N measurements in a row were no better than the best",                                  \
+             SIZE_AT(train_options, trainer.patience, 1, MOST_STEPS),                                                  \
+             .needs = "eval-every"},                                                                                   \
+            {"sequence-tokens",                                                                                        \
+             0,                                                                                                        \
+             "N",                                                                                                      \
+             "longer texts are refused (default 512, or what the model has places for)",                               \
+             SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS),                                          \
+             .needs = "data"},                                                                                         \
+            {"cut", 0, NULL, "cut longer texts instead", FLAG_AT(train_options, cut), .needs = "data"},                \
+            {"batch-sequences",                                                                                        \
+             0,                                                                                                        \
+             "N",                                                                                                      \
+             "texts, or questions, of a step (default 16, if there is no --batch-tokens)",                             \
+             SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS),                                          \
+             .needs = "data"},                                                                                         \
+            {"batch-tokens",                                                                                           \
+             0,                                                                                                        \
+             "N",                                                                                                      \
+             "a step ends before the text that would exceed N tokens",                                                 \
+             SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                             \
+             .needs = "data"},                                                                                         \
+            {.name = NULL},                                                                                            \
     }
 
 #define TEXT_DATA "a run on lines of label, tab, text, perhaps tab, second text, or objects (.jsonl); may be repeated"
 
-static const option
-    named_rows[] = LABELLED_ROWS(TEXT_DATA),
-    word_rows[] = LABELLED_ROWS("a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)"),
-    choice_rows[] = LABELLED_ROWS("a run on lines of the right one's number, tab, text, and all choices behind tabs, or objects"),
-    question_rows[] = LABELLED_ROWS(
-        "a run on objects (.jsonl): question, context, text of the answer, start; may be repeated");
+static const option named_rows[] = LABELLED_ROWS(TEXT_DATA),
+                    word_rows[] = LABELLED_ROWS(
+                        "a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)"),
+                    choice_rows[] = LABELLED_ROWS(
+                        "a run on lines of the right one's number, tab, text, and all choices behind tabs, or objects"),
+                    question_rows[] = LABELLED_ROWS(
+                        "a run on objects (.jsonl): question, context, text of the answer, start; may be repeated");
 
 /* ------------------------------------------------------------------------------------------------------------- model */
 
 #define MODEL_ROWS(LABELS_HELP)                                                                                        \
     {                                                                                                                  \
-        {"new-head", 0, NULL, "a head that begins anew; names of its labels are those in the data",                    \
-         FLAG_AT(train_options, new_head), .needs = "data"},                                                           \
-        {"labels", 0, "NAMES", LABELS_HELP, TEXT_AT(train_options, labels), .needs = "data batch batches"},            \
-        {.name = NULL},                                                                                                \
+        {"new-head",                                                                                                   \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "a head that begins anew; names of its labels are those in the data",                                         \
+         FLAG_AT(train_options, new_head),                                                                             \
+         .needs = "data"},                                                                                             \
+            {"labels", 0, "NAMES", LABELS_HELP, TEXT_AT(train_options, labels), .needs = "data batch batches"},        \
+            {.name = NULL},                                                                                            \
     }
 
-static const option
-    named_head_rows[] = MODEL_ROWS("a new head with these labels, or so many; 1: a regression"),
-    word_head_rows[] = MODEL_ROWS("a new head with these labels, or so many"),
-    choice_head_rows[] = MODEL_ROWS("1: a new head, a score for each choice"),
-    question_head_rows[] = MODEL_ROWS("2: a new head, of the first and the last token");
+static const option named_head_rows[] = MODEL_ROWS("a new head with these labels, or so many; 1: a regression"),
+                    word_head_rows[] = MODEL_ROWS("a new head with these labels, or so many"),
+                    choice_head_rows[] = MODEL_ROWS("1: a new head, a score for each choice"),
+                    question_head_rows[] = MODEL_ROWS("2: a new head, of the first and the last token");
 
 static const option mlm_model_rows[] = {
     {"config", 0, "FOLDER",
@@ -164,12 +191,25 @@ static const option memory_rows[] = {
 
 /* Batches that others have made, and what hardly anybody changes. */
 #define EXPERT_ROWS                                                                                                    \
-    {"batch", 0, "FILE", "one step: ids and labels, safetensors; gradients, no update",                                \
-     TEXT_AT(train_options, trainer.batch), .not_with = "batches steps"},                                              \
-        {"gradients", 0, "OUT", "write the loss and all gradients, safetensors", TEXT_AT(train_options, gradients),    \
-         .needs = "batch", .role = OPTION_OUTPUT},                                                                     \
-        {"batches", 0, "FILE", "a run: the same with a leading axis of steps, used round and round",                   \
-         TEXT_AT(train_options, trainer.batches), .needs = "steps"},                                                   \
+    {"batch",                                                                                                          \
+     0,                                                                                                                \
+     "FILE",                                                                                                           \
+     "one step: ids and labels, safetensors; gradients, no update",                                                    \
+     TEXT_AT(train_options, trainer.batch),                                                                            \
+     .not_with = "batches steps"},                                                                                     \
+        {"gradients",                                                                                                  \
+         0,                                                                                                            \
+         "OUT",                                                                                                        \
+         "write the loss and all gradients, safetensors",                                                              \
+         TEXT_AT(train_options, gradients),                                                                            \
+         .needs = "batch",                                                                                             \
+         .role = OPTION_OUTPUT},                                                                                       \
+        {"batches",                                                                                                    \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         "a run: the same with a leading axis of steps, used round and round",                                         \
+         TEXT_AT(train_options, trainer.batches),                                                                      \
+         .needs = "steps"},                                                                                            \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
         {"beta1", 0, "B", "decay of the first moment (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, 1)},   \
@@ -182,8 +222,12 @@ static const option memory_rows[] = {
     }
 
 #define MASKING_ROWS                                                                                                   \
-    {"masking", 0, "NAME", "ngram (default), Microsoft's, or uniform",                                                 \
-     CHOICE_AT(train_options, trainer.masking, masking_words), .needs = "text"},                                       \
+    {"masking",                                                                                                        \
+     0,                                                                                                                \
+     "NAME",                                                                                                           \
+     "ngram (default), Microsoft's, or uniform",                                                                       \
+     CHOICE_AT(train_options, trainer.masking, masking_words),                                                         \
+     .needs = "text"},                                                                                                 \
     {                                                                                                                  \
         "max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",                    \
             SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "text"                                  \
@@ -223,5 +267,4 @@ const option_group train_rtd_groups[] = TRAIN_GROUPS(text_rows, "models", pair_r
 const option_group finetune_sequence_groups[] = TRAIN_GROUPS(named_rows, "head", named_head_rows, class_expert_rows);
 const option_group finetune_token_groups[] = TRAIN_GROUPS(word_rows, "head", word_head_rows, class_expert_rows);
 const option_group finetune_choice_groups[] = TRAIN_GROUPS(choice_rows, "head", choice_head_rows, class_expert_rows);
-const option_group finetune_qa_groups[] =
-    TRAIN_GROUPS(question_rows, "head", question_head_rows, question_expert_rows);
+const option_group finetune_qa_groups[] = TRAIN_GROUPS(question_rows, "head", question_head_rows, question_expert_rows);
