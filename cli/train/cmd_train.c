@@ -172,8 +172,7 @@ static const command train_rtd = TASK(
     "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
     "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
     "--out trained\n");
-#define DATA_EXAMPLE(word_, more_)                                                                                     \
-    "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 --out trained\n"
+#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 --out trained\n"
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
          DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv"));
