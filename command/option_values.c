@@ -127,7 +127,8 @@ static int check_combination(const common_options *options, const option *row)
     for (const char *at = row->needs; *at && used < sizeof names - 8; at += strspn(at, " ")) {
         const size_t length = strcspn(at, " ");
         if (option_find(options->command, at, length, 0).option) /* a table of several commands names all of theirs */
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s--%.*s", used ? " or " : "", (int)length, at);
+            used +=
+                (size_t)snprintf(names + used, sizeof names - used, "%s--%.*s", used ? " or " : "", (int)length, at);
         at += length;
     }
     return say_usage(options, "--%s needs %s", row->name, names);

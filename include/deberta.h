@@ -792,8 +792,7 @@ typedef struct deberta_trainer_options {
     {                                                                                                                  \
         .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
         .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
-        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2,                                       \
-        .checkpoint_minutes = 10                                                                                       \
+        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10              \
     }
 
 /* The same for callers that cannot use the macro. */
@@ -830,8 +829,8 @@ DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, c
 DEBERTA_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
                                                 deberta_error *err);
 /* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
- * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than 0 stops behind it with a
- * checkpoint. *finished: whether the last step is behind. */
+ * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than
+ * 0 stops behind it with a checkpoint. *finished: whether the last step is behind. */
 DEBERTA_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                                int (*on_step)(void *context, const deberta_training_step *step),
                                                void *context, int *finished, deberta_error *err);

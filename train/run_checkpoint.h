@@ -1,6 +1,7 @@
 /* Checkpoints of a run: folders checkpoint-NNNNNN with all that going on needs. Of a model: what save_model writes and
  * training.safetensors (m.NAME, v.NAME). Of a pair: the same in generator and discriminator. At last training.json: the
- * steps that are behind, the recipe, and the files' digests. A checkpoint is made under another name, brought to the disk, then renamed.
+ * steps that are behind, the recipe, and the files' digests. A checkpoint is made under another name, brought to the
+ * disk, then renamed.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_RUN_CHECKPOINT_H

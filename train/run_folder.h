@@ -35,8 +35,8 @@ deberta_status run_folder_check(const char *folder, deberta_error *err);
 deberta_status run_folder_prepare(const char *folder, deberta_error *err);
 
 /* From the step where the optimisers are to the last of the recipe, or until it is stopped; *finished tells which. Log
- * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model; one that is
- * not finite also a checkpoint of what is behind. */
+ * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model; one that
+ * is not finite also a checkpoint of what is behind. */
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err);
 
 #endif

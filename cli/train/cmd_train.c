@@ -165,20 +165,18 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
         .without = "precision"                                                                                         \
     }
-#define MLM_EXAMPLE                                                                                                    \
-    "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
-static const command train_mlm = TASK(
-    "train mlm", "the masked language model", train_mlm_groups, run_mlm,
-    MLM_EXAMPLE "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+static const command train_mlm =
+    TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
+         "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
+         "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
 static const command train_rtd = TASK(
     "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
     "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
     "--out trained\n");
-#define DATA_EXAMPLE(word_, more_)                                                                                     \
-    "  deberta " word_ " deberta-v3-small " more_ " --sequence-tokens 128 --steps 500 --out trained\n"
+#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 --out trained\n"
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv --cut"));
+         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv"));
 static const command finetune_choice =
     TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
          DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head --eval held-out.tsv"));
@@ -211,7 +209,7 @@ const command command_train = {
     .summary = "pre-train: gradients of a batch, or a run of updates",
     .arguments = "mlm|rtd|tokenizer|plot MODEL",
     .max_arguments = 64,
-    .example = MLM_EXAMPLE "  deberta train mlm --help\n",
+    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --text FILE --steps N --out FOLDER\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = train_commands,
@@ -222,8 +220,8 @@ const command command_finetune = {
     .summary = "fine-tune a head with its encoder",
     .arguments = "sequence|choice|token|qa MODEL",
     .max_arguments = 64,
-    .example =
-        DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --cut") "  deberta finetune sequence --help\n",
+    .example = "  deberta finetune sequence --help\n\n"
+               "a run is: deberta finetune sequence MODEL --data FILE --new-head --steps N --out FOLDER\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = finetune_commands,

@@ -69,14 +69,14 @@ static json_t *digest_weights(const train_options *o)
     const bool is_pair = o->trainer.generator != NULL;
     const char *const single[] = {"model.safetensors", "best/model.safetensors", NULL},
                       *const pair[] = {"generator/model.safetensors", "discriminator/model.safetensors",
-                                       "best/generator/model.safetensors", "best/discriminator/model.safetensors", NULL};
+                                       "best/generator/model.safetensors", "best/discriminator/model.safetensors",
+                                       NULL};
     json_t *digests = json_object();
     for (const char *const *name = is_pair ? pair : single; digests && *name; name++) {
         char digest[65];
         deberta_error missing; /* nothing was held out */
         const char *path = options_text(&o->common, "%s/%s", options_out(&o->common), *name);
-        if (file_digest(path, digest, &missing) == DEBERTA_OK)
-            json_object_set_new(digests, *name, json_string(digest));
+        if (file_digest(path, digest, &missing) == DEBERTA_OK) json_object_set_new(digests, *name, json_string(digest));
     }
     return digests;
 }
@@ -98,7 +98,8 @@ static int print_end(const train_options *o, const train_log *log, size_t done, 
                   "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
     json_t *digests = finished ? digest_weights(o) : NULL;
     const bool fits = !finished || json_object_set_new(object, "sha256", digests) == 0;
-    if (object && fits && add_held_out(object, log)) return print_json_to(&o->common, NULL, object); /* --out is the folder */
+    if (object && fits && add_held_out(object, log))
+        return print_json_to(&o->common, NULL, object); /* --out is the folder */
     json_decref(object);
     return say_no_memory(&o->common);
 }

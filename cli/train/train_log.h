@@ -6,7 +6,15 @@
 
 /* What a line may have. The loss is that of the task, as it is on held-out data; the objective, what the gradients were
  * those of, is there where it is another: SiFT adds a distance. */
-typedef enum log_value { LOG_LOSS, LOG_OBJECTIVE, LOG_RATE, LOG_NORM, LOG_EVAL_LOSS, LOG_MEASURE, LOG_VALUES } log_value;
+typedef enum log_value {
+    LOG_LOSS,
+    LOG_OBJECTIVE,
+    LOG_RATE,
+    LOG_NORM,
+    LOG_EVAL_LOSS,
+    LOG_MEASURE,
+    LOG_VALUES
+} log_value;
 
 typedef struct log_series {
     double *steps, *values; /* [count], steps ascending */

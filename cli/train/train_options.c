@@ -18,8 +18,9 @@ int train_options_check(const train_options *o)
                                                : "expected MODEL, or --config FOLDER for a new one");
     if (!t->batch && !train_runs(o))
         return say_usage(&o->common, "expected %s FILE --steps N --out FOLDER",
-                         option_exists(&o->common, &o->data) ? "--data"
-                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --text" : "--text");
+                         option_exists(&o->common, &o->data)        ? "--data"
+                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --text"
+                                                                    : "--text");
     if (o->texts.count && !t->generator && option_exists(&o->common, &t->generator))
         return say_usage(&o->common, "--text needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)

@@ -22,8 +22,8 @@ deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, debe
  * name: what messages call it. */
 deberta_status checkpoint_open_memory(checkpoint **checkpoint, const char *name, const deberta_tensor *tensors,
                                       size_t count, deberta_error *err);
-/* The files are those of a generator and a discriminator (Microsoft's replaced-token training). The tensors here are the
- * discriminator's. */
+/* The files are those of a generator and a discriminator (Microsoft's replaced-token training). The tensors here are
+ * the discriminator's. */
 bool checkpoint_is_half(const checkpoint *checkpoint);
 /* No files: nothing to digest, to stamp or to pack beside. */
 bool checkpoint_is_memory(const checkpoint *checkpoint);

@@ -68,7 +68,9 @@ int name_prefix_rank(name_prefix prefix)
     if (prefix.length_bytes == 0) return 5;
     if (prefix.outer_bytes == prefix.length_bytes) return 1;
     if (prefix.outer_bytes == 0) return 5;
-    return tensor_name_is_of_half(prefix.text, "discriminator") ? 4 : tensor_name_is_of_half(prefix.text, "generator") ? 2 : 3;
+    return tensor_name_is_of_half(prefix.text, "discriminator") ? 4
+           : tensor_name_is_of_half(prefix.text, "generator")   ? 2
+                                                                : 3;
 }
 
 const char *tensor_name_canonical(const char *name, const name_prefix *prefix, char **room)

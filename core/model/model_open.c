@@ -72,10 +72,11 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
 static deberta_status check_half(const deberta_model *model, deberta_error *err)
 {
     if (!checkpoint_is_half(model->checkpoint) || model->config.of_pair) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                 "%s holds a generator and a discriminator, but config.json describes one model; with {\"generator\": "
-                 "{...}, \"discriminator\": {...}} the discriminator is opened; to open another, keep its tensors alone",
-                 checkpoint_place(model->checkpoint));
+    DEBERTA_FAIL(
+        err, DEBERTA_E_FORMAT,
+        "%s holds a generator and a discriminator, but config.json describes one model; with {\"generator\": "
+        "{...}, \"discriminator\": {...}} the discriminator is opened; to open another, keep its tensors alone",
+        checkpoint_place(model->checkpoint));
 }
 
 static deberta_status open_memory(deberta_model *model, const char *name, const model_internal_options *internal,
