@@ -3,7 +3,6 @@
 #include "bench/statistics.h"
 #include "bench/training_bench.h"
 #include "cli/bench/bench_options.h"
-#include "command/open_model.h"
 #include "command/result_output.h"
 
 typedef struct train_bench_options {
@@ -162,7 +161,7 @@ static int run(const common_options *options)
     result_format format;
     if (t.options->shards & (t.options->shards - 1))
         return option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
-    if (check_float32(options, "training") != EXIT_OK || !result_format_read(options, &format)) return EXIT_USAGE;
+    if (!result_format_read(options, &format)) return EXIT_USAGE;
     if (measure(&t, &error) != DEBERTA_OK) {
         training_measurement_free(&t.found);
         return say_error(options, &error);
@@ -203,4 +202,5 @@ const command command_bench_train = {
     .example = "  deberta bench train models/demo\n"
                "  deberta bench train synthetic:v3-xsmall,layers=2,vocab=1000,lm=1 -n 256 -b 2 --reps 2 --json\n",
     .run = run,
+    .without = "precision",
 };

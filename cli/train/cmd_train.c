@@ -135,8 +135,7 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_error error = {0};
     deberta_trainer *trainer = NULL;
     const train_options *o = (const train_options *)common;
-    int status = EXIT_OK;
-    if (status == EXIT_OK) status = train_options_check(o);
+    int status = train_options_check(o);
     if (status != EXIT_OK) return status;
     if (!o->config && !check_model_place(common)) return EXIT_INPUT;
     finetune_data data;

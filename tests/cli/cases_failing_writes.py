@@ -100,7 +100,7 @@ CASES = [
                     ["finetune", "sequence", head("sequence"), "--data", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),
     Case("train gradients", ["train", "mlm", str(TRAINED / "03-v3-mlm-emd"), "--batch", str(TRAINED / "03-v3-mlm-emd" / "batch.safetensors"), *QUICK,
                              "--gradients", "x.safetensors"], ["x.safetensors"]),
-    Case("train tokenizer", ["train", "tokenizer", "--text", "../texts.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", *QUICK, "-o", "x"],
+    Case("train tokenizer", ["train", "tokenizer", "--text", "../texts.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", "-q", "-o", "x"],
          ["x"], old=False),
     Case("train plot", ["train", "plot", "../log.jsonl", "-q", "-o", "x.svg", "-o", "x.pdf"], ["x.svg", "x.pdf"], figures=True),
 ]

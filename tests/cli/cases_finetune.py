@@ -286,14 +286,29 @@ def shrunk(words):
     return [less.get(before, word) for before, word in zip(["", *words], words)]
 
 
+def commands_of_block(block):
+    """The commands of a shell, of which one goes on behind a backslash and inside quotes."""
+    commands, begun = [], ""
+    for line in block.replace("\\\n", " ").split("\n"):
+        begun += line
+        try:
+            shlex.split(begun)
+        except ValueError:
+            begun += "\n"
+            continue
+        if begun:
+            commands.append(begun)
+        begun = ""
+    return commands
+
+
 def test_page(bench):
     """The commands of docs/training.md, each as it stands there but for its size."""
     os.symlink(os.path.join(bench.root, "docs"), bench.path("docs"))
     with open(os.path.join(bench.root, "docs", "training.md"), encoding="utf-8") as file:
         block = re.search(r"## From a text to a model.*?```sh\n(.*?)```", file.read(), re.S).group(1)
-    lines = [line for line in block.replace("\\\n", " ").split("\n") if line]
     ran = []
-    for line in lines:
+    for line in commands_of_block(block):
         words = shlex.split(line)
         if words[0] == "build/deberta" and (words[2] != "plot" or has_figures(bench)):
             bench.fine(*shrunk(words[1:]))
@@ -306,8 +321,8 @@ def test_page(bench):
         elif words[0] != "build/deberta":
             subprocess.run(line, shell=True, cwd=bench.path("."), check=True)
     equal(ran[:5], ["train tokenizer", "train mlm", "finetune sequence", "classify books/best", "python3"])
-    with open(bench.path("test.tsv"), encoding="utf-8") as held_out, open(bench.path("train.tsv"), encoding="utf-8") as train:
-        equal((sum(1 for _ in held_out), sum(1 for _ in train)), (19, 60))
+    with open(bench.path("held-out.tsv"), encoding="utf-8") as held_out, open(bench.path("train.tsv"), encoding="utf-8") as train:
+        equal((sum(1 for _ in held_out), sum(1 for _ in train)), (540, 1725))
 
 
 def test_plot(bench):
