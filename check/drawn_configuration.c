@@ -6,6 +6,7 @@
 
 #include "core/base/integers.h"
 #include "core/base/random.h"
+#include "core/base/stream.h"
 
 typedef enum dialect { OF_V1, OF_V2, OF_MICROSOFT } dialect;
 
@@ -170,7 +171,7 @@ char *drawn_configuration(const drawn_wish *wish, uint64_t *state)
     FILE *file = open_memstream(&text, &length);
     if (!file) return NULL;
     write_configuration(file, wish, state);
-    if (fclose(file) == 0) return text;
+    if (stream_close(file)) return text;
     free(text);
     return NULL;
 }

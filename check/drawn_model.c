@@ -10,6 +10,7 @@
 #include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/random.h"
+#include "core/base/stream.h"
 #include "core/io/export.h"
 
 /* ----------------------------------------------------------------------------------------------------------- weights */
@@ -236,7 +237,7 @@ static deberta_status save_configuration(const drawn_model *model, const char *f
     char *path = path_join(folder, "config.json");
     FILE *file = path ? fopen(path, "w") : NULL;
     const bool written = file && fputs(model->json, file) >= 0;
-    const bool closed = file && fclose(file) == 0;
+    const bool closed = file && stream_close(file);
     free(path);
     if (!written || !closed) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: config.json cannot be written", folder);
     return DEBERTA_OK;

@@ -6,8 +6,8 @@
 
 #include <stddef.h>
 
-/* What `command` (such as "pdfinfo" or "pdfimages -list") prints about a PDF in memory, with a 0 at its end; to be freed.
- * NULL: poppler's programs are not installed, or the file is none that they can read. */
+/* What `command` (such as "pdfinfo" or "pdfimages -list") prints about a PDF in memory, with a 0 at its end; to be
+ * freed. NULL: poppler's programs are not installed, or the file is none that they can read. */
 char *pdf_report(const char *command, const void *data, size_t size_bytes);
 
 #endif
