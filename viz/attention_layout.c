@@ -319,7 +319,7 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     const attention_figure *spec = attention;
     DEBERTA_TRY(check_spec(spec, err));
     attention_plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
-    p.pixel = 25.4 / p.style.dpi;
+    p.pixel = figure_grid_mm;
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);

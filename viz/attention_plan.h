@@ -23,7 +23,7 @@ typedef struct attention_plan {
 
     size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
     bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
-    double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
+    double pixel;                 /* figure_grid_mm: panels begin and end on whole ones */
     double largest_cell;          /* the width that a cell may have, in mm */
     double left, right;           /* before the first panel of a line and after the last */
     double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */

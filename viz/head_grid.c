@@ -51,7 +51,8 @@ static void number_text(const size_t *numbers, size_t index, char text[TICK_TEXT
 static void measure(const draw_list *list, plan *p)
 {
     const head_grid *spec = p->spec;
-    double pixel = 25.4 / p->style.dpi, numbers = 0;
+    const double pixel = figure_grid_mm;
+    double numbers = 0;
     for (size_t i = 0; i < spec->layers; i++) {
         char text[TICK_TEXT_BYTES];
         number_text(spec->layer_numbers, i, text);
