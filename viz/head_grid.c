@@ -32,8 +32,8 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
     if (spec->stride < spec->keys)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the maps have rows of %zu values, but there are %zu keys", spec->stride,
                      spec->keys);
-    if (spec->scale.policy == HEATMAP_PANEL)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel");
+    if (heatmap_has_own_bars(spec->scale.policy))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel or row");
     DEBERTA_TRY(heatmap_check_choice(&spec->scale, spec->kind, err));
     if (spec->palette && !palette_find(spec->palette))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette,

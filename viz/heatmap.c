@@ -185,7 +185,8 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
         DEBERTA_TRY(robust_range(&range, kind, choice->percentile > 0 ? choice->percentile : 99, panels, count, err));
     if (range.finite == 0) range = (value_range){0, 0, 0};
     double largest = fmax(fabs(range.low), fabs(range.high));
-    if (kind == HEATMAP_SIGNED) range = (value_range){-largest, largest, range.finite};
+    if (kind == HEATMAP_SIGNED || (kind == HEATMAP_RANGE && choice->symmetric))
+        range = (value_range){-largest, largest, range.finite};
     if (kind == HEATMAP_POSITIVE) range.low = fmin(0, range.low);
     if (!(range.low < range.high)) { /* all equal: some scale around it */
         static const double below[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 0, [HEATMAP_RANGE] = 0.5};
@@ -195,7 +196,7 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
         range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
         range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
         /* what is not negative may be unable to be */
-        if (kind == HEATMAP_RANGE && middle >= 0) range.low = fmax(0, range.low);
+        if (kind == HEATMAP_RANGE && middle >= 0 && !choice->symmetric) range.low = fmax(0, range.low);
     }
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
     *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};
@@ -358,6 +359,14 @@ static double number_width(const draw_list *list, const heatmap_scale *scale, do
 {
     const double sign = scale->low == -scale->high && value > 0 ? draw_measure(list, DRAW_MINUS, font) : 0;
     return draw_measure(list, text, font) + sign;
+}
+
+double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font)
+{
+    char low[TICK_TEXT_BYTES], high[TICK_TEXT_BYTES];
+    tick_text(scale->low, 0, low);
+    tick_text(scale->high, 0, high);
+    return fmax(draw_measure(list, low, font), draw_measure(list, high, font));
 }
 
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,

@@ -106,7 +106,7 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"center", 0, "WHAT", "row: subtract what is constant over the keys, which a softmax ignores (default); none", \
      CHOICE_AT(attention_options, centre, figure_centres)}
 #define SCALE_ROW \
-    {"scale", 0, "SCALE", "shared: one colour scale for all panels of a kind (default); panel: one each; robust[:P]: " \
+    {"scale", 0, "SCALE", "shared: one colour scale for all panels of a kind (default); row: one a row; panel: one each; robust[:P]: " \
      "to percentile P (default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others, and " \
      "above 0 with --log; may be repeated", PARSED_AT(attention_options, scales, scale_parse)}
 #define PALETTE_ROW \

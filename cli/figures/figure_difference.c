@@ -149,21 +149,50 @@ static int subtract(void *context, const figure_source *source, size_t index, co
 static void style_probabilities(attention_figure *figure)
 {
     bool alone = true;
-    double reach = 0;
-    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++) {
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
         alone = alone && figure->panels[k].kind == HEATMAP_RANGE;
-        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
-            reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
-    }
     figure->palettes[HEATMAP_RANGE] = figure->palettes[HEATMAP_SIGNED] ? figure->palettes[HEATMAP_SIGNED] : "polar";
     if (alone && figure->scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED) {
         figure->scales[HEATMAP_RANGE] = figure->scales[HEATMAP_SIGNED];
         figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* of no panel */
     }
-    if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED)
-        figure->scales[HEATMAP_RANGE] =
-            (heatmap_choice){.policy = HEATMAP_FIXED, .low = -(reach > 0 ? reach : 1), .high = reach > 0 ? reach : 1};
+    figure->scales[HEATMAP_RANGE].symmetric = true;
     figure->units[HEATMAP_RANGE] = "difference of probability";
+}
+
+/* The largest magnitude of a kind in a row of panels. */
+static double row_reach(const attention_figure *figure, size_t row, heatmap_kind kind)
+{
+    double reach = 0;
+    for (size_t k = row * figure->grid_columns; k < (row + 1) * figure->grid_columns; k++)
+        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == kind; c++)
+            reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
+    return reach;
+}
+
+/* Where a row is nearly white on the scale of another, as above an ablated layer, each has its own, unless one was
+ * chosen. Heads that stand side by side are panels. */
+static void part_scales(const figure_source *source, attention_figure *figure)
+{
+    enum { LEAST_PART = 4 };
+    static const heatmap_kind kinds[] = {HEATMAP_SIGNED, HEATMAP_RANGE};
+    const bool flows = !figure->row_titles;
+    const size_t rows = flows ? figure->grid_columns : figure->grid_rows;
+    attention_figure by_row = *figure;
+    by_row.grid_columns = flows ? 1 : figure->grid_columns;
+    bool dwarfed = false;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        double least = INFINITY, most = 0;
+        for (size_t row = 0; row < rows; row++) {
+            const double reach = row_reach(&by_row, row, kinds[kind]);
+            if (reach > 0) least = fmin(least, reach); /* else identical */
+            most = fmax(most, reach);
+        }
+        dwarfed = dwarfed || most > LEAST_PART * least;
+    }
+    if (!dwarfed || option_given(source->options, &source->asked->scales)) return;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        figure->scales[kinds[kind]].policy = flows ? HEATMAP_PANEL : HEATMAP_ROW;
 }
 
 /* "layer 0, head 1; layer 1, head 1" */
@@ -288,6 +317,7 @@ static int draw_both(figure_source *source, figure_sheet *sheet, other_side *oth
     status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
     if (status != EXIT_OK) return status;
     style_probabilities(&figure);
+    part_scales(source, &figure);
     say_identical(sheet, &figure);
     figure.style = sheet->style;
     figure.query_labels = figure.key_labels = join_labels(source, source->view.labels, other->view.labels);
