@@ -88,7 +88,7 @@ static int open_unablated(figure_source *source, other_side *other)
 }
 
 /* The other one of two texts: of equal length, and the same after the choice of tokens. */
-static int open_other_text(const figure_source *source, other_side *other)
+static int open_other_text(figure_source *source, other_side *other)
 {
     const size_t rows = source->input.rows;
     deberta_error error = {0};
@@ -103,6 +103,8 @@ static int open_other_text(const figure_source *source, other_side *other)
         DEBERTA_OK)
         return source_fail(source, &error);
     const token_view *own = &source->view, *its = &other->view;
+    source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown) !=
+                           token_view_count_words(its, &source->input, &source->asked->shown);
     if (its->span[1] != own->span[1] || its->count != own->count)
         return say_usage(source->options, "the texts must have equally many tokens, found %zu and %zu",
                          own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
@@ -252,7 +254,8 @@ static void say_identical(figure_sheet *sheet, attention_figure *figure)
     if (figure->row_titles && left_out > 0) leave_out_rows(options, figure, identical);
     if (left_out < rows) return;
     sheet_note(sheet, "Both sides are identical. ");
-    say_note(options, "note: both sides are identical, every difference is 0");
+    if (!sheet->source->asked->shown.fitted) /* else it was said of the pieces */
+        say_note(options, "note: both sides are identical, every difference is 0");
 }
 
 static void tell(figure_sheet *sheet, const other_side *other)
