@@ -112,7 +112,7 @@ static double draw_bars_below(draw_list *list, const attention_plan *p, double t
 {
     const size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1,
                  used = p->spec->grid_columns - line * p->across;
-    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= 30) {
+    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= narrowest_bar) {
         const double x = attention_plan_x(p, used), width = fmin(p->panel_width, 44);
         const double y = attention_plan_y(p, top, row, line - 1) + p->panel_height + attention_plan_axis_height(p) + 2;
         if (place_bars(list, p, x, y, width, false) <= bottom) {

@@ -164,6 +164,8 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
+static const double numbers_gap = 0.5; /* mm between the numbers of neighbouring cells, which would read as one */
+
 /* A number that sticks out of its cell, or type below 6 pt, would not be readable. The first such number of a panel;
  * false: there is none. */
 static bool find_crowded(const draw_list *list, const attention_plan *p, size_t index, char text[TICK_TEXT_BYTES])
@@ -174,7 +176,7 @@ static bool find_crowded(const draw_list *list, const attention_plan *p, size_t 
     for (size_t k = 0; k < cells->rows * cells->columns; k++) {
         if (isnan(cells->values[k])) continue;
         cell_text(kind, &p->scales[index], cells->whole, cells->values[k], text);
-        if (too_low || pooled || draw_measure(list, text, &p->small) > p->cell * 0.98) return true;
+        if (too_low || pooled || draw_measure(list, text, &p->small) + numbers_gap > p->cell) return true;
     }
     return false;
 }
@@ -191,7 +193,7 @@ static deberta_status plan_cell_numbers(const draw_list *list, attention_plan *p
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
                          "fewer panels side by side or a wider figure",
-                         p->cell, p->cell_height, text, draw_measure(list, text, &p->small) / 0.98,
+                         p->cell, p->cell_height, text, draw_measure(list, text, &p->small) + numbers_gap,
                          draw_type_height(&p->small));
         p->annotated = false;
     }
