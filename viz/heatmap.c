@@ -296,6 +296,8 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
     hatch_unknown(list, rect, cell_width, cell_height, cells);
 }
 
+enum { SHORT_BAR_NUMBERS = 3, BAR_NUMBERS = 5, LONG_BAR_NUMBERS = 7 }; /* about as many, up to 20 mm, 40 mm, beyond */
+
 /* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
@@ -363,10 +365,17 @@ static double number_width(const draw_list *list, const heatmap_scale *scale, do
 
 double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font)
 {
-    char low[TICK_TEXT_BYTES], high[TICK_TEXT_BYTES];
-    tick_text(scale->low, 0, low);
-    tick_text(scale->high, 0, high);
-    return fmax(draw_measure(list, low, font), draw_measure(list, high, font));
+    static const size_t most[] = {SHORT_BAR_NUMBERS, BAR_NUMBERS};
+    double widest = 0;
+    for (size_t length = 0; length < sizeof most / sizeof *most; length++) {
+        const tick_set ticks = bar_numbers(scale, most[length]);
+        for (size_t i = 0; i < ticks.count; i++) {
+            char text[TICK_TEXT_BYTES];
+            bar_number_text(&ticks, i, text);
+            widest = fmax(widest, draw_measure(list, text, font));
+        }
+    }
+    return widest;
 }
 
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
@@ -379,7 +388,7 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
     bar_image(list, bar, vertical, scale, map);
     draw_box(list, bar, nothing, &pen);
     bar_points(list, bar, vertical, scale, map, &pen);
-    tick_set ticks = bar_numbers(scale, length > 40 ? 7 : length > 20 ? 5 : 3);
+    tick_set ticks = bar_numbers(scale, length > 40 ? LONG_BAR_NUMBERS : length > 20 ? BAR_NUMBERS : SHORT_BAR_NUMBERS);
     double taken_low[TICKS_MAX], taken_high[TICKS_MAX];
     size_t taken = 0;
     for (size_t i = 0; i < ticks.count; i++) {

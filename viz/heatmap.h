@@ -95,7 +95,7 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* Colour of one value. */
 draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value);
 
-/* The widest number at the ends of the scale's bar, in mm. */
+/* The widest number of the scale's bar, in mm, where this is up to 40 mm long. */
 double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
 /* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
