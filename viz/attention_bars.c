@@ -121,7 +121,8 @@ static double draw_bars_below(draw_list *list, const attention_plan *p, double t
         }
     }
     const double page = p->style.width_mm - attention_margin - p->left,
-                 panels = attention_plan_x(p, p->across - 1) + p->panel_width + attention_bar_room(p, p->across - 1) - p->left;
+                 panels = attention_plan_x(p, p->across - 1) + p->panel_width + attention_bar_room(p, p->across - 1) -
+                          p->left;
     return place_bars(list, p, p->left, bottom, fmin(page, fmax(panels, 45)), true);
 }
 

@@ -63,8 +63,8 @@ static deberta_status prepare_cells(attention_plan *p, figure_notes *notes, debe
     return DEBERTA_OK;
 }
 
-/* The scale that the panels of a kind among `count` from `first` on share, as *scale and each one's; unchanged where there
- * is none. together: room for as many. */
+/* The scale that the panels of a kind among `count` from `first` on share, as *scale and each one's; unchanged where
+ * there is none. together: room for as many. */
 static deberta_status choose_scale(attention_plan *p, heatmap_kind kind, size_t first, size_t count,
                                    const heatmap_cells **together, heatmap_scale *scale, deberta_error *err)
 {
@@ -103,8 +103,8 @@ static void free_cells(attention_plan *p)
     for (size_t i = 0; p->cells && i < attention_panel_count(p->spec); i++) heatmap_cells_free(&p->cells[i]);
 }
 
-/* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are not
- * pooled yet. */
+/* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are
+ * not pooled yet. */
 static deberta_status measure_bar_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
 {
     figure_notes unused = {0};
@@ -164,7 +164,7 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
-static const double numbers_gap = 0.5; /* mm between the numbers of neighbouring cells, which would read as one */
+static const double numbers_gap = 0.35; /* mm between the numbers of neighbouring cells, which would read as one */
 
 /* A number that sticks out of its cell, or type below 6 pt, would not be readable. The first such number of a panel;
  * false: there is none. */
@@ -368,8 +368,9 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     p.cells = calloc(attention_panel_count(spec), sizeof *p.cells);
     p.scales = calloc(attention_panel_count(spec), sizeof *p.scales);
     p.bars_before = calloc(spec->grid_columns + 1, sizeof *p.bars_before);
-    deberta_status status =
-        p.cells && p.scales && p.bars_before ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
+    deberta_status status = p.cells && p.scales && p.bars_before
+                                ? DEBERTA_OK
+                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
     if (status != DEBERTA_OK) goto fail;
     DEBERTA_TRY_OR_FAIL(status, measure_bar_numbers(list, &p, err));
     DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));

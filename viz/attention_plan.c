@@ -14,7 +14,7 @@
 static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel = 10, pleasant_panel = 24,
                     tallest_page = 2000;
 static const double tallest_panels = 209, pleasant_panels = 150; /* bars and notes need some of the 240 of a page */
-static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
+static const double tallest_beside_bar = 45;                     /* of the panels that a colour bar stands beside */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)

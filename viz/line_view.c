@@ -231,8 +231,8 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
                      p.across == 1 ? "" : "s", p.across == 1 ? "s" : "", fmax(p.gap, 0), p.style.width_mm,
                      p.across == 1 ? "they need a" : "fewer of them or a");
     double each = p.query_width + p.gap + p.key_width + 2;
-    p.style.width_mm = figure_page_width(&p.style, 2 * margin + (double)p.across * each +
-                                                       panel_gap * (double)(p.across - 1));
+    p.style.width_mm =
+        figure_page_width(&p.style, 2 * margin + (double)p.across * each + panel_gap * (double)(p.across - 1));
     each = width_of_each(&p, p.across);
     p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
     if (p.rows * p.pitch > 2000)

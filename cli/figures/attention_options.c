@@ -103,8 +103,11 @@ int tokens_parse(common_options *options, const char *text, void *target)
 static bool read_scale(const char *text, heatmap_choice *choice)
 {
     char *end = NULL;
-    const char *const words[] = {
-        [HEATMAP_SHARED] = "shared", [HEATMAP_PANEL] = "panel", [HEATMAP_ROW] = "row", [HEATMAP_FIXED] = "", [HEATMAP_ROBUST] = "robust"};
+    const char *const words[] = {[HEATMAP_SHARED] = "shared",
+                                 [HEATMAP_PANEL] = "panel",
+                                 [HEATMAP_ROW] = "row",
+                                 [HEATMAP_FIXED] = "",
+                                 [HEATMAP_ROBUST] = "robust"};
     for (heatmap_policy policy = HEATMAP_SHARED; *text && policy <= HEATMAP_ROBUST; policy++)
         if (strcmp(text, words[policy]) == 0) {
             *choice = (heatmap_choice){.policy = policy};

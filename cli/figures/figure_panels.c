@@ -255,8 +255,8 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
     for (other.columns = figure->grid_columns; other.columns > 0; other.columns--) {
         figure_notes notes = {0};
         deberta_error error;
-        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK ||
-            notes.positions || notes.page_height > FIGURE_HIGHEST_MM)
+        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions ||
+            notes.page_height > FIGURE_HIGHEST_MM)
             continue;
         say_note(options, "note: the tokens do not fit at %g mm, axes show positions; --layout %zu shows tokens", width,
                  other.columns);

@@ -13,8 +13,8 @@
 /* From --words, --pieces, --drop-special, --tokens. */
 typedef struct token_view_choice {
     bool words, drop_special;
-    bool pieces; /* never words, whatever fits */
-    bool fitted; /* words because pieces do not fit */
+    bool pieces;       /* never words, whatever fits */
+    bool fitted;       /* words because pieces do not fit */
     size_t first, end; /* tokens [first, end) of the text; end SIZE_MAX: to its end */
 } token_view_choice;
 
