@@ -93,11 +93,15 @@ static double draw_notes(draw_list *list, const attention_plan *p, const figure_
     byte_buffer text = {0};
     figure_cell_notes(notes, &text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
-        if (p->spec->scales[kind].policy != HEATMAP_PANEL || !p->panels_of[kind]) continue;
+        const heatmap_policy policy = p->spec->scales[kind].policy;
+        if (!heatmap_has_own_bars(policy) || !p->panels_of[kind]) continue;
         static const char *const kinds[] = {"signed", "probability", "other", "other"};
         char unit[HEATMAP_UNIT_BYTES];
         attention_unit(p->spec, kind, unit);
-        byte_buffer_format(&text, "Every %s panel has its own colour scale (%s). ", kinds[kind], unit);
+        if (policy == HEATMAP_PANEL)
+            byte_buffer_format(&text, "Every %s panel has its own colour scale (%s). ", kinds[kind], unit);
+        else
+            byte_buffer_format(&text, "Every row of %s panels has its own colour scale (%s). ", kinds[kind], unit);
     }
     return figure_write_notes(list, &p->style, y, &text);
 }
@@ -108,7 +112,7 @@ static double draw_bars_below(draw_list *list, const attention_plan *p, double t
 {
     const size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1,
                  used = p->spec->grid_columns - line * p->across;
-    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= 30) {
+    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= narrowest_bar) {
         const double x = attention_plan_x(p, used), width = fmin(p->panel_width, 44);
         const double y = attention_plan_y(p, top, row, line - 1) + p->panel_height + attention_plan_axis_height(p) + 2;
         if (place_bars(list, p, x, y, width, false) <= bottom) {
@@ -117,7 +121,8 @@ static double draw_bars_below(draw_list *list, const attention_plan *p, double t
         }
     }
     const double page = p->style.width_mm - attention_margin - p->left,
-                 panels = attention_plan_x(p, p->across - 1) + p->panel_width + p->right_bar - p->left;
+                 panels = attention_plan_x(p, p->across - 1) + p->panel_width + attention_bar_room(p, p->across - 1) -
+                          p->left;
     return place_bars(list, p, p->left, bottom, fmin(page, fmax(panels, 45)), true);
 }
 

@@ -63,33 +63,62 @@ static deberta_status prepare_cells(attention_plan *p, figure_notes *notes, debe
     return DEBERTA_OK;
 }
 
-/* One scale for all panels of a kind, or one for each. Clipped cells are counted only where the limits were not the
- * extremes. */
+/* The scale that the panels of a kind among `count` from `first` on share, as *scale and each one's; unchanged where
+ * there is none. together: room for as many. */
+static deberta_status choose_scale(attention_plan *p, heatmap_kind kind, size_t first, size_t count,
+                                   const heatmap_cells **together, heatmap_scale *scale, deberta_error *err)
+{
+    size_t used = 0;
+    for (size_t i = first; i < first + count; i++)
+        if (p->cells[i].values && p->spec->panels[i].kind == kind) together[used++] = &p->cells[i];
+    if (used == 0) return DEBERTA_OK;
+    DEBERTA_TRY(heatmap_choose(scale, kind, &p->spec->scales[kind], together, used, err));
+    for (size_t i = first; i < first + count; i++)
+        if (p->spec->panels[i].kind == kind) p->scales[i] = *scale;
+    return DEBERTA_OK;
+}
+
+/* One scale for all panels of a kind, for each row of them, or for each panel. Clipped cells are counted only where the
+ * limits were not the extremes. */
 static deberta_status choose_scales(attention_plan *p, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = p->spec;
-    const heatmap_cells **together = calloc(attention_panel_count(spec), sizeof *together);
+    const size_t count = attention_panel_count(spec);
+    const heatmap_cells **together = calloc(count, sizeof *together);
     if (!together) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the scales of a figure");
     deberta_status status = DEBERTA_OK;
-    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && status == DEBERTA_OK; kind++) {
-        size_t count = 0;
-        for (size_t i = 0; i < attention_panel_count(spec); i++)
-            if (p->cells[i].values && spec->panels[i].kind == kind) together[count++] = &p->cells[i];
-        if (count == 0) continue;
-        bool alone = spec->scales[kind].policy == HEATMAP_PANEL;
-        if (!alone) status = heatmap_choose(&p->shared[kind], kind, &spec->scales[kind], together, count, err);
-        for (size_t i = 0; i < attention_panel_count(spec) && status == DEBERTA_OK; i++) {
-            if (!p->cells[i].values || spec->panels[i].kind != kind) continue;
-            const heatmap_cells *self = &p->cells[i];
-            if (alone)
-                status = heatmap_choose(&p->scales[i], kind, &spec->scales[kind], &self, 1, err);
-            else
-                p->scales[i] = p->shared[kind];
-        }
-        if (!alone) notes->clipped += p->shared[kind].below + p->shared[kind].above;
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const heatmap_policy policy = spec->scales[kind].policy;
+        const size_t each = policy == HEATMAP_PANEL ? 1 : policy == HEATMAP_ROW ? spec->grid_columns : count;
+        for (size_t i = 0; i < count && status == DEBERTA_OK; i += each)
+            status = choose_scale(p, kind, i, each, together, &p->shared[kind], err);
+        if (!heatmap_has_own_bars(policy)) notes->clipped += p->shared[kind].below + p->shared[kind].above;
     }
     free(together);
     return status;
+}
+
+static void free_cells(attention_plan *p)
+{
+    for (size_t i = 0; p->cells && i < attention_panel_count(p->spec); i++) heatmap_cells_free(&p->cells[i]);
+}
+
+/* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are
+ * not pooled yet. */
+static deberta_status measure_bar_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
+{
+    figure_notes unused = {0};
+    bool any = false;
+    for (size_t i = 0; i < attention_panel_count(p->spec); i++) any |= attention_has_own_bar(p->spec, i);
+    if (!any) return DEBERTA_OK;
+    p->pool = p->row_pool = 1;
+    DEBERTA_TRY(prepare_cells(p, &unused, err));
+    DEBERTA_TRY(choose_scales(p, &unused, err));
+    for (size_t i = 0; i < attention_panel_count(p->spec); i++)
+        if (attention_has_own_bar(p->spec, i))
+            p->bar_numbers = fmax(p->bar_numbers, heatmap_bar_numbers_width(list, &p->scales[i], &p->small));
+    free_cells(p);
+    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- drawing */
@@ -135,6 +164,8 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
+static const double numbers_gap = 0.35; /* mm between the numbers of neighbouring cells, which would read as one */
+
 /* A number that sticks out of its cell, or type below 6 pt, would not be readable. The first such number of a panel;
  * false: there is none. */
 static bool find_crowded(const draw_list *list, const attention_plan *p, size_t index, char text[TICK_TEXT_BYTES])
@@ -145,7 +176,7 @@ static bool find_crowded(const draw_list *list, const attention_plan *p, size_t 
     for (size_t k = 0; k < cells->rows * cells->columns; k++) {
         if (isnan(cells->values[k])) continue;
         cell_text(kind, &p->scales[index], cells->whole, cells->values[k], text);
-        if (too_low || pooled || draw_measure(list, text, &p->small) > p->cell * 0.98) return true;
+        if (too_low || pooled || draw_measure(list, text, &p->small) + numbers_gap > p->cell) return true;
     }
     return false;
 }
@@ -162,7 +193,7 @@ static deberta_status plan_cell_numbers(const draw_list *list, attention_plan *p
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
                          "fewer panels side by side or a wider figure",
-                         p->cell, p->cell_height, text, draw_measure(list, text, &p->small) / 0.98,
+                         p->cell, p->cell_height, text, draw_measure(list, text, &p->small) + numbers_gap,
                          draw_type_height(&p->small));
         p->annotated = false;
     }
@@ -190,17 +221,18 @@ static void draw_cell_numbers(draw_list *list, const attention_plan *p, size_t i
 static void crop_page(const draw_list *list, attention_plan *p)
 {
     const double last = attention_plan_x(p, p->across - 1);
-    double right = last + p->panel_width + p->right_bar + p->right;
+    double right = last + p->panel_width + attention_bar_room(p, p->across - 1) + p->right;
     for (size_t i = p->across - 1; i < attention_panel_count(p->spec) && p->spec->panels[i].title; i += p->across)
         right = fmax(right, last + draw_measure(list, p->spec->panels[i].title, &p->bold) + 1);
     p->style.width_mm = figure_page_width(&p->style, right);
 }
 
 /* A title may run on over the gap to the next panel, or to the edge of the page. x: where it begins. */
-static double title_room(const attention_plan *p, double x)
+static double title_room(const attention_plan *p, size_t column, double x)
 {
     const double to_edge = p->style.width_mm - attention_margin - x;
-    return p->across > 1 ? fmin(p->panel_width + p->right_bar + p->gap_across - 1, to_edge) : to_edge;
+    if (p->across == 1) return to_edge;
+    return fmin(p->panel_width + attention_bar_room(p, column) + p->gap_across - 1, to_edge);
 }
 
 static bool titles_fit(const draw_list *list, const attention_plan *p)
@@ -212,7 +244,7 @@ static bool titles_fit(const draw_list *list, const attention_plan *p)
         const char *title = p->spec->panels[i].title;
         const size_t column = i % p->spec->grid_columns % p->across;
         const double x = attention_plan_x(p, column);
-        fit = !title || letter + draw_measure(list, title, font) <= title_room(p, x);
+        fit = !title || letter + draw_measure(list, title, font) <= title_room(p, column, x);
     }
     return fit;
 }
@@ -222,7 +254,9 @@ static void draw_panel_title(draw_list *list, const attention_plan *p, size_t in
     char letter[8];
     figure_letter(number, letter);
     const char *title = p->short_titles ? p->spec->short_titles[index] : p->spec->panels[index].title;
-    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, title, x, y - 1.1, title_room(p, x));
+    const size_t column = index % p->spec->grid_columns % p->across;
+    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, title, x, y - 1.1,
+                       title_room(p, column, x));
 }
 
 /* A pale frame, so that the place is not taken for a matrix without colour. */
@@ -235,6 +269,17 @@ static void draw_word(draw_list *list, const attention_plan *p, draw_rect rect, 
     draw_box(list, rect, nothing, &frame);
     draw_place middle = {rect.x + rect.width / 2, rect.y + rect.height / 2, DRAW_MIDDLE, DRAW_CENTRE, 0};
     draw_text_within(list, word, middle, &font, rect.width - 1);
+}
+
+/* Beneath the line of the titles, with its highest number and the point of a clipped end. */
+static void draw_own_bar(draw_list *list, const attention_plan *p, size_t index, double x, double y)
+{
+    const heatmap_scale *scale = &p->scales[index];
+    const palette *map = palette_find(attention_palette(p->spec, p->spec->panels[index].kind));
+    const double end = scale->below || scale->above ? attention_own_bar : draw_type_height(&p->small) / 2;
+    const draw_rect bar = {x + p->panel_width + attention_own_gap, y + end, attention_own_bar,
+                           fmin(p->panel_height, 40) - 2 * end};
+    heatmap_colour_bar(list, bar, true, scale, map, &p->small);
 }
 
 static void draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y)
@@ -255,10 +300,7 @@ static void draw_panel(draw_list *list, const attention_plan *p, size_t index, d
     draw_boundaries(list, p, x, y);
     draw_box(list, rect, nothing, &frame);
     draw_marks(list, p, x, y);
-    if (spec->scales[panel->kind].policy == HEATMAP_PANEL) {
-        draw_rect bar = {x + p->panel_width + 1.2, y, 2, fmin(p->panel_height, 40)};
-        heatmap_colour_bar(list, bar, true, &p->scales[index], map, &p->small);
-    }
+    if (attention_has_own_bar(spec, index)) draw_own_bar(list, p, index, x, y);
     draw_ungroup(list);
 }
 
@@ -319,15 +361,18 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     const attention_figure *spec = attention;
     DEBERTA_TRY(check_spec(spec, err));
     attention_plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
-    p.pixel = 25.4 / p.style.dpi;
+    p.pixel = figure_grid_mm;
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);
     p.cells = calloc(attention_panel_count(spec), sizeof *p.cells);
     p.scales = calloc(attention_panel_count(spec), sizeof *p.scales);
-    deberta_status status =
-        p.cells && p.scales ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
+    p.bars_before = calloc(spec->grid_columns + 1, sizeof *p.bars_before);
+    deberta_status status = p.cells && p.scales && p.bars_before
+                                ? DEBERTA_OK
+                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
     if (status != DEBERTA_OK) goto fail;
+    DEBERTA_TRY_OR_FAIL(status, measure_bar_numbers(list, &p, err));
     DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));
     notes->positions = !attention_plan_shows_tokens(&p);
     DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
@@ -340,9 +385,10 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     double bottom = attention_draw_bars(list, &p, notes, top);
     draw_set_page(list, p.style.width_mm, bottom + attention_margin);
 fail:
-    for (size_t i = 0; p.cells && i < attention_panel_count(spec); i++) heatmap_cells_free(&p.cells[i]);
+    free_cells(&p);
     free(p.cells);
     free(p.scales);
+    free(p.bars_before);
     return status;
 }
 

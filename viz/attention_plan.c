@@ -11,9 +11,10 @@
 #include "viz/ticks.h"
 
 /* Lengths in mm. */
-static const double widest_cell = 10, widest_annotated_cell = 15, tallest_figure = 250, pleasant_figure = 150,
-                    smallest_panel = 10, pleasant_panel = 24, tallest_page = 2000;
-static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
+static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel = 10, pleasant_panel = 24,
+                    tallest_page = 2000;
+static const double tallest_panels = 209, pleasant_panels = 150; /* bars and notes need some of the 240 of a page */
+static const double tallest_beside_bar = 45;                     /* of the panels that a colour bar stands beside */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
@@ -62,7 +63,31 @@ bool attention_has_cells(const attention_figure *spec, size_t index)
 
 bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
 {
-    return p->panels_of[kind] && p->spec->scales[kind].policy != HEATMAP_PANEL;
+    return p->panels_of[kind] && !heatmap_has_own_bars(p->spec->scales[kind].policy);
+}
+
+bool attention_has_own_bar(const attention_figure *spec, size_t index)
+{
+    const heatmap_kind kind = spec->panels[index].kind;
+    const heatmap_policy policy = spec->scales[kind].policy;
+    if (!attention_has_cells(spec, index) || policy != HEATMAP_ROW)
+        return attention_has_cells(spec, index) && policy == HEATMAP_PANEL;
+    bool last = true;
+    for (size_t next = index + 1; next % spec->grid_columns && last; next++)
+        last = spec->panels[next].kind != kind || !attention_has_cells(spec, next);
+    return last;
+}
+
+/* Fills in bars_before for `across` panels side by side: a bar stands in all lines of a column or in none. */
+static void find_bar_columns(attention_plan *p, size_t across)
+{
+    const size_t columns = p->spec->grid_columns;
+    for (size_t column = 0; column < across; column++) {
+        bool any = false;
+        for (size_t k = 0; k < attention_panel_count(p->spec) && !any; k++)
+            any = k % columns % across == column && attention_has_own_bar(p->spec, k);
+        p->bars_before[column + 1] = p->bars_before[column] + any;
+    }
 }
 
 static size_t count_bars(const attention_plan *p)
@@ -72,9 +97,14 @@ static size_t count_bars(const attention_plan *p)
     return bars;
 }
 
+double attention_bar_room(const attention_plan *p, size_t column)
+{
+    return p->bars_before[column + 1] > p->bars_before[column] ? p->right_bar : 0;
+}
+
 double attention_plan_x(const attention_plan *p, size_t column)
 {
-    return p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across);
+    return p->left + (double)column * (p->panel_width + p->gap_across) + (double)p->bars_before[column] * p->right_bar;
 }
 
 /* From one line of a grid row to the next, and what a grid row has besides its lines. */
@@ -128,11 +158,12 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
     double overhang = p->key_tokens ? 0 : attention_number_width(list, spec->key_numbers, spec->keys, &p->label) / 2;
     p->left = attention_plan_snap(p, attention_margin + titles + axis + labels + 1);
-    p->right = attention_margin + (p->right_bar > 0 ? 0 : overhang) + p->side_bar;
+    const double bars = (double)p->bars_before[across] * p->right_bar;
+    p->right = attention_margin + (attention_bar_room(p, across - 1) > 0 ? 0 : overhang) + p->side_bar;
     /* The first number reaches out too, unless it is a single 0. */
     p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
-    p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
+    p->room = (p->style.width_mm - p->right - p->left - gaps - bars) / (double)across;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
     double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
     p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), fmin(widest, p->largest_cell));
@@ -140,7 +171,7 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     p->level = p->key_tokens && attention_label_width(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
     if (across > 1) { /* what even cells left over widens the gaps */
-        double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
+        double spare = p->style.width_mm - p->right - p->left - bars - (double)across * p->panel_width;
         p->gap_across = fmin(spare / (double)(across - 1), 8);
     }
 }
@@ -181,11 +212,11 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
 static void measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
-    bool labelled = spec->query_labels || spec->key_labels, own_bars = false;
-    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
+    const bool labelled = spec->query_labels || spec->key_labels;
     p->across = across;
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
-    p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
+    p->right_bar = attention_own_gap + attention_own_bar + attention_own_stroke + p->bar_numbers + 0.5;
+    find_bar_columns(p, across);
     const bool block = p->lines_per_row > 1 && spec->grid_rows > 1;
     enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, TITLES_ABOVE, POSITIONS };
     for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS; attempt++) {
@@ -224,7 +255,7 @@ static bool leaves_one_over(size_t panels, size_t across)
 static bool pleasant(const attention_plan *p)
 {
     return !leaves_one_over(p->spec->grid_columns, p->across) && p->room >= smallest_panel &&
-           panels_height(p) < tallest_figure;
+           panels_height(p) < tallest_panels;
 }
 
 /* The smallest cell in which labels of this size (pt) and numbers have their place. */
@@ -256,7 +287,7 @@ static bool arrange_pleasantly(const draw_list *list, attention_plan *p, size_t 
         p->largest_cell = INFINITY;
         measure(list, p, across);
         if (tokens && p->shrinks && attention_plan_shows_tokens(p))
-            limit_height(list, p, tallest_figure - 1, FIGURE_SMALLEST_TYPE);
+            limit_height(list, p, tallest_panels - 1, FIGURE_SMALLEST_TYPE);
         const bool readable = tokens ? attention_plan_shows_tokens(p) : p->pool == 1 && p->row_pool == 1;
         if (readable && pleasant(p)) return true;
     }
@@ -324,7 +355,7 @@ static void side_bar_size(const draw_list *list, const attention_plan *p, double
 static void try_side_bar(const draw_list *list, attention_plan *p)
 {
     const attention_plan below = *p;
-    if (count_bars(p) != 1 || p->spec->grid_rows * p->lines_per_row > 1 || p->right_bar > 0) return;
+    if (count_bars(p) != 1 || p->spec->grid_rows * p->lines_per_row > 1 || p->bars_before[p->across]) return;
     if (p->panel_height > tallest_beside_bar) return;
     double least;
     side_bar_size(list, p, &p->side_bar, &least);
@@ -341,7 +372,7 @@ deberta_status attention_plan_arrange(attention_plan *p, const draw_list *list, 
         p->panels_of[p->spec->panels[i].kind] += attention_has_cells(p->spec, i);
     arrange(list, p);
     const bool chosen = p->spec->columns && p->spec->grid_rows * p->lines_per_row > 2; /* high on purpose */
-    limit_height(list, p, chosen ? tallest_figure : pleasant_figure, p->label.size);
+    limit_height(list, p, chosen ? tallest_panels : pleasant_panels, p->label.size);
     try_side_bar(list, p);
     if (p->room < smallest_panel / 3)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,

@@ -11,6 +11,8 @@
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;
 
+/* Of a bar that belongs to a panel: before it, its width, its strokes and what is before its numbers. */
+static const double attention_own_gap = 1.2, attention_own_bar = 2, attention_own_stroke = 1.3;
 static const double attention_side_gap = 2, attention_side_bar = 2; /* of a bar at the side: before it, its width */
 
 static const draw_colour attention_ink = {40, 40, 40, 255};
@@ -23,11 +25,13 @@ typedef struct attention_plan {
 
     size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
     bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
-    double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
+    double pixel;                 /* figure_grid_mm: panels begin and end on whole ones */
     double largest_cell;          /* the width that a cell may have, in mm */
     double left, right;           /* before the first panel of a line and after the last */
     double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */
     double right_bar, room;       /* for a panel's own colour bar; for its cells */
+    double bar_numbers;           /* the widest number of such bars */
+    size_t *bars_before;          /* [grid_columns + 1]: of the columns before each, those with bars of their own */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
     bool level; /* key labels stand level, not turned, because they are no wider than a cell */
     bool short_titles;
@@ -55,9 +59,13 @@ deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *lis
 bool attention_plan_shows_tokens(const attention_plan *plan);
 /* Whether a panel has cells: not an empty place, nor a word instead. */
 bool attention_has_cells(const attention_figure *spec, size_t index);
+/* Whether a bar stands at the right of the panel: of its own scale, or of its row's after the last one that has it. */
+bool attention_has_own_bar(const attention_figure *spec, size_t index);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
+/* What a panel's own bar takes in this column: 0 where none has one. */
+double attention_bar_room(const attention_plan *plan, size_t column);
 /* For a title beside a row, along its panels. */
 double attention_plan_row_room(const attention_plan *plan);
 /* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */

@@ -14,7 +14,7 @@
 /* Members set to 0 or NULL mean the default. */
 typedef struct figure_style {
     double width_mm;  /* 174, a page; a column is 85. Figures that need less are narrower (figure_page_width) */
-    double dpi;       /* 300: resolution of a PNG, and how fine long inputs are pooled in every format */
+    double dpi;       /* 300: resolution of a PNG; it moves nothing */
     double font_size; /* 7 pt; nothing is ever set smaller than 5, and than 6 only where that was chosen or where
                          tokens would not fit otherwise */
     const char *font; /* families in order of preference, separated by commas; "serif": Times or its relatives */
@@ -46,6 +46,9 @@ typedef struct figure_notes {
 
 /* One letter's height of space, and the fonts of a figure. */
 enum { FIGURE_SMALLEST_TYPE = 5 };
+/* Layouts snap cells to this grid and pool what is finer, whatever the resolution of a PNG: every format and every
+ * resolution shows one layout. */
+static const double figure_grid_mm = 25.4 / 300;
 figure_style figure_defaults(const figure_style *style);
 draw_font figure_font(const figure_style *style);       /* text */
 draw_font figure_small_font(const figure_style *style); /* numbers, notes */

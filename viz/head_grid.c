@@ -32,8 +32,8 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
     if (spec->stride < spec->keys)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the maps have rows of %zu values, but there are %zu keys", spec->stride,
                      spec->keys);
-    if (spec->scale.policy == HEATMAP_PANEL)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel");
+    if (heatmap_has_own_bars(spec->scale.policy))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel or row");
     DEBERTA_TRY(heatmap_check_choice(&spec->scale, spec->kind, err));
     if (spec->palette && !palette_find(spec->palette))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette,
@@ -51,7 +51,8 @@ static void number_text(const size_t *numbers, size_t index, char text[TICK_TEXT
 static void measure(const draw_list *list, plan *p)
 {
     const head_grid *spec = p->spec;
-    double pixel = 25.4 / p->style.dpi, numbers = 0;
+    const double pixel = figure_grid_mm;
+    double numbers = 0;
     for (size_t i = 0; i < spec->layers; i++) {
         char text[TICK_TEXT_BYTES];
         number_text(spec->layer_numbers, i, text);

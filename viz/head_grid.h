@@ -15,7 +15,7 @@ typedef struct head_grid {
     const size_t *layer_numbers, *head_numbers; /* what stands beside them; NULL: 0, 1, 2 ... */
     heatmap_kind kind;
     bool keep_row_mean;   /* as in attention_figure */
-    heatmap_choice scale; /* HEATMAP_PANEL is no choice here: the grid is for comparing */
+    heatmap_choice scale; /* HEATMAP_PANEL and HEATMAP_ROW are no choices here: the grid is for comparing */
     const char *palette;  /* NULL: polar for signed values, else blues */
     const char *unit;     /* NULL: "logit" or "probability" */
 } head_grid;

@@ -185,7 +185,8 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
         DEBERTA_TRY(robust_range(&range, kind, choice->percentile > 0 ? choice->percentile : 99, panels, count, err));
     if (range.finite == 0) range = (value_range){0, 0, 0};
     double largest = fmax(fabs(range.low), fabs(range.high));
-    if (kind == HEATMAP_SIGNED) range = (value_range){-largest, largest, range.finite};
+    if (kind == HEATMAP_SIGNED || (kind == HEATMAP_RANGE && choice->symmetric))
+        range = (value_range){-largest, largest, range.finite};
     if (kind == HEATMAP_POSITIVE) range.low = fmin(0, range.low);
     if (!(range.low < range.high)) { /* all equal: some scale around it */
         static const double below[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 0, [HEATMAP_RANGE] = 0.5};
@@ -195,7 +196,7 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
         range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
         range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
         /* what is not negative may be unable to be */
-        if (kind == HEATMAP_RANGE && middle >= 0) range.low = fmax(0, range.low);
+        if (kind == HEATMAP_RANGE && middle >= 0 && !choice->symmetric) range.low = fmax(0, range.low);
     }
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
     *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};
@@ -295,6 +296,8 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
     hatch_unknown(list, rect, cell_width, cell_height, cells);
 }
 
+enum { SHORT_BAR_NUMBERS = 3, BAR_NUMBERS = 5, LONG_BAR_NUMBERS = 7 }; /* about as many, up to 20 mm, 40 mm, beyond */
+
 /* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
@@ -360,6 +363,21 @@ static double number_width(const draw_list *list, const heatmap_scale *scale, do
     return draw_measure(list, text, font) + sign;
 }
 
+double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font)
+{
+    static const size_t most[] = {SHORT_BAR_NUMBERS, BAR_NUMBERS};
+    double widest = 0;
+    for (size_t length = 0; length < sizeof most / sizeof *most; length++) {
+        const tick_set ticks = bar_numbers(scale, most[length]);
+        for (size_t i = 0; i < ticks.count; i++) {
+            char text[TICK_TEXT_BYTES];
+            bar_number_text(&ticks, i, text);
+            widest = fmax(widest, draw_measure(list, text, font));
+        }
+    }
+    return widest;
+}
+
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                         const draw_font *font)
 {
@@ -370,7 +388,7 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
     bar_image(list, bar, vertical, scale, map);
     draw_box(list, bar, nothing, &pen);
     bar_points(list, bar, vertical, scale, map, &pen);
-    tick_set ticks = bar_numbers(scale, length > 40 ? 7 : length > 20 ? 5 : 3);
+    tick_set ticks = bar_numbers(scale, length > 40 ? LONG_BAR_NUMBERS : length > 20 ? BAR_NUMBERS : SHORT_BAR_NUMBERS);
     double taken_low[TICKS_MAX], taken_high[TICKS_MAX];
     size_t taken = 0;
     for (size_t i = 0; i < ticks.count; i++) {

@@ -51,6 +51,7 @@ void heatmap_cells_free(heatmap_cells *cells);
 typedef enum heatmap_policy {
     HEATMAP_SHARED, /* one scale for all panels of a kind, from their extreme values */
     HEATMAP_PANEL,  /* every panel its own */
+    HEATMAP_ROW,    /* every row of panels its own */
     HEATMAP_FIXED,  /* low ... high as given */
     HEATMAP_ROBUST, /* shared, from percentiles; what lies outside is clipped and counted */
 } heatmap_policy;
@@ -59,6 +60,7 @@ typedef struct heatmap_choice {
     heatmap_policy policy;
     double low, high;  /* for HEATMAP_FIXED: low < high */
     double percentile; /* for HEATMAP_ROBUST; 0 = 99 */
+    bool symmetric;    /* for HEATMAP_RANGE, unless fixed: as far to both sides of zero */
 } heatmap_choice;
 
 typedef struct heatmap_scale {
@@ -74,6 +76,12 @@ deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind k
 deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
                               const heatmap_cells *const *panels, size_t count, deberta_error *err);
 
+/* Whether panels have colour bars of their own. */
+static inline bool heatmap_has_own_bars(heatmap_policy policy)
+{
+    return policy == HEATMAP_PANEL || policy == HEATMAP_ROW;
+}
+
 /* Position in [0, 1] along the map. A diverging map keeps its middle at zero, also on a lopsided scale. */
 double heatmap_position(const heatmap_scale *scale, bool diverging, double value);
 
@@ -87,6 +95,8 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* Colour of one value. */
 draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value);
 
+/* The widest number of the scale's bar, in mm, where this is up to 40 mm long. */
+double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
 /* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                         const draw_font *font);

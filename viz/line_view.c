@@ -9,7 +9,7 @@
 
 #include "viz/ticks.h"
 
-static const double margin = 0.5, longest_label = 20, smallest_gap = 14;
+static const double margin = 0.5, longest_label = 20, smallest_gap = 14, panel_gap = 4;
 static const draw_colour special_grey = {145, 145, 145, 255};
 
 typedef struct plan {
@@ -20,6 +20,7 @@ typedef struct plan {
     double reach, smallest;                    /* largest |value|; what a line needs to be drawn */
     double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
     double rows;                               /* tokens in the longer column */
+    size_t across;                             /* panels side by side */
     size_t left_out;
 } plan;
 
@@ -170,16 +171,30 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     return figure_write_notes(list, &p->style, y, &text);
 }
 
+/* The width of a panel where so many stand side by side. */
+static double width_of_each(const plan *p, size_t across)
+{
+    return (p->style.width_mm - 2 * margin - panel_gap * (double)(across - 1)) / (double)across;
+}
+
+/* What is left for the lines between the tokens. */
+static double lines_room(const plan *p, size_t across)
+{
+    return width_of_each(p, across) - p->query_width - p->key_width - 2;
+}
+
 /* each: width of a panel. Returns the y beneath everything. */
 static double draw_view(draw_list *list, plan *p, double each, const figure_notes *notes)
 {
     const line_view *spec = p->spec;
     bool titled = false;
     for (size_t k = 0; k < spec->panel_count; k++) titled |= spec->panels[k].title != NULL;
-    double y =
-        draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? draw_type_height(&p->bold) + 1 : 0);
+    const double title_height = titled ? draw_type_height(&p->bold) + 1 : 0,
+                 line = p->rows * p->pitch + title_height + 2, /* of panels */
+        top = draw_key(list, p, figure_title(list, &p->style) + margin) + title_height;
     for (size_t k = 0; k < spec->panel_count; k++) {
-        double x = margin + (double)k * (each + 4) + p->query_width + 1;
+        const double x = margin + (double)(k % p->across) * (each + panel_gap) + p->query_width + 1,
+                     y = top + (double)(k / p->across) * line;
         const char *title = spec->panels[k].title;
         draw_group(list, title ? title : "lines");
         if (title)
@@ -190,7 +205,8 @@ static double draw_view(draw_list *list, plan *p, double each, const figure_note
         draw_tokens(list, p, spec->key_labels, spec->keys, x + p->gap + 1, y, false);
         draw_ungroup(list);
     }
-    return draw_view_notes(list, p, notes, y + p->rows * p->pitch + 1.5);
+    const size_t lines = (spec->panel_count + p->across - 1) / p->across;
+    return draw_view_notes(list, p, notes, top + (double)(lines - 1) * line + p->rows * p->pitch + 1.5);
 }
 
 deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err)
@@ -206,17 +222,18 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     measured.bold = spec->one_query;
     p.query_width = widest(list, spec->query_labels, spec->queries, &measured);
     p.key_width = widest(list, spec->key_labels, spec->keys, &p.font);
-    double each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
-    p.gap = fmin(each - p.query_width - p.key_width - 2, 70);
+    p.across = spec->columns && spec->columns < spec->panel_count ? spec->columns : spec->panel_count;
+    while (!spec->columns && p.across > 1 && lines_room(&p, p.across) < smallest_gap) p.across--;
+    p.gap = fmin(lines_room(&p, p.across), 70);
     if (p.gap < smallest_gap)
-        DEBERTA_FAIL(
-            err, DEBERTA_E_ARGUMENT,
-            "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
-            spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
-    each = p.query_width + p.gap + p.key_width + 2;
-    p.style.width_mm = figure_page_width(&p.style, 2 * margin + (double)spec->panel_count * each +
-                                                       4 * (double)(spec->panel_count - 1));
-    each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%zu line view%s side by side leave%s %.1f mm for the lines in %g mm: %s wider figure", p.across,
+                     p.across == 1 ? "" : "s", p.across == 1 ? "s" : "", fmax(p.gap, 0), p.style.width_mm,
+                     p.across == 1 ? "they need a" : "fewer of them or a");
+    double each = p.query_width + p.gap + p.key_width + 2;
+    p.style.width_mm =
+        figure_page_width(&p.style, 2 * margin + (double)p.across * each + panel_gap * (double)(p.across - 1));
+    each = width_of_each(&p, p.across);
     p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
     if (p.rows * p.pitch > 2000)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,

@@ -15,8 +15,9 @@ typedef struct line_view_panel {
 
 typedef struct line_view {
     figure_style style;
-    const line_view_panel *panels; /* side by side: heads, layers or components; one scale for all */
+    const line_view_panel *panels; /* heads, layers or components; one scale for all */
     size_t panel_count;
+    size_t columns; /* panels side by side; 0: as many as leave room for the lines */
     size_t queries, keys;
     heatmap_kind kind;                             /* HEATMAP_SIGNED or HEATMAP_POSITIVE */
     bool keep_row_mean;                            /* as in attention_figure */

@@ -178,8 +178,8 @@ void bench_fill_layers(bench_drawing *drawing)
 
 void bench_fill_memory(bench_drawing *drawing)
 {
-    const curve peak = {"memory", "peak of the process (MB)", TREND_LENGTH, peak_mb, false, false},
-                workspace = {"workspace", "of the session (MB)", TREND_LENGTH, workspace_mb, false, true};
+    const curve peak = {"memory", "peak memory (MB)", TREND_LENGTH, peak_mb, false, false},
+                workspace = {"workspace", "workspace (MB)", TREND_LENGTH, workspace_mb, false, true};
     const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
     if (add_curves(drawing, &peak) && loading > 0) {
         /* named in the note: a name in the panel would stand on the data */

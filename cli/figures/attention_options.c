@@ -103,8 +103,11 @@ int tokens_parse(common_options *options, const char *text, void *target)
 static bool read_scale(const char *text, heatmap_choice *choice)
 {
     char *end = NULL;
-    const char *const words[] = {
-        [HEATMAP_SHARED] = "shared", [HEATMAP_PANEL] = "panel", [HEATMAP_FIXED] = "", [HEATMAP_ROBUST] = "robust"};
+    const char *const words[] = {[HEATMAP_SHARED] = "shared",
+                                 [HEATMAP_PANEL] = "panel",
+                                 [HEATMAP_ROW] = "row",
+                                 [HEATMAP_FIXED] = "",
+                                 [HEATMAP_ROBUST] = "robust"};
     for (heatmap_policy policy = HEATMAP_SHARED; *text && policy <= HEATMAP_ROBUST; policy++)
         if (strcmp(text, words[policy]) == 0) {
             *choice = (heatmap_choice){.policy = policy};
@@ -127,7 +130,7 @@ int scale_parse(common_options *options, const char *text, void *target)
     heatmap_choice *scales = target, choice;
     if (!read_scale(text, &choice))
         return option_wrong(options, target,
-                            "expected shared, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
+                            "expected shared, row, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
                             "with 50 < PERCENTILE <= 100, found '%s'",
                             text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {

@@ -88,7 +88,10 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"drop-special", 0, NULL, "leave special tokens out; nothing is renormalised", \
      FLAG_AT(attention_options, shown.drop_special)}, \
     {"words", 0, NULL, "merge pieces into words (what white space separates): probabilities are added over the keys " \
-     "of a word and averaged over its queries, logits averaged over both", FLAG_AT(attention_options, shown.words)}
+     "of a word and averaged over its queries, logits averaged over both; heat maps do so themselves where pieces have no " \
+     "room and words have", FLAG_AT(attention_options, shown.words)}, \
+    {"pieces", 0, NULL, "never merge them, also where they have no room", FLAG_AT(attention_options, shown.pieces), \
+     .not_with = "words"}
 #define PART_ROWS HEADS_ROWS, TOKENS_ROWS
 #define COMPONENTS_ROW \
     {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default: what the figure shows)", \
@@ -106,7 +109,7 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"center", 0, "WHAT", "row: subtract what is constant over the keys, which a softmax ignores (default); none", \
      CHOICE_AT(attention_options, centre, figure_centres)}
 #define SCALE_ROW \
-    {"scale", 0, "SCALE", "shared: one colour scale for all panels of a kind (default); panel: one each; robust[:P]: " \
+    {"scale", 0, "SCALE", "shared: one colour scale for all panels of a kind (default); row: one a row; panel: one each; robust[:P]: " \
      "to percentile P (default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others, and " \
      "above 0 with --log; may be repeated", PARSED_AT(attention_options, scales, scale_parse)}
 #define PALETTE_ROW \

@@ -108,7 +108,7 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     const distance_statistic middle = source->asked->statistic == STATISTIC_MEAN ? DISTANCE_MEAN : DISTANCE_MEDIAN;
     chart_series *series = options_take(source->options, DEBERTA_COMPONENT_COUNT, sizeof *series);
     chart_panel panel = {.title = source_head_title(source, index),
-                         .x = {.label = "relative distance i \u2212 j",
+                         .x = {.label = "i \u2212 j (key to the right: < 0, to the left: > 0)",
                                .scale = curves->reach <= LONGEST_LINEAR ? CHART_WHOLE : CHART_SIGNED_LOG},
                          .y = {.label = probabilities ? probability : source->unit},
                          .series = series,
@@ -151,7 +151,7 @@ static void share_axes(chart_panel *panels, size_t count, const char *quantity)
 static void tell(figure_sheet *sheet, const bucket_edges *edges, const char *over)
 {
     const attention_options *asked = sheet->source->asked;
-    sheet_note(sheet, "%s over %s, ribbon: quantiles %g to %g. Positive distances: keys to the left. ",
+    sheet_note(sheet, "%s over %s, ribbon: quantiles %g to %g. ",
                asked->statistic == STATISTIC_MEAN ? "Mean" : "Median", over, asked->ribbon, 1 - asked->ribbon);
     if (edges->count && edges->step == 1) sheet_note(sheet, "Strokes at the top: bucket edges. ");
     if (edges->step > 1) sheet_note(sheet, "Strokes at the top: one in %zu bucket edges. ", edges->step);

@@ -155,7 +155,7 @@ static const option lines_part[] = {PART_ROWS,
                                      "leave out what is weaker than this part of the strongest (default 0.05)",
                                      NUMBER_AT(attention_options, threshold, 0, 0.99)},
                                     NO_MORE_ROWS},
-                    lines_look[] = {CENTER_ROW, NO_MORE_ROWS};
+                    lines_look[] = {CENTER_ROW, LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group lines_groups[] = FIGURE_GROUPS(lines_part, lines_look);
 
 /* A panel for each head and component; the titles say what distinguishes them. */
@@ -188,6 +188,7 @@ static int draw_lines(figure_source *source, figure_sheet *sheet)
         return option_wrong(source->options, &asked->components,
                             "lines of probs and of logits have no common scale, choose one of them");
     line_view view = {.kind = probabilities ? HEATMAP_POSITIVE : HEATMAP_SIGNED,
+                      .columns = asked->columns,
                       .keep_row_mean = asked->centre == CENTRE_NONE,
                       .one_query = asked->query != SIZE_MAX,
                       .smallest = asked->threshold > 0 ? asked->threshold : 1e-30, /* 0 means the default there */

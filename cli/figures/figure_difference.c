@@ -88,7 +88,7 @@ static int open_unablated(figure_source *source, other_side *other)
 }
 
 /* The other one of two texts: of equal length, and the same after the choice of tokens. */
-static int open_other_text(const figure_source *source, other_side *other)
+static int open_other_text(figure_source *source, other_side *other)
 {
     const size_t rows = source->input.rows;
     deberta_error error = {0};
@@ -103,6 +103,8 @@ static int open_other_text(const figure_source *source, other_side *other)
         DEBERTA_OK)
         return source_fail(source, &error);
     const token_view *own = &source->view, *its = &other->view;
+    source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown) !=
+                           token_view_count_words(its, &source->input, &source->asked->shown);
     if (its->span[1] != own->span[1] || its->count != own->count)
         return say_usage(source->options, "the texts must have equally many tokens, found %zu and %zu",
                          own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
@@ -149,21 +151,50 @@ static int subtract(void *context, const figure_source *source, size_t index, co
 static void style_probabilities(attention_figure *figure)
 {
     bool alone = true;
-    double reach = 0;
-    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++) {
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
         alone = alone && figure->panels[k].kind == HEATMAP_RANGE;
-        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
-            reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
-    }
     figure->palettes[HEATMAP_RANGE] = figure->palettes[HEATMAP_SIGNED] ? figure->palettes[HEATMAP_SIGNED] : "polar";
     if (alone && figure->scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED) {
         figure->scales[HEATMAP_RANGE] = figure->scales[HEATMAP_SIGNED];
         figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* of no panel */
     }
-    if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED)
-        figure->scales[HEATMAP_RANGE] =
-            (heatmap_choice){.policy = HEATMAP_FIXED, .low = -(reach > 0 ? reach : 1), .high = reach > 0 ? reach : 1};
+    figure->scales[HEATMAP_RANGE].symmetric = true;
     figure->units[HEATMAP_RANGE] = "difference of probability";
+}
+
+/* The largest magnitude of a kind in a row of panels. */
+static double row_reach(const attention_figure *figure, size_t row, heatmap_kind kind)
+{
+    double reach = 0;
+    for (size_t k = row * figure->grid_columns; k < (row + 1) * figure->grid_columns; k++)
+        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == kind; c++)
+            reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
+    return reach;
+}
+
+/* Where a row is nearly white on the scale of another, as above an ablated layer, each has its own, unless one was
+ * chosen. Heads that stand side by side are panels. */
+static void part_scales(const figure_source *source, attention_figure *figure)
+{
+    enum { LEAST_PART = 4 };
+    static const heatmap_kind kinds[] = {HEATMAP_SIGNED, HEATMAP_RANGE};
+    const bool flows = !figure->row_titles;
+    const size_t rows = flows ? figure->grid_columns : figure->grid_rows;
+    attention_figure by_row = *figure;
+    by_row.grid_columns = flows ? 1 : figure->grid_columns;
+    bool dwarfed = false;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        double least = INFINITY, most = 0;
+        for (size_t row = 0; row < rows; row++) {
+            const double reach = row_reach(&by_row, row, kinds[kind]);
+            if (reach > 0) least = fmin(least, reach); /* else identical */
+            most = fmax(most, reach);
+        }
+        dwarfed = dwarfed || most > LEAST_PART * least;
+    }
+    if (!dwarfed || option_given(source->options, &source->asked->scales)) return;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        figure->scales[kinds[kind]].policy = flows ? HEATMAP_PANEL : HEATMAP_ROW;
 }
 
 /* "layer 0, head 1; layer 1, head 1" */
@@ -223,7 +254,8 @@ static void say_identical(figure_sheet *sheet, attention_figure *figure)
     if (figure->row_titles && left_out > 0) leave_out_rows(options, figure, identical);
     if (left_out < rows) return;
     sheet_note(sheet, "Both sides are identical. ");
-    say_note(options, "note: both sides are identical, every difference is 0");
+    if (!sheet->source->asked->shown.fitted) /* else it was said of the pieces */
+        say_note(options, "note: both sides are identical, every difference is 0");
 }
 
 static void tell(figure_sheet *sheet, const other_side *other)
@@ -288,6 +320,7 @@ static int draw_both(figure_source *source, figure_sheet *sheet, other_side *oth
     status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
     if (status != EXIT_OK) return status;
     style_probabilities(&figure);
+    part_scales(source, &figure);
     say_identical(sheet, &figure);
     figure.style = sheet->style;
     figure.query_labels = figure.key_labels = join_labels(source, source->view.labels, other->view.labels);

@@ -39,6 +39,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s)", unit);
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
+    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues"; /* as the distance beside it */
     panels_begin_at_zero(&figure, evenly);
     head_map_column(sheet, "entropy_bits", entropy);
     head_map_column(sheet, "mean_distance", distance);

@@ -58,13 +58,13 @@ static void put_caption(const figure_source *source, const figure_style *style, 
                *digest = provenance_of(style, "Model SHA-256"), *note = style->note;
     if (caption) put_text(out, caption);
     const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids");
-    fputs(caption ? " Model: " : "Model: ", out);
-    if (model) {
-        fputs("\\texttt{", out);
+    if (caption) fputc(' ', out);
+    if (model) { /* else the figure is anonymous, and the sentence begins with the layers */
+        fputs("Model: \\texttt{", out);
         put_text(out, model);
-        fputs("} ", out);
+        fputc('}', out);
+        if (digest) fprintf(out, " (SHA-256 %.12s\\ldots)", digest);
     }
-    if (digest) fprintf(out, "(SHA-256 %.12s\\ldots)", digest);
     if (text || ids) {
         fputs(text ? "; text: ``" : "; ids: ", out);
         put_text(out, text ? text : ids);
@@ -75,8 +75,8 @@ static void put_caption(const figure_source *source, const figure_style *style, 
         put_text(out, pair);
         fputs("''", out);
     }
-    fprintf(out, "; layer%s %s, head%s %s.", source->layer_count == 1 ? "" : "s", provenance_of(style, "Layers"),
-            source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
+    fprintf(out, "%s%s %s, head%s %s.", model ? "; layer" : "Layer", source->layer_count == 1 ? "" : "s",
+            provenance_of(style, "Layers"), source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
     if (!note) return;
     fputc(' ', out);
     put_text(out, note);

@@ -192,6 +192,60 @@ void panels_begin_at_zero(attention_figure *figure, double reach)
         figure->scales[HEATMAP_RANGE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = most};
 }
 
+/* ------------------------------------------------------------------------------------------------- pieces or words */
+
+/* Taller figures of pieces become figures of words, where these are lower. */
+static const double pleasant_height = 150; /* mm */
+
+/* How the figure would be laid out in words: its panels hold nothing, and layouts do not depend on what they hold. */
+static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, figure_notes *notes)
+{
+    const figure_source *source = sheet->source;
+    const size_t count = figure->grid_rows * figure->grid_columns;
+    token_view words;
+    token_view_choice choice = source->asked->shown;
+    choice.words = true;
+    deberta_error error;
+    bool fine = token_view_make(&words, &source->input, source->view.row, &choice, &error) == DEBERTA_OK;
+    if (fine) {
+        float *nothing = options_take(source->options, words.count * words.count, sizeof *nothing);
+        attention_panel *panels = options_take(source->options, count, sizeof *panels);
+        for (size_t k = 0; k < count; k++) {
+            panels[k] = figure->panels[k];
+            if (panels[k].values) panels[k].values = nothing;
+            panels[k].stride = words.count;
+        }
+        attention_figure other = *figure;
+        other.panels = panels;
+        other.queries = other.keys = words.count;
+        other.query_labels = other.key_labels = words.labels;
+        other.query_numbers = other.key_numbers = token_view_numbers(&words);
+        other.boundary_count = other.mark_count = 0;
+        fine = figure_check(attention_layout, &other, &other.style, notes, &error) == DEBERTA_OK;
+    }
+    token_view_free(&words);
+    return fine;
+}
+
+/* Whether the tokens have no room in pieces, or the figure none on its page, and both have it in words. A choice of
+ * columns is a choice of height. */
+static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    figure_notes pieces = {0}, words = {0};
+    deberta_error error;
+    if (asked->shown.words || asked->shown.pieces || source->keeps_pieces || !asked->components ||
+        !source->options->outs.count)
+        return false;
+    if (token_view_count_words(&source->view, &source->input, &asked->shown) == source->view.count) return false;
+    const bool laid_out = figure_check(attention_layout, figure, &figure->style, &pieces, &error) == DEBERTA_OK,
+               tokens = laid_out && !pieces.positions;
+    if (tokens && pieces.page_height <= (figure->columns ? FIGURE_HIGHEST_MM : pleasant_height)) return false;
+    return lay_out_words(sheet, figure, &words) && !words.positions && words.page_height <= FIGURE_HIGHEST_MM &&
+           (!tokens || words.page_height < pieces.page_height);
+}
+
 /* Says that tokens did not fit, and what would show them. */
 static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
 {
@@ -201,15 +255,16 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
     for (other.columns = figure->grid_columns; other.columns > 0; other.columns--) {
         figure_notes notes = {0};
         deberta_error error;
-        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions)
+        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions ||
+            notes.page_height > FIGURE_HIGHEST_MM)
             continue;
         say_note(options, "note: the tokens do not fit at %g mm, axes show positions; --layout %zu shows tokens", width,
                  other.columns);
         return;
     }
     say_note(options,
-             "note: %zu tokens do not fit at %g mm, axes show positions; --tokens A:B shows a part with tokens",
-             figure->keys, width);
+             "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --tokens A:B leave fewer",
+             figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
 }
 
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
@@ -219,8 +274,14 @@ int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
         if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
     if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
     figure_notes notes = {0};
+    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&sheet->source->view) &&
+                           figure->keys == sheet->source->view.count;
+    if (of_tokens && wants_words(sheet, figure)) return FIGURE_WANTS_WORDS;
     const int status = sheet_write(sheet, attention_layout, figure, &notes);
-    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&sheet->source->view);
+    if (status == EXIT_OK && sheet->source->asked->shown.fitted)
+        say_note(sheet->source->options,
+                 "note: pieces are merged into words, because they have no room at %g mm; --pieces shows pieces",
+                 figure_defaults(&figure->style).width_mm);
     if (status == EXIT_OK && notes.positions && of_tokens) tell_positions(sheet, figure);
     return status;
 }

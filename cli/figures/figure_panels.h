@@ -47,6 +47,9 @@ bool panels_take_limits(const figure_source *source, const heatmap_choice scales
 /* A scale of HEATMAP_RANGE that is the default begins at 0 and ends at reach, or at a larger value: for quantities that
  * cannot be negative. */
 void panels_begin_at_zero(attention_figure *figure, double reach);
+/* What panels_finish returns instead of drawing, and a kind with it, where the figure is to be made again in words: in
+ * pieces it has no room on its page, in words it has. */
+enum { FIGURE_WANTS_WORDS = -1 };
 /* Checks the limits, then sheet_finish. */
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure);
 

@@ -9,8 +9,6 @@
 #include "command/open_model.h"
 #include "core/base/path.h"
 
-enum { HIGHEST_PAGE_MM = 240 }; /* of type, on A4 */
-
 /* ---------------------------------------------------------------------------------------------------- provenance */
 
 static void add(figure_sheet *sheet, const char *key, const char *value)
@@ -56,20 +54,19 @@ static bool writes_provenance(const attention_options *asked)
            (asked->data && !path_has_suffix(asked->data, ".csv"));
 }
 
-static int add_provenance(figure_sheet *sheet)
+static int add_provenance(figure_sheet *sheet, figure_source *source)
 {
-    const figure_source *source = sheet->source;
     const common_options *options = source->options;
     const input_batch *input = &source->input;
-    char digest[65] = "";
     deberta_error error = {0};
-    if (writes_provenance(source->asked) && deberta_model_digest(source->model, digest, &error) != DEBERTA_OK)
+    if (!*source->digest && writes_provenance(source->asked) &&
+        deberta_model_digest(source->model, source->digest, &error) != DEBERTA_OK)
         return say_error(options, &error);
     add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
     add(sheet, "Figure", figure_name(source));
     if (!source->asked->anonymous) add(sheet, "Model", source->info.name);
-    add(sheet, "Model SHA-256", options_text(options, "%s", digest));
-    if (!source->asked->anonymous) {
+    if (!source->asked->anonymous) { /* the digest of a published checkpoint names it too */
+        add(sheet, "Model SHA-256", source->digest);
         add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
         add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
         add(sheet, "Input ids", list_ids(source));
@@ -133,15 +130,25 @@ static void say_precision(figure_sheet *sheet)
     add_to_title(sheet, precision);
 }
 
-int sheet_open(figure_sheet *sheet, const figure_source *source)
+/* SHOW_* of what is captured for the figure. */
+static unsigned shown_components(const figure_source *source)
+{
+    unsigned shown = 0;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (source->components[c]) shown |= 1u << c;
+    return shown;
+}
+
+int sheet_open(figure_sheet *sheet, figure_source *source)
 {
     const attention_options *asked = source->asked;
     char text[512];
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
-    figure_style_note_font(source->options, &sheet->style);
     if (source->options->ablate_text) say_ablated(sheet);
     say_precision(sheet);
-    token_view_describe(&source->view, &asked->shown, text, sizeof text);
+    const unsigned shown = shown_components(source);
+    token_view_describe(&source->view, &asked->shown, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS),
+                        text, sizeof text);
     if (*text) sheet_note(sheet, "%s", text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_choice *scale = &asked->scales[kind];
@@ -149,7 +156,7 @@ int sheet_open(figure_sheet *sheet, const figure_source *source)
         sheet_note(sheet, "Colours reach to percentile %g. ", scale->percentile > 0 ? scale->percentile : 99);
         break;
     }
-    return add_provenance(sheet);
+    return add_provenance(sheet, source);
 }
 
 /* ------------------------------------------------------------------------------------------------------- numbers */
@@ -202,11 +209,12 @@ static void tell(const common_options *options, const figure_notes *notes)
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);
-    if (notes->page_height > HIGHEST_PAGE_MM)
-        say_note(options,
-                 "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --tokens and "
-                 "--layout make it smaller, attention grid draws every head small",
-                 notes->page_height);
+    if (notes->page_height > FIGURE_HIGHEST_MM)
+        say_note(
+            options,
+            "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --tokens, --words, "
+            "--drop-special and --layout make it smaller, attention grid draws every head small",
+            notes->page_height);
 }
 
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)

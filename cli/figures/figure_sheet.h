@@ -9,7 +9,7 @@
 #include "cli/figures/figure_data.h"
 #include "cli/figures/figure_source.h"
 
-enum { FIGURE_MOST_PROVENANCE = 16 };
+enum { FIGURE_MOST_PROVENANCE = 16, FIGURE_HIGHEST_MM = 240 /* of type, on A4 */ };
 
 typedef struct figure_sheet {
     const figure_source *source;
@@ -20,7 +20,7 @@ typedef struct figure_sheet {
 } figure_sheet;
 
 /* Style, what must be said of every figure of the source, provenance. */
-int sheet_open(figure_sheet *sheet, const figure_source *source);
+int sheet_open(figure_sheet *sheet, figure_source *source);
 
 /* A sentence under the figure, ending in a space. */
 void sheet_note(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));

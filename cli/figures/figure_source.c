@@ -79,6 +79,21 @@ int source_open(figure_source *source, const attention_options *asked, bool all_
     return choose(source);
 }
 
+int source_restart(figure_source *source, const attention_options *asked)
+{
+    deberta_error error = {0};
+    capture_free(&source->capture);
+    deberta_session_free(&source->session);
+    token_view_free(&source->view);
+    source->model_bytes = source->info.memory_bytes;
+    source->session_bytes = 0;
+    source->asked = asked;
+    source->options = &asked->reading.common;
+    return token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error) == DEBERTA_OK
+               ? choose_components(source)
+               : source_fail(source, &error);
+}
+
 void source_close(figure_source *source)
 {
     capture_free(&source->capture);

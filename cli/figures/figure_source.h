@@ -22,6 +22,8 @@ typedef struct figure_source {
     size_t *layers, layer_count, *heads, head_count; /* chosen, ascending */
     bool components[DEBERTA_COMPONENT_COUNT];        /* chosen, and the model has them */
     bool hidden;                                     /* hidden states are captured too */
+    bool keeps_pieces;                               /* words would not do: those of two texts are not as many */
+    char digest[65];                                 /* of the model, once it was needed */
     const char *unit;                                /* of components: "logit / sqrt(3d)" */
 
     deberta_session *session;          /* from source_encode */
@@ -32,6 +34,8 @@ typedef struct figure_source {
 /* Opens the model, reads the input, chooses. all_rows: the figure shows more of the input than --row. */
 int source_open(figure_source *source, const attention_options *asked, bool all_rows);
 void source_close(figure_source *source);
+/* Back to before anything was encoded, with the tokens that `asked` shows. */
+int source_restart(figure_source *source, const attention_options *asked);
 
 /* Encodes the row into source->capture. */
 int source_encode(figure_source *source);

@@ -195,16 +195,37 @@ size_t token_view_place(const token_view *view, size_t token)
 
 const size_t *token_view_numbers(const token_view *view) { return view->whole ? NULL : view->tokens; }
 
-void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity)
+size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice)
+{
+    token_view words;
+    token_view_choice merged = *choice;
+    merged.words = true;
+    deberta_error error;
+    const size_t count =
+        token_view_make(&words, input, view->row, &merged, &error) == DEBERTA_OK ? words.count : view->count;
+    token_view_free(&words);
+    return count;
+}
+
+void token_view_describe(const token_view *view, const token_view_choice *choice, bool probabilities, bool logits,
+                         char *text, size_t capacity)
 {
     const size_t n = view->span[1];
-    char range[96] = "";
+    char range[96] = "", words[256] = "";
     if (choice->first > 0 || choice->end < n)
         snprintf(range, sizeof range, "Tokens %zu to %zu of %zu. ", choice->first,
                  (choice->end < n ? choice->end : n) - 1, n);
+    if (choice->words)
+        snprintf(words, sizeof words, "Pieces %smerged into words (what white space separates)%s%s%s%s. ",
+                 choice->fitted ? "have no room and are " : "are ", probabilities || logits ? ": " : "",
+                 probabilities ? "probabilities are added over the keys of a word and averaged over its queries" : "",
+                 probabilities && logits ? ", " : "",
+                 !logits         ? ""
+                 : probabilities ? "logits averaged over both"
+                                 : "logits are averaged over the keys and the queries of a word");
     snprintf(text, capacity, "%s%s%s", range,
-             choice->drop_special ? "Special tokens are left out, probabilities as they are with them. " : "",
-             choice->words ? "Pieces are merged into words (what white space separates): probabilities are added over "
-                             "the keys of a word and averaged over its queries, logits averaged over both. "
-                           : "");
+             !choice->drop_special ? ""
+             : probabilities       ? "Special tokens are left out, probabilities as they are with them. "
+                                   : "Special tokens are left out. ",
+             words);
 }

@@ -10,9 +10,11 @@
 #include "command/input/input.h"
 #include "viz/figure.h"
 
-/* From --words, --drop-special, --tokens. */
+/* From --words, --pieces, --drop-special, --tokens. */
 typedef struct token_view_choice {
     bool words, drop_special;
+    bool pieces;       /* never words, whatever fits */
+    bool fitted;       /* words because pieces do not fit */
     size_t first, end; /* tokens [first, end) of the text; end SIZE_MAX: to its end */
 } token_view_choice;
 
@@ -50,7 +52,11 @@ void token_view_matrix(const token_view *view, const float *matrix, token_view_r
 size_t token_view_place(const token_view *view, size_t token);
 /* The tokens that rows begin with where they are not 0, 1, 2 ...: what axes and data count. NULL: they are. */
 const size_t *token_view_numbers(const token_view *view);
-/* What a reader must be told, one sentence for each thing, with a space after it; empty for a whole view. */
-void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity);
+/* What a reader must be told, one sentence for each thing, with a space after it; empty for a whole view. Which of
+ * probabilities and logits are shown decides what is said of them. */
+void token_view_describe(const token_view *view, const token_view_choice *choice, bool probabilities, bool logits,
+                         char *text, size_t capacity);
+/* How many rows and columns the view would have if pieces were merged; as many as it has where they cannot be. */
+size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice);
 
 #endif

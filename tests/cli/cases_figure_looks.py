@@ -82,3 +82,96 @@ def test_heads_share_axes_and_legend(bench):
         equal(quantity, [quantity[0]] * 4)
     legend = [t.text for t in root.iter(SVG + "text") if t.text in ("c2c", "c2p", "p2c")]
     equal(legend, ["c2c", "c2p", "p2c"])
+
+
+LONG = "The committee told the old sailor that nobody remembered his unforgettable demonstrations."  # 12 words, 24 tokens
+
+
+def size(root):
+    return [float(root.get(side).removesuffix("mm")) for side in ("width", "height")]
+
+
+def shown(root):
+    return {t.text for t in root.iter(SVG + "text")}
+
+
+def long_text(bench, kind, *arguments):
+    needs_figures(bench)
+    done = bench.fine("attention", kind, DEMO, "--text", LONG, "--layers", "2", *arguments, "-o", "long.svg", "--data", "long.csv")
+    return tree.parse(bench.path("long.svg")).getroot(), done.err
+
+
+def test_pieces_without_room_become_words(bench):
+    """A column or a page has the words of a sentence whose pieces it has not; figure, note and data say the same."""
+    for width, kind, heads in (("85", "components", "1"), ("85", "components", "0,1"), ("174", "components", "0,1"), ("174", "delta", "0"), ("85", "delta", "0")):
+        root, said = long_text(bench, kind, "--heads", heads, "--width-mm", width)
+        contains(said, f"have no room at {width} mm", "--pieces")
+        contains(" ".join(shown(root) - {None}), "unforgettable", "Pieces have no room and are merged into words")
+        check(size(root)[1] <= 240 and size(root)[0] <= float(width) + 0.2, size(root))
+        check("unforgettable" in bench.read("long.csv"), "the data is of what is drawn")
+    root, _ = long_text(bench, "components", "--heads", "1", "--width-mm", "85")
+    check(size(root)[0] > 84.9 and size(root)[1] <= 150, size(root))
+
+
+def test_pieces_stay_where_they_are_asked_for(bench):
+    root, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--pieces")
+    contains(said, "axes show positions", "--words", "--drop-special")
+    check("unforgettable" not in shown(root) and size(root)[1] <= 240, size(root))
+    check("unforgettable" not in bench.read("long.csv"), "pieces in the data")
+    bench.fine("attention", DEMO, "--text", LONG, "--width-mm", "85", "--data", "only.csv")  # no figure, nothing to fit
+    check("unforgettable" not in bench.read("only.csv"), "pieces in data without a figure")
+    contains(bench.run("attention", DEMO, "--text", LONG, "--words", "--pieces", "-o", "x.svg").err, "--pieces", "--words")
+
+
+def test_resolution_moves_nothing(bench):
+    needs_figures(bench)
+    found = []
+    for dpi in ("300", "150", "72"):
+        outs = [word for suffix in ("pdf", "svg", "png") for word in ("-o", f"d{dpi}.{suffix}")]
+        bench.fine("attention", DEMO, "--text", TEXT, "--layers", "2", "--heads", "0,1", "--anonymous", "--dpi", dpi, *outs)
+        files = []
+        for suffix in ("pdf", "svg"):
+            with open(bench.path(f"d{dpi}.{suffix}"), "rb") as file:
+                files.append(file.read())
+        found.append(files)
+    equal(found[1:], found[:1] * 2)
+
+
+def test_a_layer_above_an_ablation_has_its_own_scale(bench):
+    """On the scale of the ablated layer the one above it would be white."""
+    effect = ("--ablate", "c2p@2:1", "--layers", "2,3", "--heads", "1")
+    root = drawn(bench, "difference", *effect)
+    own = [bar[-1] for bar in bars(root)]
+    check(len(own) == 4 and own[0] > 4 * own[2] and own[1] > 4 * own[3], own)
+    contains(" ".join(shown(root) - {None}), "Every row of signed panels has its own colour scale")
+    equal(len(bars(drawn(bench, "difference", *effect, "--scale", "shared"))), 2)
+    equal(len(bars(drawn(bench, "components", "--layers", "2,3", "--scale", "row"))), 4)
+
+
+def test_titles_and_bars_of_panels_keep_clear(bench):
+    """The highest number of a bar stands beneath the line of the titles, and every number ends before the page does."""
+    root = drawn(bench, "difference", "--ablate", "c2p@2:1", "--layers", "2,3", "--heads", "1", "--scale", "panel")
+    titles = [float(t.get("y")) for t in root.iter(SVG + "text") if t.text == "content to position"]
+    for bar in groups(root, "colour bar"):
+        for t in bar.iter(SVG + "text"):
+            check(not any(0 < float(t.get("y")) - y < 2.5 for y in titles), (t.text, titles))
+
+
+def test_line_views_are_stacked(bench):
+    needs_figures(bench)
+    for layout in ((), ("--layout", "1")):
+        root, _ = long_text(bench, "lines", "--heads", "0,1", "--width-mm", "85", *layout)
+        tops = [float(t.get("y")) for t in root.iter(SVG + "text") if t.text in ("layer 2, head 0", "layer 2, head 1")]
+        check(len(tops) == 2 and tops[1] - tops[0] > 30, tops)
+    done = bench.run("attention", "lines", DEMO, "--text", LONG, "--heads", "0,1", "--layout", "2", "--width-mm", "85", "-o", "r.svg")
+    check(done.code == 2, done.code)
+    contains(done.err, "2 line views side by side leave")
+
+
+def test_what_is_not_shown_is_not_spoken_of(bench):
+    words = " ".join(shown(drawn(bench, "components", "--components", "c2p,p2c", "--words", "--drop-special")) - {None})
+    contains(words, "logits are averaged")
+    check("probabilit" not in words, words)
+    needs_figures(bench)
+    bench.fine("attention", DEMO, "--text", TEXT, "--anonymous", "-o", "a.pdf", "--latex", "a.tex")
+    check("Model" not in bench.read("a.tex") and "SHA-256" not in bench.read("a.tex"), bench.read("a.tex"))

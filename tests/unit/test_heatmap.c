@@ -111,7 +111,7 @@ static void scales(void **state)
     scale = scale_of(values + 1, 2, HEATMAP_POSITIVE, (heatmap_choice){0});
     assert_near(scale.low, 0);
     assert_near(scale.high, 2);
-    scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){HEATMAP_FIXED, -1, 1.5, 0});
+    scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){.policy = HEATMAP_FIXED, .low = -1, .high = 1.5});
     assert_near(scale.low, -1);
     assert_near(scale.high, 1.5);
     assert_int_equal(scale.below, 1);
@@ -134,11 +134,11 @@ static void scales(void **state)
     for (size_t i = 0; i < 1000; i++) many[i] = (float)i / 1000 * (i % 2 ? 1 : -1);
     many[7] = 50;
     many[8] = -60;
-    scale = scale_of(many, 1000, HEATMAP_SIGNED, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
+    scale = scale_of(many, 1000, HEATMAP_SIGNED, (heatmap_choice){.policy = HEATMAP_ROBUST, .percentile = 99});
     assert_true(fabs(scale.high - 0.992) < 0.002 && scale.low == -scale.high);
     assert_int_equal(scale.below + scale.above, 9); /* the two far ones and 7 of the largest */
     float sparse[1000] = {[3] = 0.7f};              /* the percentile is 0: the extremes stay */
-    scale = scale_of(sparse, 1000, HEATMAP_POSITIVE, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
+    scale = scale_of(sparse, 1000, HEATMAP_POSITIVE, (heatmap_choice){.policy = HEATMAP_ROBUST, .percentile = 99});
     assert_near(scale.high, 0.7f);
 }
 
@@ -187,7 +187,7 @@ static void attention_golden(void **state)
                              .units = {"logit / sqrt(3d)", "probability", NULL}};
     golden_trace_check("attention", attention_layout, &spec);
     spec.scales[HEATMAP_SIGNED].policy = HEATMAP_PANEL;
-    spec.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_FIXED, 0, 0.5, 0};
+    spec.scales[HEATMAP_POSITIVE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = 0.5};
     spec.annotate = true;
     spec.keep_row_mean = true;
     golden_trace_check("attention_own_scales", attention_layout, &spec);
@@ -523,9 +523,9 @@ static void wrong_wishes_are_refused(void **state)
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
     bad = good, bad.marks = outside, bad.mark_count = 1;
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
-    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_FIXED, 1, 1, 0};
+    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 1, .high = 1};
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
-    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_ROBUST, 0, 0, 101};
+    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){.policy = HEATMAP_ROBUST, .percentile = 101};
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
     bad = good, bad.style.width_mm = 5;
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
