@@ -56,6 +56,8 @@ const char *options_known_elsewhere(const command *command, const char *name, si
         {"vocab-size", "pieces", "--pieces"},
         {"dtype", "precision", "--precision"},
         {"output-dir", "out", "--out"},
+        {"cmap", "palette", "--palette"},
+        {"colormap", "palette", "--palette"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (strlen(rows[k].theirs) == length && strncmp(rows[k].theirs, name, length) == 0 &&

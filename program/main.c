@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "command/options.h"
@@ -97,6 +98,14 @@ static void complain_of_command(const char *name)
 {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
+    struct stat about;
+    if (strncmp(name, "synthetic:", 10) == 0 || stat(name, &about) == 0) {
+        fprintf(stderr,
+                "deberta: '%s' is a model or a file: a command comes first, such as: deberta info %s\nsee: deberta "
+                "--help\n",
+                name, name);
+        return;
+    }
     for (size_t k = 0; commands[k]; k++) {
         options_nearest(name, strlen(name), commands[k]->name, &least, &nearest);
         for (const command *const *sub = commands[k]->subcommands; !nearest && sub && *sub; sub++)

@@ -127,6 +127,16 @@ class Pieces:
         self.model = sentencepiece.SentencePieceProcessor(model_file=os.path.join(folder, "spm.model"))
         self.lower, self.split = lower, split
 
+    def pieces_of(self, text):
+        """(id, piece, begin, end) with places in characters; later releases count bytes."""
+        try:
+            found = self.model.encode(text, out_type="immutable_proto")  # must live as long as its pieces
+            return [(p.id, p.piece, p.begin, p.end) for p in found.pieces]
+        except ValueError:
+            character = {at: k for k, at in enumerate(byte_positions(text))}
+            found = self.model.encode(text, return_type="proto")
+            return [(p.id, p.piece, character[p.begin], character[p.end]) for p in found.pieces]
+
     def segment(self, text):
         for chunk, begin, special in split_specials(text):
             if special:
@@ -135,9 +145,8 @@ class Pieces:
             if self.lower:  # character by character, as transformers did it: no final sigma
                 chunk = "".join(c.lower() for c in chunk)
             for part, at in split_punctuation(chunk) if self.split else [(chunk, 0)]:
-                found = self.model.encode(part, out_type="immutable_proto")  # must live as long as its pieces
-                for p in found.pieces:
-                    yield p.id, p.piece, begin + at + p.begin, begin + at + p.end
+                for id, piece, first, end in self.pieces_of(part):
+                    yield id, piece, begin + at + first, begin + at + end
 
     def encode(self, text, pair):
         rows = {"ids": [1], "tokens": ["[CLS]"], "offsets": [None], "byte_offsets": [None], "type_ids": [0]}

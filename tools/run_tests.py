@@ -271,6 +271,9 @@ def native():
     meson_tests("tests", "build")
     # The tests skip a tier that is missing, whether the processor or the build lacks it.
     run("tiers of this processor", ["build/tests/checkasm/checkasm", "--quick"] + [f"--require={tier}" for tier in native_tiers()])
+    if "--full" in sys.argv:  # the suite lets some calls of each command fail, this each of them
+        run("failing calls, each", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "failing_writes"],
+            {"DEBERTA_TEST_EVERY_CALL": "1"}, of_tiers=False)
     lint("build", *["--format"] * ("--full" in sys.argv))
     return [(tier, "native") for tier in native_tiers()]
 
