@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/verify_drawn.h"
 
+#include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check/drawn_features.h"
 #include "core/base/status.h"
@@ -27,7 +29,7 @@ static deberta_status make_folder(drawn_run *run, deberta_error *err)
     snprintf(run->folder, sizeof run->folder, "/tmp/deberta-verify-XXXXXX");
     if (mkdtemp(run->folder)) return DEBERTA_OK;
     *run->folder = 0;
-    DEBERTA_FAIL(err, DEBERTA_E_FILE, "no folder can be made in /tmp for a drawn model");
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "no folder can be made in /tmp for a drawn model: %s", strerror(errno));
 }
 
 /* --------------------------------------------------------------------------------------------------------------- cases */

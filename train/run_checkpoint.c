@@ -58,9 +58,11 @@ static int sync_entry(const char *path, const struct stat *about, int kind, stru
     (void)about, (void)kind, (void)place;
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return -1;
-    const int result = fsync(file);
+    const bool synced = file_sync(file);
+    const int reason = errno;
     close(file);
-    return result;
+    errno = reason;
+    return synced ? 0 : -1;
 }
 
 static deberta_status sync_folder(const char *path, deberta_error *err)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/io/atomic_file.h"
 #include "core/io/quote.h"
 
 enum { PATH_BYTES = 4096 };
@@ -57,7 +58,7 @@ static bool write_all(int file, const char *text, size_t count)
         if (written < 0) return false;
         at += (size_t)written;
     }
-    return fsync(file) == 0;
+    return file_sync(file);
 }
 
 static deberta_status write_recipe(int file, const char *folder, const json_t *recipe, deberta_error *err)

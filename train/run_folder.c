@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/stream.h"
+#include "core/io/atomic_file.h"
 #include "core/io/quote.h"
 #include "train/run_evaluation.h"
 
@@ -171,7 +172,7 @@ static deberta_status evaluate(const training_run *run, run_evaluation *evaluati
 /* The log first: going on needs its lines up to the checkpoint. */
 static deberta_status write_checkpoint(const training_run *run, FILE *log, deberta_error *err)
 {
-    if (fsync(fileno(log)) != 0)
+    if (!file_sync(fileno(log)))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
 }

@@ -182,7 +182,7 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
-    if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
+    if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
     if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
     /* A journal alone is that of a run that was killed after it had given its output the name. */
@@ -230,7 +230,7 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
     if (!stream_flush(output->file)) return cannot_write(output, err);
     if (!output->journal) return DEBERTA_OK;
     /* The journal must never be ahead of the data, not even after a power cut. */
-    if (fdatasync(fileno(output->file)) != 0) return cannot_write(output, err);
+    if (!file_sync(fileno(output->file))) return cannot_write(output, err);
     size_t first = output->row_count;
     while (first > 0 && output->rows[first - 1].text >= output->flushed_texts) first--;
     fprintf(output->journal, "{\"texts\":%zu,\"bad\":%zu,\"bytes\":%lld,\"hash\":\"%016llx\",\"rows\":[",

@@ -53,9 +53,12 @@ static bool is_temporary(const char *name)
 static void remove_if_stale(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat about;
+    struct stat about, named;
     if (file < 0) return;
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0)
+    /* Between opening and locking its writer may have ended it, and begun another file under this name. */
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+        fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == about.st_dev &&
+        named.st_ino == about.st_ino)
         unlinkat(folder, name, 0);
     close(file);
 }

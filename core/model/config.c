@@ -324,7 +324,6 @@ static deberta_status read_positions(model_config *config, const config_source *
     if (source->dialect != DIALECT_V2) DEBERTA_TRY(read_flag(source, "talking_head", &config->talking_heads));
     if (source->dialect == DIALECT_V1) return DEBERTA_OK;
     DEBERTA_TRY(read_flag(source, "share_att_key", &config->share_att_key));
-    DEBERTA_TRY(refuse_quantized(source));
     return read_norm_relative(config, source);
 }
 
@@ -464,6 +463,7 @@ static deberta_status read_all(model_config *config, config_source *source)
     config->hidden_activation = ACTIVATION_GELU;
     DEBERTA_TRY(wrapper_check_config(source->object, source->where, source->err));
     DEBERTA_TRY(read_dialect(config, source));
+    DEBERTA_TRY(refuse_quantized(source));
     DEBERTA_TRY(read_sizes(config, source));
     DEBERTA_TRY(read_head_size(config, source));
     DEBERTA_TRY(read_epsilon(config, source));

@@ -90,15 +90,22 @@ class _Lent:
         self.encoder, self.weights, self.kept = encoder, weights, {}  # {name: shape, difference or None, tensor or None}
         self.parameters = list(encoder.parameters())
         self.nothing = {one.dtype: torch.full((), float("nan"), dtype=one.dtype) for one in self.parameters}
-        for name, parameter in encoder.named_parameters():
-            whole, back = parameter.data, self._read(name, parameter, parameter.shape)
-            units = None if back is None else _bits(whole) - _bits(back)
-            if units is None or not torch.equal(units, units.to(torch.int8)):
-                self.kept[name] = (whole.shape, None, whole)
-            else:
-                self.kept[name] = (whole.shape, units.to(torch.int8) if units.any() else None, None)
-            parameter.data = self.nothing[whole.dtype].expand(whole.shape)
         self.places = {one.data_ptr() for one in self.nothing.values()}
+        try:
+            for name, parameter in encoder.named_parameters():
+                self._lend(name, parameter)
+        except BaseException:  # also Ctrl-C: what was let go so far comes back
+            self.give_back()
+            raise
+
+    def _lend(self, name: str, parameter: Any) -> None:
+        whole, back = parameter.data, self._read(name, parameter, parameter.shape)
+        units = None if back is None else _bits(whole) - _bits(back)
+        if units is None or not torch.equal(units, units.to(torch.int8)):
+            self.kept[name] = (whole.shape, None, whole)
+        else:
+            self.kept[name] = (whole.shape, units.to(torch.int8) if units.any() else None, None)
+        parameter.data = self.nothing[whole.dtype].expand(whole.shape)
 
     def _read(self, name: str, parameter: Any, shape: Any) -> Any:
         """A parameter as the library gives it back, or None."""
@@ -115,9 +122,9 @@ class _Lent:
 
     def give_back(self) -> Any:
         for name, parameter in self.encoder.named_parameters():
-            shape, difference, whole = self.kept[name]
             if parameter.data_ptr() not in self.places:
-                continue  # it was given another value meanwhile
+                continue  # it was given another value meanwhile, or never let go
+            shape, difference, whole = self.kept[name]
             if whole is None:
                 whole = self._read(name, parameter, shape)
             if difference is not None:
@@ -200,7 +207,7 @@ class Accelerated:
             for name, method in (("forward", self.forward), ("_apply", self.apply)):
                 if vars(self.base).get(name) == method:  # not where somebody has wrapped it since, which then calls PyTorch's
                     delattr(self.base, name)
-            self.weights.close()
+        self.weights.close()  # after its sessions
         for module in self.guarded:
             if not any(isinstance(one, AcceleratedEncoder) for one in module.modules()):
                 vars(module).pop("train", None)

@@ -52,7 +52,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
     texts: one call each, or `batch` a call. Every call is made before and after in turn, `rounds` times, behind one that warms up.
 
     rows, one a precision: p50 and p99 of a call in seconds before and after; factor: the median over all pairs of before / after;
-    largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels.
+    largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels, or more or fewer numbers.
     memory: bytes of the base's weights in PyTorch, and what the library holds in their place.
     """
     lending = lending_part()
@@ -121,11 +121,11 @@ def _row(run: Any, calls: List[Any], expected: List[Facts], rounds: int, switche
     with switched():
         found = [_facts(run(one)) for one in calls]
     for (numbers, labels), (others, other_labels) in zip(expected, found):
-        changed += labels != other_labels
+        changed += labels != other_labels or numbers.shape != others.shape
         if numbers.shape == others.shape and numbers.size:
-            difference = float(np.abs(numbers - others).max())
+            difference = _difference(numbers, others)
             largest = max(largest, difference)
-            relative = max(relative, difference / max(float(np.abs(numbers).max()), 1e-30))
+            relative = max(relative, difference / float(np.abs(numbers[np.isfinite(numbers)]).max(initial=1e-30)))
     for _ in range(rounds):
         for one in calls:
             before = _seconds(run, one)
@@ -135,6 +135,14 @@ def _row(run: Any, calls: List[Any], expected: List[Facts], rounds: int, switche
     return {"calls": len(calls), "before_p50_s": float(np.median(before_s)), "before_p99_s": float(np.percentile(before_s, 99)),
             "after_p50_s": float(np.median(after_s)), "after_p99_s": float(np.percentile(after_s, 99)),
             "factor": float(np.median(before_s / after_s)), "largest_difference": largest, "relative_difference": relative, "changed": changed}
+
+
+def _difference(numbers: np.ndarray, others: np.ndarray) -> float:
+    """The largest. A number that is finite on one side only is infinitely far from the other."""
+    same = (numbers == others) | (np.isnan(numbers) & np.isnan(others))
+    with np.errstate(invalid="ignore"):
+        apart = np.where(same, 0.0, np.abs(numbers - others))
+    return float(np.where(np.isnan(apart), np.inf, apart).max())
 
 
 def _seconds(run: Any, one: Any) -> float:

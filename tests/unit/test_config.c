@@ -306,6 +306,8 @@ static void test_refusals(void **state)
         {V2 ",\"norm_rel_ebd\":true}", "norm_rel_ebd is true"},
         {V2 ",\"norm_rel_ebd\":null}", "norm_rel_ebd is null"},
         {V2 ",\"quantization_config\":{\"bits\":4}}", "expected none: quantized models are not read"},
+        {V1 ",\"quantization_config\":{\"bits\":4}}", "expected none: quantized models are not read"},
+        {MICROSOFT ",\"quantization_config\":{\"bits\":4}}", "expected none: quantized models are not read"},
         {V2 ",\"relative_attention\":\"true\"}", "relative_attention is the text 'true'"},
         {V2 ",\"relative_attention\":1}", "relative_attention is 1"},
         {V2 ",\"conv_kernel_size\":2}", "conv_kernel_size is 2"},
