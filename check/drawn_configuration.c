@@ -39,7 +39,7 @@ static void draw_width(const drawn_wish *wish, uint64_t *state, shape *s)
     const size_t h = s->heads * s->size;
     s->embedding = h;
     if (!wish->decodes && one_in(state, 2))
-        s->embedding = one_in(state, 2) ? between(state, LEAST_WIDTH, h) : between(state, h, h + 20);
+        s->embedding = one_in(state, 2) ? between(state, 3, h) : between(state, h, h + 20);
 }
 
 static void draw_vocabulary(const drawn_wish *wish, uint64_t *state, shape *s)
