@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/drawn_slopes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ typedef struct exact_case {
     deberta_reference reference;
 } exact_case;
 
-double drawn_direction(const drawn_case *drawn, const parameter *tensor, size_t element)
+static double direction_of(const drawn_case *drawn, const parameter *tensor, size_t element)
 {
     uint64_t state = drawn->seed * 0x9E3779B1u + drawn->number + ((uint64_t)element << 32);
     for (const char *name = tensor->name; *name; name++) state = state * 31 + (unsigned char)*name;
@@ -73,7 +74,7 @@ static deberta_status read_moved(void *context, const char *name, size_t first, 
     (void)err;
     for (size_t e = 0; e < count; e++) values[e] = (double)p->values[first + e];
     if (!is_moved(w, p) || is_looked_up) return DEBERTA_OK;
-    for (size_t e = 0; e < count; e++) values[e] += w->step * drawn_direction(w->drawn, w->moved, first + e);
+    for (size_t e = 0; e < count; e++) values[e] += w->step * direction_of(w->drawn, w->moved, first + e);
     return DEBERTA_OK;
 }
 
@@ -218,6 +219,27 @@ deberta_status drawn_slopes_find(drawn_slopes *slopes, const drawn_case *drawn, 
     for (size_t i = 0; i < MODELS; i++) exact_step_free(&exact.sides[i].step);
     if (status != DEBERTA_OK) drawn_slopes_free(slopes);
     return status;
+}
+
+double drawn_norm_of_all(const parameter_set *set)
+{
+    double squares = 0;
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t e = 0; set->items[i].trained && e < set->items[i].count; e++)
+            squares += (double)set->items[i].gradient[e] * (double)set->items[i].gradient[e];
+    return sqrt(squares);
+}
+
+double drawn_slope_of(const drawn_case *drawn, const parameter *tensor, double *norm)
+{
+    double slope = 0, squares = 0;
+    for (size_t e = 0; e < tensor->count; e++) {
+        const double g = (double)tensor->gradient[e];
+        slope += g * direction_of(drawn, tensor, e);
+        squares += g * g;
+    }
+    *norm = sqrt(squares);
+    return slope;
 }
 
 void drawn_slopes_free(drawn_slopes *slopes)
