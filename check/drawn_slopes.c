@@ -127,6 +127,25 @@ static deberta_status slope_over(exact_case *exact, const parameter *moved, doub
     return DEBERTA_OK;
 }
 
+static deberta_status terms_over(exact_case *exact, const parameter *moved, double step, double *terms,
+                                 deberta_error *err)
+{
+    exact_side *side = &exact->sides[MODEL];
+    reference_model *models[2] = {0};
+    deberta_status status = DEBERTA_OK;
+    side->weights.moved = moved;
+    moved_weights both[2] = {side->weights, side->weights};
+    for (int k = 0; status == DEBERTA_OK && k < 2; k++) {
+        both[k].step = k ? -step : step;
+        const reference_source source = {&both[k], find_moved, read_moved};
+        status = reference_create(&models[k], side->config, source, exact->reference, err);
+    }
+    if (status == DEBERTA_OK) status = exact_step_terms(side->step, (const reference_model *const *)models, terms, err);
+    *terms /= 2 * step;
+    for (int k = 0; k < 2; k++) reference_free(&models[k]);
+    return status;
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- case */
 
 static void settle_sides(exact_case *exact, const drawn_case *drawn, const deberta_trainer *t)
@@ -196,6 +215,7 @@ static deberta_status find_slopes(drawn_slopes *slopes, exact_case *exact, const
             drawn_slope slope = {.tensor = tensor, .set = set};
             DEBERTA_TRY(slope_over(exact, tensor, step_size, &slope.slope, err));
             DEBERTA_TRY(slope_over(exact, tensor, nearer_step, &slope.nearer, err));
+            if (drawn->batch.choices > 1) DEBERTA_TRY(terms_over(exact, tensor, step_size, &slope.terms, err));
             slopes->items[slopes->count++] = slope;
         }
     }

@@ -11,6 +11,7 @@ typedef struct drawn_slope {
     const parameter *tensor;
     const parameter_set *set;
     double slope, nearer; /* central differences over a step, and over a hundredth of it: those differ at a kink */
+    double terms;         /* of the slope, where it is a sum over choices: their sizes added up; else 0 */
     double found;         /* what the trainer's gradient gives */
     double rounding;      /* how far `found` moves with the last bits of the weights; 0 where that was not asked for */
 } drawn_slope;

@@ -11,7 +11,9 @@
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
 
-/* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. */
+/* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. Over choices it is a
+ * sum that may cancel, and wrong by so much of its terms: a bias that all choices share learns nothing, but p_i - y_i
+ * were added up. A thousand choices of few words have equal p_i, whose roundings do not cancel either. */
 static const double slope_limit = 300, share_of_all = 0.02, loss_limit = 200;
 
 /* --------------------------------------------------------------------------------------------------------------- ways */
@@ -88,12 +90,11 @@ static deberta_status run_step(const drawn_run *run, const training_way *way, co
 
 /* ------------------------------------------------------------------------------------------------- against float64 */
 
-/* Terms that cancel leave less than their rounding, and no norm of a gradient tells how large they were. The bias of a
- * score that a softmax over choices compares learns nothing, and neither does a model whose choices are the same text.
- * Behind relu a norm may find one live column: that scales as it likes, and learns eps r^2 of what comes back, a
- * thousandth. Float64 shows none of that. The engine does: rounding takes another course when half of the weights have
- * another last bit, so what it finds moves by as much as it errs; a fault stays where it is. Were the error all chance,
- * one of these runs would fall as far on the other side, or near to the exact slope, but once in hundreds. */
+/* Inside a model terms may cancel as well, and no norm of a gradient tells how large they were. Behind relu a norm may
+ * find one live column: its scale changes nothing but for epsilon, so that the column learns epsilon r^2 of what comes
+ * back, a thousandth. Float64 shows none of that. The engine does: rounding takes another course when half of the
+ * weights have another last bit, so what it finds moves by as much as it errs, and a fault stays where it is. Were the
+ * error chance, one run in eight at least would fall nearer to the exact slope than half of it. */
 enum { ROUNDING_RUNS = 8 };
 static const double rounding_limit = 2;
 
@@ -156,7 +157,8 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
         drawn_slope *exact = &slopes->items[i];
         double norm;
         exact->found = drawn_slope_of(run->drawn, exact->tensor, &norm);
-        units[i] = slope_limit * FLT_EPSILON * (norm + share_of_all * drawn_norm_of_all(exact->set) + DBL_MIN);
+        units[i] =
+            slope_limit * FLT_EPSILON * (norm + exact->terms + share_of_all * drawn_norm_of_all(exact->set) + DBL_MIN);
         any_beyond = any_beyond || !(error_of(exact) <= units[i]);
     }
     deberta_status status = note_slopes(run, name, slopes, units, false, err);
