@@ -300,10 +300,10 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
 
 /* In low precision a head reads hidden states that err, within a limit of their own, and multiplies in float32: what
  * float64 makes of these errors is none of the head's. A norm over three columns makes ten times as much of them. */
-static deberta_status error_of_input(const comparison *c, deberta_task head, size_t width, double *error,
-                                     deberta_error *err)
+static deberta_status error_of_input(const comparison *c, deberta_task head, double *error, deberta_error *err)
 {
-    const size_t n = c->truth->tokens, h = c->info->hidden_size, layers = c->info->layers;
+    const size_t width = reference_head_width(c->truth->model, head), n = c->truth->tokens, h = c->info->hidden_size,
+                 layers = c->info->layers;
     const size_t rows = head == DEBERTA_TASK_SEQUENCE ? 1 : n;
     const capture *base = &c->base->capture;
     double *hidden = malloc((layers + 1) * n * h * sizeof *hidden), *logits = malloc(rows * width * sizeof *logits);
@@ -327,7 +327,7 @@ static deberta_status find_errors_of_inputs(comparison *c, deberta_error *err)
         const deberta_task head = (deberta_task)k;
         c->input_errors[k] = 0;
         if (c->info->precision == DEBERTA_PRECISION_FLOAT32 || !(c->info->tasks_present & 1u << k)) continue;
-        DEBERTA_TRY(error_of_input(c, head, reference_head_width(c->truth->model, head), &c->input_errors[k], err));
+        DEBERTA_TRY(error_of_input(c, head, &c->input_errors[k], err));
     }
     return DEBERTA_OK;
 }
