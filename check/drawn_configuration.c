@@ -26,8 +26,8 @@ static size_t between(uint64_t *state, size_t least, size_t most)
 
 /* -------------------------------------------------------------------------------------------------------------- sizes */
 
-/* A norm over fewer columns than five is all rounding. */
-enum { LEAST_WIDTH = 5, SMALL_WIDTH = 24, MOST_WIDTH = 64 };
+/* A norm over fewer columns than five is all rounding, and hidden states pass many. Embeddings pass one, in a head. */
+enum { LEAST_WIDTH = 5, LEAST_EMBEDDING = 3, SMALL_WIDTH = 24, MOST_WIDTH = 64 };
 
 static void draw_width(const drawn_wish *wish, uint64_t *state, shape *s)
 {
@@ -39,7 +39,7 @@ static void draw_width(const drawn_wish *wish, uint64_t *state, shape *s)
     const size_t h = s->heads * s->size;
     s->embedding = h;
     if (!wish->decodes && one_in(state, 2))
-        s->embedding = one_in(state, 2) ? between(state, LEAST_WIDTH, h) : between(state, h, h + 20);
+        s->embedding = one_in(state, 2) ? between(state, LEAST_EMBEDDING, h) : between(state, h, h + 20);
 }
 
 static void draw_vocabulary(const drawn_wish *wish, uint64_t *state, shape *s)

@@ -6,6 +6,7 @@
 
 #include "check/drawn_case.h"
 #include "core/base/path.h"
+#include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/io/export.h"
 
@@ -93,6 +94,29 @@ static deberta_status save_model(const drawn_model *model, const char *folder, c
         status = status_fail(err, DEBERTA_E_FILE, "%s/%s cannot be made", folder, name);
     if (status == DEBERTA_OK) status = drawn_model_save(model, path, err);
     free(path);
+    return status;
+}
+
+/* Half of the weights get another last bit; once more, and they are as they were. */
+static void flip_last_bits(const drawn_model *model, uint64_t state)
+{
+    for (size_t i = 0; i < model->count; i++)
+        for (size_t e = 0; e < model->tensors[i].count; e++) {
+            uint32_t bits;
+            memcpy(&bits, &model->tensors[i].values[e], sizeof bits);
+            bits ^= (uint32_t)(random_next(&state) >> 63);
+            memcpy(&model->tensors[i].values[e], &bits, sizeof bits);
+        }
+}
+
+deberta_status drawn_case_save_nudged(const drawn_case *c, const char *folder, uint64_t seed, deberta_error *err)
+{
+    if (mkdir(folder, 0700) != 0) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s cannot be made", folder);
+    flip_last_bits(&c->model, seed);
+    flip_last_bits(&c->generator, seed);
+    const deberta_status status = drawn_case_save(c, folder, err);
+    flip_last_bits(&c->model, seed);
+    flip_last_bits(&c->generator, seed);
     return status;
 }
 

@@ -68,7 +68,7 @@ static verify_texts view_of(const flat_texts *flat)
 /* ---------------------------------------------------------------------------------------------------- against float64 */
 
 /* Limits of low precision are those of models whose rows have hundreds of columns, among which errors cancel. */
-static const double limit_of_narrow_models = 4;
+static const double limit_of_narrow_models = 3;
 
 /* What rows are joined under: "layer 2 c2p" says where in a model, and tiers differ in bits only. */
 static const char *kind_of(const verify_row *row)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check/drawn_slopes.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,7 @@ typedef struct exact_case {
     deberta_reference reference;
 } exact_case;
 
-double drawn_direction(const drawn_case *drawn, const parameter *tensor, size_t element)
+static double direction_of(const drawn_case *drawn, const parameter *tensor, size_t element)
 {
     uint64_t state = drawn->seed * 0x9E3779B1u + drawn->number + ((uint64_t)element << 32);
     for (const char *name = tensor->name; *name; name++) state = state * 31 + (unsigned char)*name;
@@ -73,7 +74,7 @@ static deberta_status read_moved(void *context, const char *name, size_t first, 
     (void)err;
     for (size_t e = 0; e < count; e++) values[e] = (double)p->values[first + e];
     if (!is_moved(w, p) || is_looked_up) return DEBERTA_OK;
-    for (size_t e = 0; e < count; e++) values[e] += w->step * drawn_direction(w->drawn, w->moved, first + e);
+    for (size_t e = 0; e < count; e++) values[e] += w->step * direction_of(w->drawn, w->moved, first + e);
     return DEBERTA_OK;
 }
 
@@ -124,6 +125,25 @@ static deberta_status slope_over(exact_case *exact, const parameter *moved, doub
     for (int side = 0; side < 2; side++) DEBERTA_TRY(loss_with(exact, moved, side ? -step : step, &losses[side], err));
     *slope = (losses[0] - losses[1]) / (2 * step);
     return DEBERTA_OK;
+}
+
+static deberta_status terms_over(exact_case *exact, const parameter *moved, double step, double *terms,
+                                 deberta_error *err)
+{
+    exact_side *side = &exact->sides[MODEL];
+    reference_model *models[2] = {0};
+    deberta_status status = DEBERTA_OK;
+    side->weights.moved = moved;
+    moved_weights both[2] = {side->weights, side->weights};
+    for (int k = 0; status == DEBERTA_OK && k < 2; k++) {
+        both[k].step = k ? -step : step;
+        const reference_source source = {&both[k], find_moved, read_moved};
+        status = reference_create(&models[k], side->config, source, exact->reference, err);
+    }
+    if (status == DEBERTA_OK) status = exact_step_terms(side->step, (const reference_model *const *)models, terms, err);
+    *terms /= 2 * step;
+    for (int k = 0; k < 2; k++) reference_free(&models[k]);
+    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- case */
@@ -195,6 +215,7 @@ static deberta_status find_slopes(drawn_slopes *slopes, exact_case *exact, const
             drawn_slope slope = {.tensor = tensor, .set = set};
             DEBERTA_TRY(slope_over(exact, tensor, step_size, &slope.slope, err));
             DEBERTA_TRY(slope_over(exact, tensor, nearer_step, &slope.nearer, err));
+            if (drawn->batch.choices > 1) DEBERTA_TRY(terms_over(exact, tensor, step_size, &slope.terms, err));
             slopes->items[slopes->count++] = slope;
         }
     }
@@ -218,6 +239,27 @@ deberta_status drawn_slopes_find(drawn_slopes *slopes, const drawn_case *drawn, 
     for (size_t i = 0; i < MODELS; i++) exact_step_free(&exact.sides[i].step);
     if (status != DEBERTA_OK) drawn_slopes_free(slopes);
     return status;
+}
+
+double drawn_norm_of_all(const parameter_set *set)
+{
+    double squares = 0;
+    for (size_t i = 0; i < set->count; i++)
+        for (size_t e = 0; set->items[i].trained && e < set->items[i].count; e++)
+            squares += (double)set->items[i].gradient[e] * (double)set->items[i].gradient[e];
+    return sqrt(squares);
+}
+
+double drawn_slope_of(const drawn_case *drawn, const parameter *tensor, double *norm)
+{
+    double slope = 0, squares = 0;
+    for (size_t e = 0; e < tensor->count; e++) {
+        const double g = (double)tensor->gradient[e];
+        slope += g * direction_of(drawn, tensor, e);
+        squares += g * g;
+    }
+    *norm = sqrt(squares);
+    return slope;
 }
 
 void drawn_slopes_free(drawn_slopes *slopes)

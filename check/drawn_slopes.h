@@ -11,6 +11,9 @@ typedef struct drawn_slope {
     const parameter *tensor;
     const parameter_set *set;
     double slope, nearer; /* central differences over a step, and over a hundredth of it: those differ at a kink */
+    double terms;         /* of the slope, where it is a sum over choices: their sizes added up; else 0 */
+    double found;         /* what the trainer's gradient gives */
+    double rounding;      /* how far `found` moves with the last bits of the weights; 0 where that was not asked for */
 } drawn_slope;
 
 typedef struct drawn_slopes {
@@ -24,7 +27,9 @@ deberta_status drawn_slopes_find(drawn_slopes *slopes, const drawn_case *drawn, 
                                  deberta_error *err);
 void drawn_slopes_free(drawn_slopes *slopes);
 
-/* 1 or -1: the direction of a tensor. */
-double drawn_direction(const drawn_case *drawn, const parameter *tensor, size_t element);
+/* The slope that the tensor's gradient gives along the same direction, and the gradient's norm. */
+double drawn_slope_of(const drawn_case *drawn, const parameter *tensor, double *norm);
+/* Of the gradients of all tensors. */
+double drawn_norm_of_all(const parameter_set *set);
 
 #endif

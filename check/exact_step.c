@@ -342,6 +342,46 @@ deberta_status exact_step_loss(const exact_step *step, const reference_model *mo
     return status;
 }
 
+static deberta_status clean_logits(const exact_step *step, const reference_model *model, double ***logits,
+                                   deberta_error *err)
+{
+    double **embedded = NULL;
+    if (step->moved_embedded) DEBERTA_TRY(all_embedded(step->batch, model, &embedded, err));
+    const deberta_status status = all_logits(step->batch, model, embedded, logits, err);
+    free_each(&embedded, step->batch->sequences);
+    return status;
+}
+
+/* One sequence after the other has its logits from the other model. */
+static deberta_status terms_between(const exact_batch *batch, size_t width, double **logits, double *const *others,
+                                    double *terms, deberta_error *err)
+{
+    double base, mixed;
+    DEBERTA_TRY(exact_own_loss(batch, width, logits, &base, err));
+    for (size_t i = 0; i < batch->sequences; i++) {
+        double *const kept = logits[i];
+        logits[i] = others[i];
+        const deberta_status status = exact_own_loss(batch, width, logits, &mixed, err);
+        logits[i] = kept;
+        DEBERTA_TRY(status);
+        *terms += fabs(mixed - base);
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status exact_step_terms(const exact_step *step, const reference_model *const models[2], double *terms,
+                                deberta_error *err)
+{
+    double **logits[2] = {0};
+    *terms = 0;
+    deberta_status status = clean_logits(step, models[0], &logits[0], err);
+    if (status == DEBERTA_OK) status = clean_logits(step, models[1], &logits[1], err);
+    if (status == DEBERTA_OK)
+        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms, err);
+    for (int k = 0; k < 2; k++) free_each(&logits[k], step->batch->sequences);
+    return status;
+}
+
 void exact_step_free(exact_step **place)
 {
     exact_step *step = *place;

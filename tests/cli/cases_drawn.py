@@ -37,6 +37,8 @@ def test_drawn_cases(bench):
     for task in ("sequence", "one label", "token", "choice"):
         assert any(feature.startswith(f"gradients of {task}, SiFT") for feature, _ in rows), task
     assert rows["a label at a hole", "its refusal"]["cases"] > 0
+    trained = sum(row["cases"] for (feature, _), row in rows.items() if feature.startswith("loss of "))
+    assert trained < rows["hidden states", "bits"]["cases"] == int(CASES), "models with talking heads are not trained"
     for feature in BITS:
         assert (feature, "bits") in rows, feature
     for feature in ERRORS:
@@ -52,6 +54,14 @@ def test_a_case_repeats_alone(bench):
     other = drawn(bench, "--training", "--seed", "4", "--configurations", "1", "--first", "22")
     assert row not in other["features"]
     assert not any("int8" in feature or "inference" in feature for feature, _ in of_one), "training alone"
+
+
+def test_terms_that_cancel(bench):
+    """A norm over three columns in int8, a bias that all choices share, a norm behind relu with one live column, choices that are the same text."""
+    for number, feature in (("390", "int8: logits mlm"), ("2478", "gradients of choice"), ("2512", "cancelling gradients of mlm_emd"),
+                            ("3958", "gradients of choice, SiFT"), ("4548", "gradients of choice, SiFT raw")):
+        found = drawn(bench, "--configurations", "1", "--seed", "77", "--first", number)
+        assert feature in {row["feature"] for row in found["features"] if row["against"] == "float64"}, (number, found["features"])
 
 
 def test_drawn_table(bench):
