@@ -42,11 +42,12 @@ deberta_status run_digests_check(const json_t *digests, const char *folder, debe
         char found[65];
         DEBERTA_TRY(digest_of(folder, name, found, err));
         if (!json_is_string(expected) || strcmp(json_string_value(expected), found) != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                         "%s/%s has changed since the run wrote it: its SHA-256 is %s, expected %.64s, as training.json "
-                         "has it",
-                         QUOTE(folder), QUOTE(name), found,
-                         json_is_string(expected) ? QUOTE(json_string_value(expected)) : "a text");
+            DEBERTA_FAIL(
+                err, DEBERTA_E_FORMAT,
+                "%s/%s has changed since the run wrote it: its SHA-256 is %s, expected %.64s, as training.json "
+                "has it",
+                QUOTE(folder), QUOTE(name), found,
+                json_is_string(expected) ? QUOTE(json_string_value(expected)) : "a text");
     }
     return DEBERTA_OK;
 }
