@@ -267,7 +267,7 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
 static bool is_no_trace(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&
-           strncmp(name, ".deberta-", 9) != 0;
+           !atomic_file_is_temporary(name);
 }
 
 /* A folder without a checkpoint, in which a run could begin anew but for such an entry. */

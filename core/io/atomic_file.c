@@ -34,8 +34,7 @@ static size_t folder_bytes(const char *path)
     return slash ? (size_t)(slash - path + 1) : 0;
 }
 
-/* ".deberta-<digits>-<digits>.tmp" */
-static bool is_temporary(const char *name)
+bool atomic_file_is_temporary(const char *name)
 {
     static const char prefix[] = ".deberta-";
     if (strncmp(name, prefix, sizeof prefix - 1) != 0) return false;
@@ -72,7 +71,7 @@ static void remove_stale(const char *target)
     DIR *entries = folder ? opendir(folder) : NULL;
     const struct dirent *entry;
     while (entries && (entry = readdir(entries)))
-        if (is_temporary(entry->d_name)) remove_if_stale(dirfd(entries), entry->d_name);
+        if (atomic_file_is_temporary(entry->d_name)) remove_if_stale(dirfd(entries), entry->d_name);
     if (entries) closedir(entries);
     free(folder);
 }

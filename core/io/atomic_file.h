@@ -42,6 +42,8 @@ deberta_status atomic_file_replace(const char *path, const void *bytes, size_t c
 
 /* The name under which it exists until commit. */
 const char *atomic_file_temporary(const atomic_file *file);
+/* Is it such a name, without its folder? ".deberta-<digits>-<digits>.tmp" */
+bool atomic_file_is_temporary(const char *name);
 
 /* Waits until the content of an open file, or folder, is on the disk. False with errno. */
 bool file_sync(int descriptor);

@@ -17,6 +17,8 @@ import measure_python  # noqa: E402
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from deberta_c import _lending  # noqa: E402
+
 V1, V2 = transformers.DebertaConfig, transformers.DebertaV2Config
 # All that transformers has, so that a new one is tested too.
 HEADS = sorted(name for name in dir(transformers) if re.fullmatch(r"Deberta(V2)?(Model|For\w+)", name))
@@ -315,6 +317,29 @@ def test_gradients():
     deberta_c.accelerate(model)(**given, labels=labels).loss.backward()
     plain(**given, labels=labels).loss.backward()
     assert (model.classifier.weight.grad - plain.classifier.weight.grad).abs().max() < 1e-5
+
+
+def test_an_interrupted_accelerate_changes_nothing(monkeypatch):
+    """Ctrl-C while weights are handed over: what the library had already comes back."""
+    model = made("DebertaV2Model", V2(**V3))
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    lent, names = _lending._Lent, []
+    lend = lent._lend
+
+    def interrupted(self, name, parameter):
+        names.append(name)
+        if len(names) == 9:
+            raise KeyboardInterrupt
+        lend(self, name, parameter)
+
+    monkeypatch.setattr(lent, "_lend", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        deberta_c.accelerate(model)
+    monkeypatch.undo()
+    assert len(names) == 9 and type(model.encoder).__name__ == "DebertaV2Encoder" and "forward" not in vars(model)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    deberta_c.restore(deberta_c.accelerate(model))
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
 def test_train_changes_nothing():

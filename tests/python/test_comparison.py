@@ -3,6 +3,7 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import deberta_c
@@ -99,3 +100,18 @@ def test_command(tmp_path):
                                     (["--file", str(tmp_path / "texts"), "--precision", "int4"], 2, "precisions: expected")):
         done = run(*words)
         assert done.returncode == status and sentence in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_result_that_is_no_number_is_a_difference(model, tokenizer):
+    """NaN on one side alone is infinitely far from a number; on both sides it is the same."""
+    calls = iter(range(100))
+
+    def later_nan(_text):
+        return {"label": "a", "score": 0.5 if next(calls) < 1 else float("nan")}
+    found = deberta_c.compare(model, TEXTS[:1], call=later_nan, rounds=1, precisions=["float32"]).rows[0]
+    assert found["largest_difference"] == found["relative_difference"] == np.inf
+    always = deberta_c.compare(model, TEXTS[:1], call=lambda _text: [float("nan"), float("-inf"), 1.0], rounds=1, precisions=["float32"]).rows[0]
+    assert always["largest_difference"] == always["relative_difference"] == 0
+    several = iter(range(100))
+    more = deberta_c.compare(model, TEXTS[:1], call=lambda _text: [0.5] * (1 + (next(several) > 0)), rounds=1, precisions=["float32"]).rows[0]
+    assert more["changed"] == 1
