@@ -146,7 +146,10 @@ static void attention_figures(void **state)
                             .keys = sizes[s],
                             .query_labels = sizes[s] <= 10 ? words : NULL,
                             .key_labels = sizes[s] <= 10 ? words : NULL,
-                            .scales = {{policy, -5, 5, 90}, {policy, 0, 1, 90}, {0}, {0}},
+                            .scales = {{.policy = policy, .low = -5, .high = 5, .percentile = 90},
+                                       {.policy = policy, .low = 0, .high = 1, .percentile = 90},
+                                       {0},
+                                       {0}},
                             .units = {"logit / sqrt(3d)", "probability"}};
                         char name[100];
                         snprintf(name, sizeof name, "ruler %zu, %g mm, n %zu, %zu columns, policy %d", r, widths[w],
@@ -201,7 +204,7 @@ static void other_matrices(void **state)
                               .queries = 20,
                               .keys = 20,
                               .stride = 20,
-                              .scale = {HEATMAP_ROBUST, 0, 0, 90}};
+                              .scale = {.policy = HEATMAP_ROBUST, .percentile = 90}};
             check("head grid", head_grid_layout, &grid, rulers[r]);
             line_view view = {.style = {.width_mm = widths[w], .title = "Lines"},
                               .panels = panels,
