@@ -179,6 +179,41 @@ def every_part(bench):
         assert len(found) == 10, (kind, found)
 
 
+PARTS = {"qk": "q\u00b7k", "c2p": "c2p", "p2c": "p2c", "bias": "bias", "softmax": "softmax", "pv": "P\u00b7V"}
+
+
+def attention_parts(bench):
+    """Attention is drawn as its parts, in shades of one colour; what is in none of them is a slice as well; stages stay as they are."""
+    needs_figures(bench)
+
+    def add_parts(results):
+        for r in results:
+            whole = r["breakdown"]["attention"]
+            whole["parts"] = {p: {"s": whole["s"] * (k + 1) / 25, "gflop": whole["gflop"] / 4 if p in ("qk", "c2p", "p2c", "pv") else 0}
+                              for k, p in enumerate(PARTS)}  # 21 of 25
+    sample = changed_sample(bench, add_parts)
+    bench.fine("bench", "plot", sample, "--figure", "breakdown", "-o", "p.svg")
+    with open(bench.path("p.svg"), encoding="utf-8") as file:
+        svg = file.read()
+    legend = texts(svg)
+    assert all(name in legend for name in (*PARTS.values(), "rest of attention")) and "attention" not in legend, legend
+    assert "Shades of one colour are parts of attention." in " ".join(legend), legend
+    panel = re.search(r'<g aria-label="scalar, 1 thread, 4 layers">(.*?)\n</g>', svg, re.S).group(1)
+    bars = re.findall(r'<rect [^>]*height="([\d.]+)" fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"', panel)
+    points, seconds = results("scalar", layers=4), []
+    for name in points[0]["breakdown"]:
+        for share in ((1, 2, 3, 4, 5, 6, 4) if name == "attention" else (25,)):
+            if name == "waiting" or any(r["breakdown"][name]["s"] for r in points):
+                seconds += [share / 25 * r["breakdown"][name]["s"] for r in points]
+    check_linear([0] + seconds, [0] + [float(height) for height, _ in bars])
+    assert len({colour for _, colour in bars}) == len(bars) / len(points), bars
+    bench.fine("bench", "plot", sample, "--figure", "roofline", "-o", "r.svg")
+    with open(bench.path("r.svg"), encoding="utf-8") as file:
+        legend = texts(file.read())
+    drawn_parts = [PARTS[p] for p in ("qk", "c2p", "p2c", "pv")]  # the others are no matrix products
+    assert [t for t in legend if t in PARTS.values() or t == "attention"] == ["attention"] + drawn_parts, legend
+
+
 def many_groups(bench):
     """A panel for each of as many groups as there are."""
     needs_figures(bench)
@@ -278,6 +313,6 @@ def error(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, many_groups, many_layers, all_or_none, choices,
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, attention_parts, many_groups, many_layers, all_or_none, choices,
                  lacking, compare_precisions):
         yield "bench-plot/" + test.__name__, test
