@@ -8,6 +8,13 @@
 
 struct bench_drawing; /* bench_drawing.h */
 
+/* What is drawn together: results and the names of their files. */
+typedef struct bench_files {
+    const bench_results *results; /* [count] */
+    const char *const *names;
+    size_t count;
+} bench_files;
+
 /* A kind of figure. fill adds to the drawing as far as the results hold what the figure shows; `needs` says what that
  * is, in the words of the command line. */
 typedef struct bench_figure_kind {
@@ -25,14 +32,15 @@ extern const char *const bench_figure_names[];
 const bench_figure_kind *bench_figure_kind_of(int name);
 /* Whether the results hold what the kind shows. Where they do and the figure has no room on its page, that is an error,
  * DEBERTA_E_ARGUMENT. */
-deberta_status bench_figures_can_draw(const common_options *options, const bench_results *results,
+deberta_status bench_figures_can_draw(const common_options *options, const bench_files *files,
                                       const bench_figure_kind *kind, const figure_style *style, bool *can,
                                       deberta_error *err);
 
 /* Draws one kind, or for NULL the curves: latency against length and layers, memory, speed-up, as far as the results
  * vary in them; where nothing varies, the breakdown. DEBERTA_E_ARGUMENT with what is missing if there is nothing to
- * draw. */
-deberta_status bench_figures_draw(const common_options *options, const bench_results *results,
+ * draw. Of several files only latency against length is drawn, which is then the default: DEBERTA_E_ARGUMENT for another
+ * kind, and where they have no length in common. */
+deberta_status bench_figures_draw(const common_options *options, const bench_files *files,
                                   const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);
 

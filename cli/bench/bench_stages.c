@@ -46,7 +46,7 @@ static void name_parts(piece_list *list, const bench_results *results)
     static const char *const names[PROFILE_PARTS] = {
         [PROFILE_QK] = "q·k",    [PROFILE_C2P] = "c2p",         [PROFILE_P2C] = "p2c",
         [PROFILE_BIAS] = "bias", [PROFILE_SOFTMAX] = "softmax", [PROFILE_PV] = "P·V"};
-    const double darkest = 0.42, lightest = 0.9; /* the whole is darker */
+    const double darkest = 0.4, lightest = 0.8; /* the whole is darker */
     for (size_t part = 0; part < PROFILE_PARTS; part++)
         list->has_parts = list->has_parts || takes_time(results, FIRST_PART + part);
     for (size_t stage = 0; stage < PROFILE_STAGES && list->has_parts; stage++)
