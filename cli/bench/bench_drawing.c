@@ -30,7 +30,20 @@ void bench_add_note(bench_drawing *drawing, const char *sentence)
 }
 
 /* What identifies a result, in the order in which a name has it. */
-typedef enum facet { SOURCE, MACHINE, ENGINE, ISA, THREADS, MODEL, PRECISION, ATTENTION, POSITION_CACHE, BATCH, COLD, FACETS } facet;
+typedef enum facet {
+    SOURCE,
+    MACHINE,
+    ENGINE,
+    ISA,
+    THREADS,
+    MODEL,
+    PRECISION,
+    ATTENTION,
+    POSITION_CACHE,
+    BATCH,
+    COLD,
+    FACETS
+} facet;
 
 /* Its last part without ".json", where that is enough to tell it from the others. */
 static void write_file_name(char text[256], const bench_files *files, size_t which)
@@ -226,7 +239,8 @@ size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend
     }
     for (size_t k = 0; k < results->count; k++) {
         const bench_result *r = &results->result[k];
-        if (!bench_same_series(drawing, group->first, r, TREND_LAYERS | TREND_LENGTH) || along(r, other) != at) continue;
+        if (!bench_same_series(drawing, group->first, r, TREND_LAYERS | TREND_LENGTH) || along(r, other) != at)
+            continue;
         size_t place = count++;
         for (; place > 0 && along(members[place - 1], axis) > along(r, axis); place--)
             members[place] = members[place - 1];

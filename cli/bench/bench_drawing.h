@@ -23,9 +23,9 @@ typedef struct bench_group {
 
 typedef struct bench_drawing {
     const common_options *options; /* whose memory all of this is but the chart's */
-    const bench_results *results;    /* of all files; the sheet is the first one's */
+    const bench_results *results;  /* of all files; the sheet is the first one's */
     const bench_files *files;
-    bool names_files;                /* in names: no other facet tells two groups of different files apart */
+    bool names_files; /* in names: no other facet tells two groups of different files apart */
     bench_group *groups;
     size_t group_count;
     chart_columns chart;   /* the panels */

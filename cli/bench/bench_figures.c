@@ -18,15 +18,18 @@ const bench_figure_kind bench_figure_kinds[] = {
     {"grid", "latency over lengths and layers as a heat map, and how far a fitted surface is off",
      "results of two or more lengths and numbers of layers: deberta bench MODEL -n 16-512*2 --layers 1-6 --json",
      bench_fill_grid, false},
-    {"breakdown", "time by stage, stacked", "breakdown: deberta bench MODEL --breakdown --json", bench_fill_breakdown,
-     false},
-    {"roofline", "FLOP/s of each stage against its FLOPs a byte, under the measured limits of the machine",
+    {"breakdown", "time by stage and part of attention, stacked", "breakdown: deberta bench MODEL --breakdown --json",
+     bench_fill_breakdown, false},
+    {"roofline",
+     "FLOP/s of each stage and part of attention against its FLOPs a byte, under the measured limits of the machine",
      "breakdown with measured limits of the machine: deberta bench MODEL --breakdown --json, without --no-peak",
      bench_fill_roofline, false},
     {"error", "relative error against latency: what precision costs, and what it is worth",
      "errors of results: tools/peers.py measures them", bench_fill_error, false},
     {NULL, NULL, NULL, NULL, false},
 };
+
+static const bench_figure_kind *const latency = bench_figure_kinds;
 
 const char *const bench_figure_names[] = {"curves",    "latency",  "layers", "memory", "speedup", "grid",
                                           "breakdown", "roofline", "error",  "all",    "list",    NULL};
@@ -37,6 +40,8 @@ const bench_figure_kind *bench_figure_kind_of(int name)
         if (strcmp(kind->name, bench_figure_names[name]) == 0) return kind;
     return NULL;
 }
+
+bool bench_figure_takes_files(int name) { return name == 0 || bench_figure_kind_of(name) == latency; }
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
@@ -77,7 +82,7 @@ static bench_drawing fill(const common_options *options, const bench_files *file
         bench_find_groups(&drawing);
         bench_name_machine(&drawing);
     }
-    if (files->count > 1) kind = bench_figure_kinds; /* latency, as check_files sees to */
+    if (files->count > 1) kind = latency;
     if (kind) kind->fill(&drawing);
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
         if (k->is_curve) k->fill(&drawing);
@@ -112,14 +117,14 @@ static bool has_curve(const bench_results *results)
 }
 
 /* Several files go into one chart of latency over length, to which each has a curve, with lengths of another file. */
-static deberta_status check_files(const bench_files *files, const bench_figure_kind *kind, deberta_error *err)
+static deberta_status check_files(const bench_files *files, deberta_error *err)
 {
     if (files->count == 1) return DEBERTA_OK;
-    if (kind && kind != bench_figure_kinds)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "--figure %s draws one file, found %zu; several share a chart of latency, and for two there is: "
-                     "deberta bench compare %s %s",
-                     kind->name, files->count, files->names[0], files->names[1]);
+    for (size_t k = 0; k < files->count; k++)
+        if (!has_curve(&files->results[k]))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                         "%s: the file holds no %s (for single points of two files: deberta bench compare %s %s)",
+                         files->names[k], latency->needs, files->names[0], files->names[1]);
     for (size_t k = 0; k < files->count; k++) {
         bool shares = false;
         for (size_t other = 0; other < files->count; other++) {
@@ -128,9 +133,6 @@ static deberta_status check_files(const bench_files *files, const bench_figure_k
                 DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is given twice", files->names[k]);
             shares = shares || share_length(&files->results[k], &files->results[other]);
         }
-        if (!has_curve(&files->results[k]))
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", files->names[k],
-                         bench_figure_kinds->needs);
         if (!shares)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "%s has no length in common with the other file%s: there is nothing to compare in one chart, "
@@ -157,7 +159,7 @@ deberta_status bench_figures_draw(const common_options *options, const bench_fil
                                   const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err)
 {
-    DEBERTA_TRY(check_files(files, kind, err));
+    DEBERTA_TRY(check_files(files, err));
     bench_drawing drawing = fill(options, files, kind);
     deberta_status status;
     if (!is_empty(&drawing))

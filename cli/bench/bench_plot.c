@@ -118,11 +118,12 @@ static int run(const common_options *options)
     if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
     if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
     if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
-    if (options->argument_count > 1 && o->figure == BENCH_FIGURE_ALL)
+    if (options->argument_count > 1 && !bench_figure_takes_files(o->figure))
         return say_usage(options,
-                         "--figure all draws one file, found %zu; several share a chart of latency, and for two there "
+                         "--figure %s draws one file, found %zu; several share a chart of latency, and for two there "
                          "is: deberta bench compare %s %s",
-                         options->argument_count, options->arguments[0], options->arguments[1]);
+                         bench_figure_names[o->figure], options->argument_count, options->arguments[0],
+                         options->arguments[1]);
     if (options->outs.count == 0)
         return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
@@ -135,7 +136,8 @@ static int run(const common_options *options)
 
 static const option table[] = {
     {"figure", 0, "NAME",
-     "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, grid, breakdown, roofline, error; "
+     "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, "
+     "grid, breakdown, roofline, error; "
      "all: each into a file of its own; list: what they show",
      CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
     FIGURE_STYLE_ROWS(plot_options, style),

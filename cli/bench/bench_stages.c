@@ -20,8 +20,7 @@ static double piece_seconds(const bench_result *r, size_t piece)
     if (is_part(piece)) return r->parts[piece - FIRST_PART].seconds;
     if (piece == WAITING) return r->waiting_s;
     double seconds = r->breakdown[piece].seconds;
-    for (size_t part = 0; part < PROFILE_PARTS && piece == PROFILE_ATTENTION; part++)
-        seconds -= r->parts[part].seconds;
+    for (size_t part = 0; part < PROFILE_PARTS && piece == PROFILE_ATTENTION; part++) seconds -= r->parts[part].seconds;
     return fmax(seconds, 0);
 }
 
@@ -105,9 +104,8 @@ static void add_piece(chart_columns *c, const piece_list *pieces, const stacks *
                                        .look = pieces->look[piece],
                                        .shade = pieces->shade[piece]});
     for (size_t k = 0; k < of->count; k++)
-        chart_add_point(
-            c, (double)k,
-            piece_seconds(of->results[k], piece) * (percent ? 100 / of->results[k]->breakdown_s : 1e3));
+        chart_add_point(c, (double)k,
+                        piece_seconds(of->results[k], piece) * (percent ? 100 / of->results[k]->breakdown_s : 1e3));
 }
 
 /* One stack a result: of milliseconds, or of percent. */
@@ -255,9 +253,10 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
                                .scale = CHART_LOG10},
                          .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
     for (size_t stage = 0; stage < PROFILE_STAGES; stage++) {
-        any = add_rates(c, members, count, stage,
-                        (chart_series){.name = pieces->names[stage], .kind = CHART_LINE, .look = pieces->look[stage]}) ||
-              any;
+        any =
+            add_rates(c, members, count, stage,
+                      (chart_series){.name = pieces->names[stage], .kind = CHART_LINE, .look = pieces->look[stage]}) ||
+            any;
         for (size_t part = FIRST_PART; part < PIECES && stage == PROFILE_ATTENTION; part++)
             add_rates(c, members, count, part,
                       (chart_series){.name = pieces->names[part],
