@@ -5,7 +5,8 @@
 
 /* ----------------------------------------------------------------------------------------------------------- files */
 
-size_t bench_file_of(const bench_drawing *drawing, const bench_result *result)
+/* Number of the file that holds the result, which is one of drawing->results. */
+static size_t file_of(const bench_drawing *drawing, const bench_result *result)
 {
     size_t file = 0, before = (size_t)(result - drawing->results->result);
     while (before >= drawing->files->results[file].count) before -= drawing->files->results[file++].count;
@@ -14,7 +15,7 @@ size_t bench_file_of(const bench_drawing *drawing, const bench_result *result)
 
 bool bench_same_series(const bench_drawing *drawing, const bench_result *a, const bench_result *b, unsigned axes)
 {
-    return trend_same_series(a, b, axes) && bench_file_of(drawing, a) == bench_file_of(drawing, b);
+    return trend_same_series(a, b, axes) && file_of(drawing, a) == file_of(drawing, b);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- names */
@@ -60,7 +61,7 @@ static void write_file_name(char text[256], const bench_files *files, size_t whi
 
 static void write_facet(char text[256], const bench_drawing *drawing, const bench_result *r, facet which)
 {
-    const size_t file = bench_file_of(drawing, r);
+    const size_t file = file_of(drawing, r);
     switch (which) {
     case SOURCE: write_file_name(text, drawing->files, file); return;
     case MACHINE: snprintf(text, 256, "%s", drawing->files->results[file].sheet.cpu); return;
@@ -163,7 +164,7 @@ static void choose_look(const bench_drawing *drawing, bench_group *group)
     for (const bench_group *g = drawing->groups; g < group; g++) {
         looks = g->look > looks ? g->look : looks;
         if (!group->look && bench_result_alike(g->first, group->first, axes | BENCH_THREADS) &&
-            bench_file_of(drawing, g->first) == bench_file_of(drawing, group->first))
+            file_of(drawing, g->first) == file_of(drawing, group->first))
             group->look = g->look;
     }
     if (!group->look) group->look = looks + 1;

@@ -10,7 +10,7 @@
 #define CLI_BENCH_BENCH_DRAWING_H
 
 #include "bench/trends.h"
-#include "cli/bench/bench_figures.h"
+#include "cli/bench/bench_files.h"
 #include "viz/attention_figure.h"
 #include "viz/chart_columns.h"
 
@@ -39,8 +39,6 @@ void bench_name_machine(bench_drawing *drawing);
 /* Another sentence under the figure. */
 void bench_add_note(bench_drawing *drawing, const char *sentence);
 
-/* Number of the file that holds the result, which is one of drawing->results. */
-size_t bench_file_of(const bench_drawing *drawing, const bench_result *result);
 /* Whether two results are of one file and of the same work but for the axes, a sum of trend_axis. */
 bool bench_same_series(const bench_drawing *drawing, const bench_result *a, const bench_result *b, unsigned axes);
 /* Whether the files are of processors with different names. */

@@ -2,18 +2,10 @@
 #ifndef CLI_BENCH_BENCH_FIGURES_H
 #define CLI_BENCH_BENCH_FIGURES_H
 
-#include "bench/results.h"
-#include "command/options.h"
+#include "cli/bench/bench_files.h"
 #include "viz/figure.h"
 
 struct bench_drawing; /* bench_drawing.h */
-
-/* What is drawn together: results and the names of their files. */
-typedef struct bench_files {
-    const bench_results *results; /* [count] */
-    const char *const *names;
-    size_t count;
-} bench_files;
 
 /* A kind of figure. fill adds to the drawing as far as the results hold what the figure shows; `needs` says what that
  * is, in the words of the command line. */
