@@ -44,9 +44,10 @@ typedef struct chart_series {
     const double *x, *y;      /* [count]; x may be NULL: 0, 1, 2 ... */
     const double *low, *high; /* [count] or NULL */
     size_t count;
-    size_t look; /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
-    size_t dash; /* another dash than that of the look: 0 = none, k = dash k - 1 */
-    bool faint;  /* thin and grey: a limit beside what was measured */
+    size_t look;  /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
+    double shade; /* another luma of the look's colour, as in palette_shade: parts of one thing; 0 = its own */
+    size_t dash;  /* another dash than that of the look: 0 = none, k = dash k - 1 */
+    bool faint;   /* thin and grey: a limit beside what was measured */
 } chart_series;
 
 /* A line across the panel (a measured peak, a bucket edge) with its name at one end. */

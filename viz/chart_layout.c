@@ -17,7 +17,8 @@ static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, siz
 {
     const chart_series *s = &a->series[i], *t = &b->series[k];
     return s->name && t->name && strcmp(s->name, t->name) == 0 && s->kind == t->kind &&
-           (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k) && s->dash == t->dash && s->faint == t->faint;
+           (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k) && s->dash == t->dash && s->shade == t->shade &&
+           s->faint == t->faint;
 }
 
 /* One legend serves all panels when every name of every panel is in the first one, with the same look. */

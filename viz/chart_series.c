@@ -58,7 +58,9 @@ static series_look look_of(const chart_series *series, size_t place)
 {
     static const draw_dash dashes[] = {DRAW_SOLID, DRAW_DASHED, DRAW_DASH_DOT, DRAW_DOTTED};
     const size_t number = series->look ? series->look - 1 : place, shifted = number + number / PALETTE_SERIES_COUNT;
-    return (series_look){.colour = series->faint ? faint_grey : palette_series(number),
+    const draw_colour own = palette_series(number),
+                      colour = series->shade > 0 ? palette_shade(own, series->shade) : own;
+    return (series_look){.colour = series->faint ? faint_grey : colour,
                          .dash = series->faint ? DRAW_SOLID : dashes[(series->dash ? series->dash - 1 : shifted) % 4],
                          .marker = (int)(shifted % MARKER_KINDS),
                          .open = shifted / MARKER_KINDS % 2 == 1,

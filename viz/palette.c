@@ -15,6 +15,7 @@
  * SPDX-License-Identifier: MIT */
 #include "viz/palette.h"
 
+#include <math.h>
 #include <string.h>
 
 struct palette {
@@ -144,4 +145,13 @@ draw_colour palette_series(size_t index)
         {86, 180, 233, 255}, {50, 50, 50, 255},   {150, 150, 150, 255}, {95, 50, 140, 255},   {190, 185, 40, 255},
     };
     return colours[index % PALETTE_SERIES_COUNT];
+}
+
+draw_colour palette_shade(draw_colour colour, double grey)
+{
+    const double own = palette_grey(colour), end = grey < own ? 0 : 255; /* black or white */
+    const double share = grey < own ? 1 - grey / own : own < 1 ? (grey - own) / (1 - own) : 0;
+    return (draw_colour){(uint8_t)lround(colour.r + share * (end - colour.r)),
+                         (uint8_t)lround(colour.g + share * (end - colour.g)),
+                         (uint8_t)lround(colour.b + share * (end - colour.b)), colour.a};
 }

@@ -36,5 +36,7 @@ draw_colour palette_ink_on(draw_colour background);
 
 /* Colour number index of a chart, repeating after PALETTE_SERIES_COUNT. Neighbours differ in greyscale too. */
 draw_colour palette_series(size_t index);
+/* The colour with so much black or white in it that its palette_grey is `grey`, above 0 and at most 1. */
+draw_colour palette_shade(draw_colour colour, double grey);
 
 #endif

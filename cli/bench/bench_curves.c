@@ -94,6 +94,13 @@ static bool add_curves(bench_drawing *drawing, const curve *what)
     }
     chart_panel *panel = used ? chart_last_panel(c) : NULL;
     if (!panel) return false;
+    for (size_t s = 0; s < chart_series_count(c) && !layers && !same_slice && drawing->files->count > 1; s++) {
+        chart_series *series = chart_nth_series(c, s);
+        const bench_group *group = bench_group_of(drawing, series);
+        bench_slice(drawing, group, what->axis, members);
+        series->name = options_text(drawing->options, "%s, %s", group->name,
+                                    bench_count_text(drawing, members[0]->layers, "layer"));
+    }
     const char *slice =
         layers ? options_text(drawing->options, "n = %zu", fixed) : bench_count_text(drawing, fixed, "layer");
     panel->title = same_slice ? options_text(drawing->options, "%s, %s", what->title, slice) : what->title;
@@ -123,7 +130,7 @@ static void add_peak_line(bench_drawing *drawing)
             highest = peak;
         }
     }
-    if (!best) return;
+    if (!best || bench_machines_vary(drawing)) return;
     const bool of_floats = bench_precision(best->first) == DEBERTA_PRECISION_FLOAT32;
     chart_add_series(
         &drawing->chart,

@@ -1,16 +1,16 @@
 /* A figure of bench results in the making: its panels, what they point to, and the series that results belong to.
  * Shared by bench_figures.c, which makes figures, and the files that fill them (bench_fill_...).
  *
- * Results that are alike but for length and number of layers are a group: one tier, engine, number of threads. A group
+ * Results of one file that are alike but for length and number of layers are a group: one tier, engine, number of
+ * threads. A group
  * keeps its colour, marker and dash in all panels of a figure.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_BENCH_BENCH_DRAWING_H
 #define CLI_BENCH_BENCH_DRAWING_H
 
-#include "bench/results.h"
 #include "bench/trends.h"
-#include "command/options.h"
+#include "cli/bench/bench_files.h"
 #include "viz/attention_figure.h"
 #include "viz/chart_columns.h"
 
@@ -23,7 +23,9 @@ typedef struct bench_group {
 
 typedef struct bench_drawing {
     const common_options *options; /* whose memory all of this is but the chart's */
-    const bench_results *results;
+    const bench_results *results;  /* of all files; the sheet is the first one's */
+    const bench_files *files;
+    bool names_files; /* in names: no other facet tells two groups of different files apart */
     bench_group *groups;
     size_t group_count;
     chart_columns chart;   /* the panels */
@@ -36,6 +38,11 @@ typedef struct bench_drawing {
 void bench_name_machine(bench_drawing *drawing);
 /* Another sentence under the figure. */
 void bench_add_note(bench_drawing *drawing, const char *sentence);
+
+/* Whether two results are of one file and of the same work but for the axes, a sum of trend_axis. */
+bool bench_same_series(const bench_drawing *drawing, const bench_result *a, const bench_result *b, unsigned axes);
+/* Whether the files are of processors with different names. */
+bool bench_machines_vary(const bench_drawing *drawing);
 
 /* Of results that are not empty. */
 void bench_find_groups(bench_drawing *drawing);

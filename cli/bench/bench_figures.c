@@ -18,15 +18,18 @@ const bench_figure_kind bench_figure_kinds[] = {
     {"grid", "latency over lengths and layers as a heat map, and how far a fitted surface is off",
      "results of two or more lengths and numbers of layers: deberta bench MODEL -n 16-512*2 --layers 1-6 --json",
      bench_fill_grid, false},
-    {"breakdown", "time by stage, stacked", "breakdown: deberta bench MODEL --breakdown --json", bench_fill_breakdown,
-     false},
-    {"roofline", "FLOP/s of each stage against its FLOPs a byte, under the measured limits of the machine",
+    {"breakdown", "time by stage and part of attention, stacked", "breakdown: deberta bench MODEL --breakdown --json",
+     bench_fill_breakdown, false},
+    {"roofline",
+     "FLOP/s of each stage and part of attention against its FLOPs a byte, under the measured limits of the machine",
      "breakdown with measured limits of the machine: deberta bench MODEL --breakdown --json, without --no-peak",
      bench_fill_roofline, false},
     {"error", "relative error against latency: what precision costs, and what it is worth",
      "errors of results: tools/peers.py measures them", bench_fill_error, false},
     {NULL, NULL, NULL, NULL, false},
 };
+
+static const bench_figure_kind *const latency = bench_figure_kinds;
 
 const char *const bench_figure_names[] = {"curves",    "latency",  "layers", "memory", "speedup", "grid",
                                           "breakdown", "roofline", "error",  "all",    "list",    NULL};
@@ -37,6 +40,8 @@ const bench_figure_kind *bench_figure_kind_of(int name)
         if (strcmp(kind->name, bench_figure_names[name]) == 0) return kind;
     return NULL;
 }
+
+bool bench_figure_takes_files(int name) { return name == 0 || bench_figure_kind_of(name) == latency; }
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
@@ -55,13 +60,14 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
 
 /* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
-static bench_drawing fill(const common_options *options, const bench_results *results, const bench_figure_kind *kind)
+static bench_drawing fill(const common_options *options, const bench_files *files, const bench_figure_kind *kind)
 {
-    bench_drawing drawing = {.options = options, .results = results};
-    if (results->count) {
+    bench_drawing drawing = {.options = options, .results = bench_files_join(options, files), .files = files};
+    if (drawing.results->count) {
         bench_find_groups(&drawing);
         bench_name_machine(&drawing);
     }
+    if (files->count > 1) kind = latency;
     if (kind) kind->fill(&drawing);
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
         if (k->is_curve) k->fill(&drawing);
@@ -69,22 +75,23 @@ static bench_drawing fill(const common_options *options, const bench_results *re
     return drawing;
 }
 
-deberta_status bench_figures_can_draw(const common_options *options, const bench_results *results,
+deberta_status bench_figures_can_draw(const common_options *options, const bench_files *files,
                                       const bench_figure_kind *kind, const figure_style *style, bool *can,
                                       deberta_error *err)
 {
-    bench_drawing drawing = fill(options, results, kind);
+    bench_drawing drawing = fill(options, files, kind);
     *can = !is_empty(&drawing);
     const deberta_status status = *can ? save(&drawing, style, NULL, 0, err) : DEBERTA_OK;
     chart_columns_free(&drawing.chart);
     return status;
 }
 
-deberta_status bench_figures_draw(const common_options *options, const bench_results *results,
+deberta_status bench_figures_draw(const common_options *options, const bench_files *files,
                                   const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err)
 {
-    bench_drawing drawing = fill(options, results, kind);
+    DEBERTA_TRY(bench_files_check(files, latency->needs, err));
+    bench_drawing drawing = fill(options, files, kind);
     deberta_status status;
     if (!is_empty(&drawing))
         status = save(&drawing, style, paths, path_count, err);

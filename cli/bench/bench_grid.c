@@ -52,7 +52,7 @@ static grid_points find_points(const bench_drawing *drawing, const bench_group *
     grid_points points = {memory, memory + results->count, memory + 2 * results->count, 0};
     for (size_t k = 0; k < results->count; k++) {
         const bench_result *r = &results->result[k];
-        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
+        if (!bench_same_series(drawing, group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
         points.n[points.count] = (double)r->n;
         points.layers[points.count] = (double)r->layers;
         points.ms[points.count++] = 1e3 * r->time.median;

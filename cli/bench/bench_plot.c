@@ -6,7 +6,7 @@
 #include "command/figure_style.h"
 #include "command/text_output.h"
 
-enum { MOST_PATHS = 16 };
+enum { MOST_PATHS = 16, MOST_FILES = 64 };
 
 typedef struct plot_options {
     common_options common;
@@ -17,7 +17,8 @@ typedef struct plot_options {
 /* The style with its provenance, and what it points to. */
 typedef struct plot_job {
     const common_options *options;
-    bench_results results;
+    bench_results *results; /* of the files */
+    bench_files files;
     figure_style style;
 } plot_job;
 
@@ -44,7 +45,7 @@ static deberta_status draw_named(const plot_job *job, const bench_figure_kind *k
     const text_list *outs = &job->options->outs;
     const char *paths[MOST_PATHS];
     for (size_t k = 0; k < outs->count; k++) paths[k] = named_path(job->options, outs->items[k], kind->name);
-    return bench_figures_draw(job->options, &job->results, kind, &job->style, paths, outs->count, err);
+    return bench_figures_draw(job->options, &job->files, kind, &job->style, paths, outs->count, err);
 }
 
 /* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
@@ -54,7 +55,7 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     for (size_t k = 0; bench_figure_kinds[k].name; k++) {
         const bench_figure_kind *kind = &bench_figure_kinds[k];
         bool can;
-        DEBERTA_TRY(bench_figures_can_draw(job->options, &job->results, kind, &job->style, &can, err));
+        DEBERTA_TRY(bench_figures_can_draw(job->options, &job->files, kind, &job->style, &can, err));
         if (can)
             drawn |= 1u << k;
         else
@@ -66,23 +67,46 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* What the files say of themselves, each different text once. */
+static const char *add_source(const plot_job *job, const char *texts, const char *text)
+{
+    if (!*texts || strstr(texts, text)) return *texts ? texts : text;
+    return options_text(job->options, "%s; %s", texts, text);
+}
+
+static deberta_status read_files(plot_job *job, deberta_error *err)
+{
+    job->results = options_take(job->options, job->options->argument_count, sizeof *job->results);
+    job->files = (bench_files){.results = job->results, .names = job->options->arguments};
+    for (size_t k = 0; k < job->options->argument_count; k++) {
+        DEBERTA_TRY(bench_results_read_file(&job->results[k], job->files.names[k], err));
+        job->files.count = k + 1;
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status draw(plot_job *job, int figure, deberta_error *err)
 {
     const common_options *options = job->options;
-    DEBERTA_TRY(bench_results_read_file(&job->results, options->arguments[0], err));
-    const machine_sheet *sheet = &job->results.sheet;
-    char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
-    snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
+    const char *command = "", *commit = "", *cpu = "", *date = "";
+    DEBERTA_TRY(read_files(job, err));
+    for (size_t k = 0; k < job->files.count; k++) {
+        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not that of the commit */
+        command = add_source(job, command, job->results[k].command);
+        commit = add_source(job, commit, options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : ""));
+        cpu = add_source(job, cpu, sheet->cpu);
+        date = add_source(job, date, sheet->date);
+    }
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Measured by", job->results.command},
+                                           {"Measured by", command},
                                            {"Measured with", commit},
-                                           {"Measured on", sheet->cpu},
-                                           {"Measured at", sheet->date},
+                                           {"Measured on", cpu},
+                                           {"Measured at", date},
                                            {"Command", options_command_line(options, false)}};
     job->style.provenance = provenance;
     job->style.provenance_count = sizeof provenance / sizeof *provenance;
     return figure == BENCH_FIGURE_ALL ? draw_all(job, err)
-                                      : bench_figures_draw(job->options, &job->results, bench_figure_kind_of(figure),
+                                      : bench_figures_draw(job->options, &job->files, bench_figure_kind_of(figure),
                                                            &job->style, options->outs.items, options->outs.count, err);
 }
 
@@ -94,14 +118,17 @@ static int run(const common_options *options)
     if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
     if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
     if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
-    if (options->argument_count > 1)
-        return say_usage(options, "one file is drawn, found %zu; for two there is: deberta bench compare %s %s",
-                         options->argument_count, options->arguments[0], options->arguments[1]);
+    if (options->argument_count > 1 && !bench_figure_takes_files(o->figure))
+        return say_usage(options,
+                         "--figure %s draws one file, found %zu; several share a chart of latency, and for two there "
+                         "is: deberta bench compare %s %s",
+                         bench_figure_names[o->figure], options->argument_count, options->arguments[0],
+                         options->arguments[1]);
     if (options->outs.count == 0)
         return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
     const deberta_status status = draw(&job, o->figure, &error);
-    bench_results_free(&job.results);
+    for (size_t k = 0; k < job.files.count; k++) bench_results_free(&job.results[k]);
     if (status == DEBERTA_OK) return EXIT_OK;
     /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
     return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
@@ -109,7 +136,8 @@ static int run(const common_options *options)
 
 static const option table[] = {
     {"figure", 0, "NAME",
-     "curves (default: all curves in one figure), latency, layers, memory, speedup, grid, breakdown, roofline, error; "
+     "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, "
+     "grid, breakdown, roofline, error; "
      "all: each into a file of its own; list: what they show",
      CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
     FIGURE_STYLE_ROWS(plot_options, style),
@@ -119,13 +147,14 @@ static const option table[] = {
 const command command_bench_plot = {
     .name = "bench plot",
     .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
-    .arguments = "F.json",
-    .max_arguments = 64, /* so that run() can say what two are for */
+    .arguments = "F.json...",
+    .max_arguments = MOST_FILES,
     .size = sizeof(plot_options),
     .options = table,
     .most_outputs = MOST_PATHS,
     .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
-               "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n",
+               "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n"
+               "  deberta bench plot laptop.json server.json -o both.pdf\n",
     .run = run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

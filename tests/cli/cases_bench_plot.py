@@ -179,6 +179,104 @@ def every_part(bench):
         assert len(found) == 10, (kind, found)
 
 
+PARTS = {"qk": "q\u00b7k", "c2p": "c2p", "p2c": "p2c", "bias": "bias", "softmax": "softmax", "pv": "P\u00b7V"}
+
+
+def attention_parts(bench):
+    """Attention is drawn as its parts, in shades of one colour; what is in none of them is a slice as well; stages stay as they are."""
+    needs_figures(bench)
+
+    def add_parts(results):
+        for r in results:
+            whole = r["breakdown"]["attention"]
+            whole["parts"] = {p: {"s": whole["s"] * (k + 1) / 25, "gflop": whole["gflop"] / 4 if p in ("qk", "c2p", "p2c", "pv") else 0}
+                              for k, p in enumerate(PARTS)}  # 21 of 25
+    sample = changed_sample(bench, add_parts)
+    bench.fine("bench", "plot", sample, "--figure", "breakdown", "-o", "p.svg")
+    with open(bench.path("p.svg"), encoding="utf-8") as file:
+        svg = file.read()
+    legend = texts(svg)
+    assert all(name in legend for name in (*PARTS.values(), "rest of attention")) and "attention" not in legend, legend
+    assert "Shades of one colour are parts of attention." in " ".join(legend), legend
+    panel = re.search(r'<g aria-label="scalar, 1 thread, 4 layers">(.*?)\n</g>', svg, re.S).group(1)
+    bars = re.findall(r'<rect [^>]*height="([\d.]+)" fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"', panel)
+    points, seconds = results("scalar", layers=4), []
+    for name in points[0]["breakdown"]:
+        for share in ((1, 2, 3, 4, 5, 6, 4) if name == "attention" else (25,)):
+            if name == "waiting" or any(r["breakdown"][name]["s"] for r in points):
+                seconds += [share / 25 * r["breakdown"][name]["s"] for r in points]
+    check_linear([0] + seconds, [0] + [float(height) for height, _ in bars])
+    assert len({colour for _, colour in bars}) == len(bars) / len(points), bars
+    bench.fine("bench", "plot", sample, "--figure", "roofline", "-o", "r.svg")
+    with open(bench.path("r.svg"), encoding="utf-8") as file:
+        legend = texts(file.read())
+    drawn_parts = [PARTS[p] for p in ("qk", "c2p", "p2c", "pv")]  # the others are no matrix products
+    assert [t for t in legend if t in PARTS.values() or t == "attention"] == ["attention"] + drawn_parts, legend
+
+
+def other_sample(bench, name, change=None, factor=2.0, **environment):
+    """The sample with times `factor` times as long and another environment, after change(results)."""
+    with open(SAMPLE, encoding="utf-8") as file:
+        content = json.load(file)
+    content["environment"].update(environment)
+    for result in content["results"]:
+        result["samples_s"] = [factor * s for s in result["samples_s"]]
+    if change:
+        content["results"] = change(content["results"]) or content["results"]
+    return bench.write(name, json.dumps(content))
+
+
+def several_files(bench):
+    """Curves of several files in one chart of latency, each at its place and named by what tells it from the others."""
+    needs_figures(bench)
+
+    def legend(*files, figure=()):
+        bench.fine("bench", "plot", *files, *figure, "-o", "s.svg")
+        with open(bench.path("s.svg"), encoding="utf-8") as file:
+            svg = file.read()
+        return svg, [t for t in texts(svg) if re.search(r"\d threads?\b", t) and "peak" not in t]
+    sample = other_sample(bench, "before.json", factor=1)
+    later = other_sample(bench, "after.json")
+    svg, names = legend(sample, later)
+    assert names == [f"{file}, {isa}, 1 thread" for file in ("before", "after") for isa in ("scalar", "avx2")], names
+    assert "on AMD EPYC, 2 cores." in " ".join(texts(svg)) and "latency, 4 layers" in texts(svg), texts(svg)
+    green = re.findall(r'<path d="M([\d.]+) ([\d.]+)[^"]*Z" fill="#00966e"', svg)[1:]  # tips of the triangles of after's scalar tier
+    points, own = results("scalar", layers=4), discs(svg)
+    assert len(own) == len(points) == len(green), (own, green)
+    check_linear([math.log(r["median_s"]) for r in points], [y for _, y in own])
+    moved = [a[1] - float(b[1]) for a, b in zip(own, green)]  # twice the time is the same way up for each
+    assert max(moved) - min(moved) < 0.02 < min(moved), moved
+    assert legend(sample, later, figure=["--figure", "latency"])[0].count("<circle") == svg.count("<circle")
+
+    svg, names = legend(sample, other_sample(bench, "laptop.json", cpu="Laptop 7"))
+    assert names == [f"{cpu}, {isa}, 1 thread" for cpu in ("AMD EPYC", "Laptop 7") for isa in ("scalar", "avx2")], names
+    assert not any("measured peak" in t or "on AMD" in t for t in texts(svg)), texts(svg)  # neither machine is that of the chart
+    assert "AMD EPYC; Laptop 7" in svg  # provenance
+    _, names = legend(sample, other_sample(bench, "int8.json", lambda found: [dict(r, precision="int8") for r in found]))
+    assert names == [f"{isa}, 1 thread, {p}" for p in ("float32", "int8") for isa in ("scalar", "avx2")], names
+    _, names = legend(sample, other_sample(bench, "two.json", lambda found: [dict(r, threads=2) for r in found]))
+    assert names == [f"{isa}, {t}" for t in ("1 thread", "2 threads") for isa in ("scalar", "avx2")], names
+    svg, _ = legend(sample, other_sample(bench, "shallow.json", lambda found: [r for r in found if r["layers"] == 2]))
+    assert {"before, avx2, 1 thread, 4 layers", "shallow, avx2, 1 thread, 2 layers"} <= set(texts(svg)), texts(svg)
+    os.mkdir(bench.path("x"))
+    bench.write("x/before.json", open(bench.path("after.json"), encoding="utf-8").read())
+    assert legend(sample, "x/before.json")[1][2].startswith("x/before, "), names
+
+
+def files_apart(bench):
+    """Files that cannot share a chart are refused in one sentence, and nothing is written."""
+    needs_figures(bench)
+    far = other_sample(bench, "far.json", lambda found: [dict(r, n=1000 * r["n"]) for r in found])
+    one = other_sample(bench, "one.json", lambda found: [r for r in found if r["n"] == 64])
+    there = bench.files()
+    for files, words in (([SAMPLE, far], ["no length in common", "bench compare"]), ([SAMPLE, one], ["one.json: the file holds no results of two or more lengths", "bench compare"]),
+                         ([SAMPLE, SAMPLE], ["given twice"])):
+        check_message(bench.run("bench", "plot", *files, "-o", "a.svg"), 2, words)
+    for figure in ("grid", "breakdown", "memory", "all"):
+        check_message(bench.run("bench", "plot", SAMPLE, far, "--figure", figure, "-o", "a.svg"), 2, [f"--figure {figure} draws one file, found 2", "deberta bench compare"])
+    assert bench.files() == there, bench.files()
+
+
 def many_groups(bench):
     """A panel for each of as many groups as there are."""
     needs_figures(bench)
@@ -278,6 +376,6 @@ def error(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, many_groups, many_layers, all_or_none, choices,
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, attention_parts, several_files, files_apart, many_groups, many_layers, all_or_none, choices,
                  lacking, compare_precisions):
         yield "bench-plot/" + test.__name__, test

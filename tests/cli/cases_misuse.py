@@ -257,7 +257,7 @@ TABLE = [
     ("bench-compare-folder", ["bench", "compare", "d", "d"], 3, ["d: is a folder"]),
     ("bench-compare-nothing", ["bench", "compare", "noresults.json", "noresults.json"], 3, ["noresults.json", "no measured point in common"]),
     ("bench-plot-none", ["bench", "plot"], 2, ["plot", "JSON file"]),
-    ("bench-plot-two", ["bench", "plot", "a.json", "b.json", "-o", "x.svg"], 2, ["one file is drawn, found 2", "deberta bench compare a.json b.json"]),
+    ("bench-plot-two", ["bench", "plot", "a.json", "b.json", "--figure", "grid", "-o", "x.svg"], 2, ["--figure grid draws one file, found 2", "deberta bench compare a.json b.json"]),
     ("bench-plot-no-out", ["bench", "plot", "f"], 2, ["plot", "--out"]),
     ("bench-plot-out-same", ["bench", "plot", "f", "-o", "a.pdf", "-o", "./a.pdf"], 2, ["--out", "'./a.pdf'", "twice"]),
     ("bench-plot-missing", ["bench", "plot", "nofile", "-o", "a.png"], 3, ["nofile", "No such file"]),
