@@ -18,7 +18,7 @@ import struct
 from unittest import SkipTest
 
 import cases_heads
-from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures
+from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures, is_sanitized
 
 LIBRARY = "tests/failing_calls/failing_calls.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
@@ -233,15 +233,9 @@ def chosen(calls, most):
     return sorted({1, calls, *random.Random(1).sample(range(1, calls + 1), most - 2)})
 
 
-def is_sanitized(program):
-    """A sanitizer makes system calls of its own, before and inside the handler of those that are to fail: the program would never end."""
-    content = pathlib.Path(program).read_bytes()
-    return b"__asan_init" in content or b"__tsan_init" in content
-
-
 def failing(case):
     def test(bench):
-        if is_sanitized(bench.program):
+        if is_sanitized(bench.program):  # it makes such calls inside the handler of those that fail, and would never end
             raise SkipTest("system calls cannot be made to fail under a sanitizer")
         if case.figures and not has_figures(bench):
             raise SkipTest("built without figures")

@@ -65,6 +65,12 @@ def has_figures(bench):
     return "\n  attention " in bench.fine("--help").out
 
 
+def is_sanitized(program):
+    """A sanitizer makes system calls and takes memory of its own."""
+    content = pathlib.Path(program).read_bytes()
+    return b"__asan_init" in content or b"__tsan_init" in content
+
+
 def needs_figures(bench):
     if not has_figures(bench):
         raise SkipTest("built without figures")
