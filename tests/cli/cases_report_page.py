@@ -178,6 +178,11 @@ def explore(bench, browser):
     check(browser.evaluate("document.querySelectorAll('b b, td b, #tokens b').length") <= 2, "tokens stay texts")
 
 
+def two_digits(value):
+    """As the page writes them."""
+    return f"{value:#.2g}".rstrip(".")
+
+
 def best_word(text, probabilities, n, i):
     """The strongest ordinary key other than the query, and its share."""
     return max((probabilities[i * n + j], j) for j in range(n) if j != i and not text["special"][j])
@@ -207,7 +212,7 @@ def opening(bench, browser):
     query = max(words, key=lambda i: best_word(text, p, n, i)[0])
     share, key = best_word(text, p, n, query)
     said = page.text("#guide-words")
-    for part in (text["tokens"][query].strip("▁"), text["tokens"][key].strip("▁"), f"{100 * share:.2g} %", f"layer {layer}, head {head}"):
+    for part in (text["tokens"][query].strip("▁"), text["tokens"][key].strip("▁"), f"{two_digits(100 * share)} %", f"layer {layer}, head {head}"):
         check(part in said, f"{part} in: {said}")
     palettes = page.about["palettes"]
     check({"blues", "greys", "polar"} <= palettes.keys() and page.browser.evaluate("document.getElementById('colours').value") == "blues", f"{palettes.keys()}")
@@ -235,19 +240,19 @@ def steps(browser, page, tensors, where):
     browser.press("n")
     alone = probabilities_without(tensors, layer, head, query, ["c2p", "p2c"])
     strongest = best_word(page.about["texts"][0], {query * n + j: p for j, p in enumerate(alone)}, n, query)[0]
-    check(f"{100 * strongest:.2g} %" in words(), f"order, {strongest}: {words()}")
+    check(f"{two_digits(100 * strongest)} %" in words(), f"order, {strongest}: {words()}")
     browser.press("n")
     distance = sum(p * abs(k // n - k % n) for k, p in enumerate(tensors[f"attn.{layer}.probs"].values[head * n * n:(head + 1) * n * n])) / n
-    check(f"{distance:.2g} tokens away" in words(), f"reach, {distance}: {words()}")
+    check(f"{two_digits(distance)} tokens away" in words(), f"reach, {distance}: {words()}")
     browser.press("n")
     full, left = value("probs"), {name: probabilities_without(tensors, layer, head, query, [name])[key] for name in ("c2c", "c2p", "p2c")}
     term = max(left, key=lambda name: abs(left[name] - full))
-    check(f"Without {term}" in words() and f"{100 * left[term]:.2g} % instead of {100 * full:.2g} %" in words(), f"{left}: {words()}")
+    check(f"Without {term}" in words() and f"{two_digits(100 * left[term])} % instead of {two_digits(100 * full)} %" in words(), f"{left}: {words()}")
     check(f"{term}@{layer}:{head}" in page.text("#keep-note"), page.text("#keep-note"))
     browser.press("n")
     check(page.text("#keep-note") == "" and "last bit" in words(), f"the term is back: {words()}")
     browser.press("n")
-    check(f"{100 * full:.2g} %" in words(), "from the beginning")
+    check(f"{two_digits(100 * full)} %" in words(), "from the beginning")
     map_place = page.place("#heads")
     browser.move(map_place[0], map_place[1])
     check(not browser.evaluate("document.getElementById('tip').hidden"), "the map of heads tells its numbers")
