@@ -11,7 +11,7 @@
 #define STUDIES_STUDY_H
 
 #include "analysis/bootstrap.h"
-#include "command/result_output.h"
+#include "program/frame/result_output.h"
 #include "output/result.h"
 #include "studies/study_texts.h"
 #include "viz/attention_figure.h"
