@@ -192,8 +192,9 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     if (job->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
     DEBERTA_TRY(finish_output(job, err));
     const double seconds = clock_seconds() - job->began;
-    say_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
-             job->stream.read, job->stream.read == 1 ? "" : "s", job->batches.tokens, seconds,
+    say_note(job->options, "%s%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             job->shard.folder ? "a shard of " : "", job->stream.read, job->stream.read == 1 ? "" : "s",
+             job->batches.tokens, seconds,
              (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
 }

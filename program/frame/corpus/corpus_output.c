@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-<<<<<<<< HEAD:program/frame/corpus/corpus_output.c
 #include "program/frame/corpus/corpus_output.h"
-========
-#include "program/encode/corpus_output.h"
->>>>>>>> main:program/encode/corpus_output.c
 
 #include <assert.h>
 #include <errno.h>

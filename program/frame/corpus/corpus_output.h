@@ -8,8 +8,8 @@
  * (corpus_shard.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef FRAME_CORPUS_CORPUS_OUTPUT_H
-#define FRAME_CORPUS_CORPUS_OUTPUT_H
+#ifndef PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
+#define PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* One shard of a corpus, from its first item to its manifest. Only its own process writes it: the journal is locked.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef FRAME_CORPUS_CORPUS_SHARD_H
-#define FRAME_CORPUS_CORPUS_SHARD_H
+#ifndef PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
+#define PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
 
 #include "program/frame/corpus/shard_files.h"
 #include "program/frame/input/text_stream.h"

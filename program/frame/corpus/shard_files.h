@@ -5,8 +5,8 @@
  * text in the whole input, its tokens, the characters of its window; a text that was skipped has its number alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef FRAME_CORPUS_SHARD_FILES_H
-#define FRAME_CORPUS_SHARD_FILES_H
+#ifndef PROGRAM_FRAME_CORPUS_SHARD_FILES_H
+#define PROGRAM_FRAME_CORPUS_SHARD_FILES_H
 
 #include <jansson.h>
 
