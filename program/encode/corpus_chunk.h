@@ -27,8 +27,8 @@ typedef struct corpus_job {
     text_batches batches;
     text_stream stream;
     corpus_output output;
-    corpus_shard shard;     /* if one is asked for */
-    bool finished, stopped; /* the shard was there; the program was told to stop */
+    corpus_shard shard;       /* if one is asked for */
+    bool finished, stopped;   /* the shard was there; the program was told to stop */
     corpus_progress progress; /* done and on disk, or about to be */
     pooling pooling;
     size_t window, stride; /* 0: whole texts */

@@ -16,8 +16,16 @@ const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 /* Members that only a corpus has a use for, and those that only padded tensors have; each list ends with 0. */
 #define AT(member) offsetof(encode_options, member)
 static const size_t
-    of_corpora[] = {AT(pool), AT(window), AT(stride), AT(reading.batch_tokens), AT(resume), AT(reading.jsonl),
-    AT(reading.items.shards), AT(reading.items.shard), AT(reading.items.skip_bad), 0},
+    of_corpora[] = {AT(pool),
+                    AT(window),
+                    AT(stride),
+                    AT(reading.batch_tokens),
+                    AT(resume),
+                    AT(reading.jsonl),
+                    AT(reading.items.shards),
+                    AT(reading.items.shard),
+                    AT(reading.items.skip_bad),
+                    0},
     of_tensors[] = {AT(reading.ids), AT(reading.tensors),     AT(hidden), AT(attention_layers), AT(component_layers),
                     AT(logits),      AT(reading.common.json), 0};
 
@@ -96,10 +104,10 @@ static void note_number(json_t *notes, const char *name, size_t number)
 static json_t *describe_making(const corpus_job *job)
 {
     const char *ablations = job->options->ablate_text;
-    json_t *notes = json_pack(
-        "{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name), "reference", reference_name(job->options->reference),
-        "precision", deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
-        pooling_names[job->pooling]);
+    json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
+                              "reference", reference_name(job->options->reference), "precision",
+                              deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
+                              pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
     note_number(notes, "window", job->window);
     note_number(notes, "stride", job->stride);
@@ -194,8 +202,8 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     const double seconds = clock_seconds() - job->began;
     say_note(job->options, "%s%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
              job->shard.folder ? "a shard of " : "", job->stream.read, job->stream.read == 1 ? "" : "s",
-             job->batches.tokens, seconds,
-             (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
+             job->batches.tokens, seconds, (double)job->batches.tokens / seconds,
+             100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
 }
 

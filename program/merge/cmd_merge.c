@@ -16,9 +16,9 @@ static const char *list_missing(const merge_shards *shards)
     for (size_t k = 0, end; k < shards->missing_count; k = end) {
         const size_t first = shards->missing[k];
         for (end = k + 1; end < shards->missing_count && shards->missing[end] == first + (end - k);) end++;
-        list = end - k == 1 ? options_text(shards->options, "%s%s%zu", list, *list ? "," : "", first)
-                            : options_text(shards->options, "%s%s%zu-%zu", list, *list ? "," : "", first,
-                                           first + (end - k) - 1);
+        list = end - k == 1
+                   ? options_text(shards->options, "%s%s%zu", list, *list ? "," : "", first)
+                   : options_text(shards->options, "%s%s%zu-%zu", list, *list ? "," : "", first, first + (end - k) - 1);
     }
     return list;
 }
@@ -26,8 +26,9 @@ static const char *list_missing(const merge_shards *shards)
 static int refuse_missing(const merge_shards *shards, result *r)
 {
     const char *list = list_missing(shards);
-    say_note(shards->options, "deberta merge: %zu of %zu shards are not finished; the array to run again:",
-             shards->missing_count, shards->shards);
+    say_note(shards->options,
+             "deberta merge: %zu of %zu shards are not finished; the array to run again:", shards->missing_count,
+             shards->shards);
     result_say(r, "--array=%s", list);
     result_set(r, "missing", json_string(list));
     return EXIT_CHECK_FAILED;
@@ -66,7 +67,8 @@ static int run(const common_options *options)
     const merge_options *o = (const merge_options *)options;
     merge_shards shards = {0};
     if (!options_out(options) && !o->verify && o->audit == 0)
-        return say_usage(options, "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
+        return say_usage(options,
+                         "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
     result *r = result_new("deberta-merge/1");
     const int status = work(o, &shards, r);
     merge_shards_close(&shards);
@@ -112,7 +114,8 @@ const command command_merge = {
         "  deberta merge vectors.npy.shards --verify              # prints --array=3,7-9 where shards are missing\n"
         "  deberta merge vectors.npy.shards --out vectors.npy     # the bytes that one process would have written\n"
         "  deberta merge vectors.npy.shards --audit 1% --isa avx2\n"
-        "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" and "
+        "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" "
+        "and "
         "\"sha256\",\n\"audited\" and \"differing\"}\n",
     .run = run,
     .without = "reference precision memory-limit progress",

@@ -81,7 +81,7 @@ static int compute(const merge_options *o, const shard_manifest *manifest, const
     options_free(&options);
     /* Items that cannot be used are compared as well: then the manifest is there. */
     return code == EXIT_INPUT && access(options_text(&o->common, "%s.shards/0-of-1.json", out), F_OK) == 0 ? EXIT_OK
-                                                                                                            : code;
+                                                                                                           : code;
 }
 
 /* --------------------------------------------------------------------------------------------------------- comparing */
@@ -144,8 +144,8 @@ static int judge(merge_shards *shards, const char *folder, result *r)
     int status = merge_shards_open(&again, shards->options, folder);
     if (status == EXIT_OK) status = merge_shards_check(&again);
     if (status == EXIT_OK && merge_differ(&shards->list[0].manifest, &again.list[0].manifest, why)) {
-        snprintf(error.message, sizeof error.message, "what is on this machine is not what the shards were made of: %.400s",
-                 why);
+        snprintf(error.message, sizeof error.message,
+                 "what is on this machine is not what the shards were made of: %.400s", why);
         status = say_error(shards->options, &error);
     } else if (status == EXIT_OK && again.list[0].manifest.items == 0) {
         snprintf(error.message, sizeof error.message, "no item of %zu was drawn: give --audit a larger share",
@@ -180,7 +180,8 @@ int merge_audit(const merge_options *o, merge_shards *shards, result *r)
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
     const char *place = getenv("TMPDIR"), *suffix = strrchr(manifest->file, '.');
-    char *folder = (char *)(uintptr_t)options_text(options, "%s/deberta-audit-XXXXXX", place && *place ? place : "/tmp");
+    char *folder =
+        (char *)(uintptr_t)options_text(options, "%s/deberta-audit-XXXXXX", place && *place ? place : "/tmp");
     deberta_error error = {.code = DEBERTA_E_SYSTEM};
     if (!mkdtemp(folder)) {
         snprintf(error.message, sizeof error.message, "%s cannot be made: %s", folder, strerror(errno));

@@ -142,8 +142,9 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     deberta_status status = shard_digest(path, found, &size_bytes, err);
     if (status == DEBERTA_OK && strcmp(found, digest) != 0)
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s is not as it was written: SHA-256 %.16s..., the manifest has %.16s...",
-                             path, found, digest);
+        status = status_fail(err, DEBERTA_E_FORMAT,
+                             "%s is not as it was written: SHA-256 %.16s..., the manifest has %.16s...", path, found,
+                             digest);
     if (status == DEBERTA_OK && size_bytes) status = mapped_file_open(file, path, err);
     free(path);
     return status;
@@ -252,8 +253,7 @@ int merge_shards_cover(merge_shards *shards)
 deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, const uint8_t **bytes, size_t *count,
                               deberta_error *err)
 {
-    const size_t left = (size_t)(shard->row_end - shard->row_at),
-                 vectors = layout->per_token ? shard->row.tokens : 1;
+    const size_t left = (size_t)(shard->row_end - shard->row_at), vectors = layout->per_token ? shard->row.tokens : 1;
     *bytes = shard->row_at;
     *count = 0;
     if (!shard->row.skipped && layout->format == CORPUS_JSONL) {
@@ -289,7 +289,7 @@ deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void
     }
     for (size_t k = 0; k < shards->count; k++)
         if (shards->list[k].row_at != shards->list[k].row_end)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "shard %zu: %s holds more than its items", shards->list[k].manifest.shard,
-                         shards->list[k].manifest.file);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "shard %zu: %s holds more than its items",
+                         shards->list[k].manifest.shard, shards->list[k].manifest.file);
     return DEBERTA_OK;
 }

@@ -138,7 +138,8 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
-    if (run->read == 0 && run->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
+    if (run->read == 0 && run->stream.read == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
     return DEBERTA_OK;
 }
 
@@ -328,7 +329,8 @@ static int open_shard(task_run *run)
 {
     deberta_error error = {0};
     if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
-        return say_usage(run->options, "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+        return say_usage(run->options,
+                         "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
     if (open_rows(run, &error) != DEBERTA_OK) return say_error(run->options, &error);
     if (run->finished) say_note(run->options, "%s is there: nothing is left to do", run->shard.manifest);
     return EXIT_OK;
@@ -358,8 +360,7 @@ static int open_run(task_run *run)
     if (status == EXIT_OK && command->begin) status = command->begin(run);
     if (status == EXIT_OK) status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
     if (status != EXIT_OK) return status;
-    return corpus_shard_wanted(&run->stream) ? open_shard(run)
-                                             : text_output_open(run->options, run->out, &run->output);
+    return corpus_shard_wanted(&run->stream) ? open_shard(run) : text_output_open(run->options, run->out, &run->output);
 }
 
 static int finish_run(task_run *run)

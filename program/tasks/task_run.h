@@ -36,7 +36,7 @@ typedef struct task_run {
     corpus_output rows;
     corpus_progress progress;
     bool finished, stopped; /* the shard was there; the program was told to stop */
-    task_text *texts; /* [count] of one window of the input, in order */
+    task_text *texts;       /* [count] of one window of the input, in order */
     size_t count;
     size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
     const struct task_command *command;

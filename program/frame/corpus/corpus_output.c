@@ -208,7 +208,8 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
     const bool locked = flock(fileno(output->journal), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (!locked || (fstat(fileno(output->journal), &about) == 0 && about.st_nlink == 0))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
-    /* A shard that was killed after its output had its name, and before its manifest was there, goes on from its end. */
+    /* A shard that was killed after its output had its name, and before its manifest was there, goes on from its end.
+     */
     if (output->of_shard && access(output->part, F_OK) != 0) rename(output->path, output->part);
     if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
     /* A journal alone is that of a run that was killed after it had given its output the name. */

@@ -33,7 +33,7 @@ typedef struct corpus_output {
     bool per_token; /* a row has as many vectors as tokens, else one */
     bool windows;   /* several rows may come from one text */
     bool resumable;
-    bool of_shard;  /* the journal stays after the end */
+    bool of_shard;                    /* the journal stays after the end */
     json_t *notes;                    /* __metadata__ of a safetensors file: texts by name, the caller's */
     char *path, *part, *journal_path; /* the last two if resumable */
     atomic_file *whole;               /* NULL if resumable */
@@ -63,8 +63,7 @@ deberta_status corpus_output_values(corpus_output *output, const float *values, 
 /* Notes a row whose values are written; for .jsonl only its count matters, the caller writes lines to output->file. */
 deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err);
 /* Of a shard: notes why a text cannot be used. */
-deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem,
-                                     deberta_error *err);
+deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem, deberta_error *err);
 /* Everything so far is whole, up to this text. */
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err);
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err);

@@ -40,10 +40,10 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
         json_array_append_new(words, json_sprintf("--%s", given->option->name));
         if (given->value) json_array_append_new(words, json_clean_text(given->value));
     }
-    json_t *settings = json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", deberta_version(), "command",
-                                 options->command->name, "model", digest, "reference", reference_name(options->reference),
-                                 "precision",
-                                 deberta_precision_name((deberta_precision)options->precision), "options", words);
+    json_t *settings =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", deberta_version(), "command", options->command->name,
+                  "model", digest, "reference", reference_name(options->reference), "precision",
+                  deberta_precision_name((deberta_precision)options->precision), "options", words);
     if (!settings) status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     return settings;
 }
@@ -106,8 +106,8 @@ static const char *differing_setting(const json_t *ours, const json_t *theirs)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)ours, name, value)
-        if (!json_equal(value, json_object_get(theirs, name))) return name;
+    json_object_foreach((json_t *)(uintptr_t)ours, name,
+                        value) if (!json_equal(value, json_object_get(theirs, name))) return name;
     return json_equal(ours, theirs) ? NULL : "settings";
 }
 
@@ -194,8 +194,7 @@ deberta_status corpus_shard_skip(text_stream *stream, const corpus_output *outpu
 static size_t count_items(const corpus_output *output)
 {
     size_t items = 0;
-    for (size_t k = 0; k < output->row_count; k++)
-        items += k == 0 || output->rows[k].text != output->rows[k - 1].text;
+    for (size_t k = 0; k < output->row_count; k++) items += k == 0 || output->rows[k].text != output->rows[k - 1].text;
     return items;
 }
 
@@ -217,14 +216,14 @@ static json_t *describe(const corpus_shard *shard, const text_stream *stream, co
     const size_t one = shard->choice.shard, all = count_of(&shard->choice);
     json_t *corpus = json_pack("{s:I, s:o, s:o}", "items", (json_int_t)stream->read, "hash",
                                json_sprintf("%016llx", (unsigned long long)stream->hash), "files", input_files(stream));
-    json_t *root = json_pack(
-        "{s:s, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "schema", SHARD_SCHEMA, "shard",
-        (json_int_t)one, "shards", (json_int_t)all, "file", json_sprintf("%zu-of-%zu%s", one, all, suffix_of(output)),
-        "bytes", (json_int_t)digests->row_bytes, "sha256", digests->rows, "items_file",
-        json_sprintf("%zu-of-%zu.items", one, all), "items_sha256", digests->items, "items",
-        (json_int_t)count_items(output), "bad", (json_int_t)progress->bad, "rows",
-        (json_int_t)(output->row_count - output->skipped_rows), "vectors", (json_int_t)output->vectors, "tokens",
-        (json_int_t)count_tokens(output));
+    json_t *root =
+        json_pack("{s:s, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "schema", SHARD_SCHEMA, "shard",
+                  (json_int_t)one, "shards", (json_int_t)all, "file",
+                  json_sprintf("%zu-of-%zu%s", one, all, suffix_of(output)), "bytes", (json_int_t)digests->row_bytes,
+                  "sha256", digests->rows, "items_file", json_sprintf("%zu-of-%zu.items", one, all), "items_sha256",
+                  digests->items, "items", (json_int_t)count_items(output), "bad", (json_int_t)progress->bad, "rows",
+                  (json_int_t)(output->row_count - output->skipped_rows), "vectors", (json_int_t)output->vectors,
+                  "tokens", (json_int_t)count_tokens(output));
     json_t *rest = json_pack("{s:O, s:o, s:o, s:O, s:o, s:{s:s}}", "problems", output->problems, "corpus", corpus,
                              "layout", shard_layout(output), "settings", shard->settings, "command",
                              command_words(&shard->options->common), "made", "isa", isa);
@@ -249,8 +248,8 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
     if (status == DEBERTA_OK) status = shard_digest(items, digests.items, &digests.item_bytes, err);
     free(items);
     DEBERTA_TRY(status);
-    DEBERTA_TRY(shard_manifest_write(
-        shard->manifest, describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
+    DEBERTA_TRY(shard_manifest_write(shard->manifest,
+                                     describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
     if (unlink(output->journal_path) == 0) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }

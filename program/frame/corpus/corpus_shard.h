@@ -38,12 +38,20 @@ void corpus_shard_close(corpus_shard *shard);
 json_t *corpus_shard_settings(const common_options *options, const deberta_model *model, deberta_error *err);
 
 #define SHARD_OPTIONS                                                                                                  \
-    {"shards", 0, "N",                                                                                                 \
+    {"shards",                                                                                                         \
+     0,                                                                                                                \
+     "N",                                                                                                              \
      "split the input by the hash of each item's id, and take one shard into the folder OUT.shards; array: one for "   \
      "each task of the Slurm job array",                                                                               \
-     PARSED_AT(reading_options, items.shards, item_choice_parse_shards), .role = OPTION_SHOWS},                        \
-        {"shard", 0, "I", "which, from 0 (default SLURM_ARRAY_TASK_ID)",                                               \
-         SIZE_AT(reading_options, items.shard, 0, MOST_SHARDS), .needs = "shards", .role = OPTION_SHOWS},              \
+     PARSED_AT(reading_options, items.shards, item_choice_parse_shards),                                               \
+     .role = OPTION_SHOWS},                                                                                            \
+        {"shard",                                                                                                      \
+         0,                                                                                                            \
+         "I",                                                                                                          \
+         "which, from 0 (default SLURM_ARRAY_TASK_ID)",                                                                \
+         SIZE_AT(reading_options, items.shard, 0, MOST_SHARDS),                                                        \
+         .needs = "shards",                                                                                            \
+         .role = OPTION_SHOWS},                                                                                        \
     {                                                                                                                  \
         "skip-bad", 0, NULL, "items that cannot be used are counted and leave no row, and the exit code is 0",         \
             FLAG_AT(reading_options, items.skip_bad)                                                                   \

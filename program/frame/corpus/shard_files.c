@@ -55,10 +55,7 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
     return status;
 }
 
-static bool is_digest(const char *text)
-{
-    return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
-}
+static bool is_digest(const char *text) { return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64; }
 
 /* A name in the manifest's own folder. */
 static bool is_plain_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
@@ -69,8 +66,8 @@ static bool unpack(shard_manifest *m)
     const char *schema;
     if (json_unpack(m->root, "{s:s, s:I, s:I, s:s, s:s, s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "schema", &schema,
                     "shard", &shard, "shards", &shards, "file", &m->file, "sha256", &m->digest, "bytes", &bytes,
-                    "items_file", &m->items_file, "items_sha256", &m->items_digest, "items", &items, "bad", &bad, "rows",
-                    &rows, "vectors", &vectors, "tokens", &tokens) != 0)
+                    "items_file", &m->items_file, "items_sha256", &m->items_digest, "items", &items, "bad", &bad,
+                    "rows", &rows, "vectors", &vectors, "tokens", &tokens) != 0)
         return false;
     if (json_unpack(m->root, "{s:o, s:o, s:o, s:o, s:o, s:o}", "problems", &m->problems, "corpus", &m->corpus, "layout",
                     &m->layout, "settings", &m->settings, "command", &m->command, "made", &m->made) != 0)
@@ -93,7 +90,8 @@ static deberta_status check_manifest(shard_manifest *m, const char *path, debert
     json_decref(written);
     if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(path));
     if (!same)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s was changed after it was written: its digest does not fit", QUOTE(path));
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s was changed after it was written: its digest does not fit",
+                     QUOTE(path));
     if (!unpack(m)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no manifest of this version", QUOTE(path));
     return DEBERTA_OK;
 }

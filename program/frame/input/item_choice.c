@@ -45,8 +45,9 @@ static int settle_array(const common_options *options, const item_choice *given,
     if (option_given(options, &given->shard))
         return option_wrong(options, &given->shard, "--shards array takes it from the job array");
     if (!read_array_variable("ID", &id) || !read_array_variable("COUNT", &count) || !read_array_variable("MIN", &first))
-        return option_wrong(options, &given->shards, "array: SLURM_ARRAY_TASK_ID, _COUNT and _MIN are not set, so this "
-                                                     "is no task of a job array");
+        return option_wrong(options, &given->shards,
+                            "array: SLURM_ARRAY_TASK_ID, _COUNT and _MIN are not set, so this "
+                            "is no task of a job array");
     if (!read_array_variable("MAX", &last)) last = first + count - 1;
     if (last - first + 1 != count || id < first || id > last || count == 0 || count > MOST_SHARDS)
         return option_wrong(options, &given->shards,

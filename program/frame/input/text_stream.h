@@ -72,9 +72,9 @@ typedef struct text_stream {
     uint64_t done_bytes;  /* of the files, read so far */
     uint64_t total_bytes; /* 0: not known, something is no regular file */
     item_choice choice;
-    size_t read;          /* items so far, those of other shards too */
-    uint64_t hash;        /* of their texts */
-    size_t problems;      /* of records, reported or counted */
+    size_t read;     /* items so far, those of other shards too */
+    uint64_t hash;   /* of their texts */
+    size_t problems; /* of records, reported or counted */
 } text_stream;
 
 /* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
