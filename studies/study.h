@@ -1,10 +1,10 @@
 /* What studies share: how they are asked, the frame that runs them, and how they answer.
  *
  * A study prints short tables for people (--format table, md), all of what it found as JSON (--format json, --json), or
- * its data, one row an observation, as CSV (--format csv). --data writes the same CSV into a file, -o draws the figure.
- * A study is a struct that begins with a `study`, and a study_kind; it fills tables, data, chart and note, opens no
- * file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the program,
- * as that does: nothing is written before all is known.
+ * its data, one row an observation, as CSV (--format csv). --numbers writes the same CSV into a file, -o draws the
+ * figure. A study is a struct that begins with a `study`, and a study_kind; it fills tables, data, chart and note,
+ * opens no file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the
+ * program, as that does: nothing is written before all is known.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef STUDIES_STUDY_H
@@ -120,14 +120,14 @@ void study_add_point(study *s, double x, const bootstrap_interval *found);
      "table, md (default), csv (the data) or json",                                                                    \
      CHOICE_AT(common_options, format, result_format_names_no_latex),                                                  \
      .role = OPTION_SHOWS},                                                                                            \
-        {"data",                                                                                                       \
+        {"numbers",                                                                                                    \
          0,                                                                                                            \
          "FILE",                                                                                                       \
          "write the data as CSV, one row an observation",                                                              \
          TEXT_AT(study_options, data),                                                                                 \
          .role = OPTION_OUTPUT},                                                                                       \
     {                                                                                                                  \
-        "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
+        "out", 'o', "PATH", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
             .role = OPTION_OUTPUT                                                                                      \
     }
 #define STUDY_TEXTS_OPTIONS                                                                                            \

@@ -170,7 +170,7 @@ def check(program, seed, tiers, work):
     problems, first = [], None
     for tier in tiers:
         out = os.path.join(work, f"{tier}.safetensors")
-        run = subprocess.run([program, "encode", target, "--input", os.path.join(work, "in.safetensors"), "--hidden", "all", "--attention",
+        run = subprocess.run([program, "encode", target, "--input", os.path.join(work, "in.safetensors"), "--hidden", "all", "--attention-layers",
                               "all", "--components", "all", "--logits", "--reference", "hf", "--isa", tier, "-q", "-o", out],
                              capture_output=True)
         if run.returncode != 0:

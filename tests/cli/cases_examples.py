@@ -18,7 +18,7 @@ LONG = {
     "deberta report models/demo --text 'a new store opened beside the new mall' -o out/report",
     "deberta report synthetic:v3-xsmall,vocab=1000 -o out/report",
     "deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png",
-    "deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --data effects.csv",
+    "deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --numbers effects.csv",
     "deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png",
     "deberta study decoder models/demo --file docs/studies/data/decoder.txt",
     "deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt",

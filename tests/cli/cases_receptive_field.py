@@ -110,7 +110,7 @@ def test_behaviour_without_terms(bench):
     unlike = {name for name in tests if tests[name]["pass"] is False}
     equal(unlike, {name for name in tests if name.startswith(("distinct", "global"))}, "behaviour under --ablate")
     # with one of its terms, and an ablation above the layers that are tested
-    study(bench, SMALL, "--behaviour", "--behaviour-tokens", "600", "--behaviour-layers", "1", "--ablate", "p2c@all,c2p@1")
+    study(bench, SMALL, "--behaviour", "--behaviour-tokens", "600", "--behaviour-depth", "1", "--ablate", "p2c@all,c2p@1")
 
 
 def write_config(bench):
