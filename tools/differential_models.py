@@ -171,7 +171,7 @@ def check(program, seed, tiers, work):
     for tier in tiers:
         out = os.path.join(work, f"{tier}.safetensors")
         run = subprocess.run([program, "encode", target, "--input", os.path.join(work, "in.safetensors"), "--hidden", "all", "--attention-layers",
-                              "all", "--components", "all", "--logits", "--reference", "hf", "--isa", tier, "-q", "-o", out],
+                              "all", "--component-layers", "all", "--logits", "--reference", "hf", "--isa", tier, "-q", "-o", out],
                              capture_output=True)
         if run.returncode != 0:
             return [f"exit status {run.returncode}: {run.stderr.decode().strip()} ({about})"]

@@ -98,7 +98,7 @@ CASES = [
     *(Case(" ".join(words[:2]), [*words, *RECIPE, "-o", "x"], ["x"], keeps=RUN, again=[*words, *RECIPE, "-o", "x"], old=False, most=MANY)
       for words in (["train", "mlm", head("mlm"), "--file", "../texts.txt"], ["train", "rtd", head("rtd"), "--file", "../texts.txt", "--generator", head("mlm")],
                     ["finetune", "sequence", head("sequence"), "--examples", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),
-    Case("train gradients", ["train", "mlm", str(TRAINED / "03-v3-mlm-emd"), "--batch", str(TRAINED / "03-v3-mlm-emd" / "batch.safetensors"), *QUICK,
+    Case("train gradients", ["train", "mlm", str(TRAINED / "03-v3-mlm-emd"), "--one-batch", str(TRAINED / "03-v3-mlm-emd" / "batch.safetensors"), *QUICK,
                              "--gradients", "x.safetensors"], ["x.safetensors"]),
     Case("train tokenizer", ["train", "tokenizer", "--file", "../texts.txt", "--vocabulary", "40", "--depth", "1", "--width", "32", "--head-count", "2", "-q", "-o", "x"],
          ["x"], old=False),

@@ -68,7 +68,7 @@ def compare_case(case, extra=()):
         expected, _ = read_tensors(os.path.join(folder, "expected.safetensors"))
         reference = "hf" if case.startswith("18") else "microsoft"
         bench.fine("encode", folder, "--input", os.path.join(folder, "expected.safetensors"), "--hidden", "all", "--attention-layers", "all",
-                   "--components", "all", "--logits", "--reference", reference, "-o", "out.safetensors", *extra)
+                   "--component-layers", "all", "--logits", "--reference", reference, "-o", "out.safetensors", *extra)
         found, metadata = read_tensors(bench.path("out.safetensors"))
         assert sorted(metadata) == ["isa", "model", "precision", "reference", "version"], metadata
         assert metadata["reference"] == reference, metadata
@@ -154,7 +154,7 @@ def memory_limit_is_for_all(bench):
     model = json.loads(bench.fine("info", TINY, "--json").out)["model"]["memory_bytes"]
     ids = ",".join(["1"] * 300)
     encode = ["encode", TINY, "--ids", ids, "-o", "x.safetensors", "--threads", "1"]
-    commands = [encode, encode + ["--attention", "all"], encode + ["--hidden", "all"],
+    commands = [encode, encode + ["--attention-layers", "all"], encode + ["--hidden", "all"],
                 ["verify", TINY, "--ids", ids, "--isa", "scalar", "--threads", "1"]]
     commands += [["encode", demo, "--text", "a", "-o", "x.npy"], ["fill-mask", demo, "--text", "[MASK]"]]
     if "\n  attention " in bench.fine("--help").out:
@@ -217,7 +217,7 @@ def encode_is_verified(bench):
     with open(bench.path("in.json"), "w", encoding="utf-8") as file:
         json.dump({"input_ids": [[1, 7, 3, 0], [9, 4, 5, 6], [1, 1, 1, 1]], "attention_mask": [[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]],
                    "token_type_ids": [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0]], "position_ids": [[0] * 4, [3, 9, 8, 7], [0] * 4]}, file)
-    wanted = ["--hidden", "all", "--attention", "all", "--components", "all", "--logits", "--ablate", "c2p@0:1", "--ablate", "p2c=mean@0"]
+    wanted = ["--hidden", "all", "--attention-layers", "all", "--component-layers", "all", "--logits", "--ablate", "c2p@0:1", "--ablate", "p2c=mean@0"]
     bench.fine("encode", model, "--input", "in.json", *wanted, "-o", "a.safetensors")
     tensors, metadata = read_tensors(bench.path("a.safetensors"))
     assert metadata["ablate"] == "c2p@0:1,p2c=mean@0" and set(metadata) == {"ablate", "isa", "model", "precision", "reference", "version"}, metadata
@@ -928,7 +928,7 @@ def near(a, b):
 
 def ablate(bench):
     """Layer 0 of what is ablated follows from layer 0 of what is not; only the chosen heads change."""
-    ids = ("--ids", ",".join(str(k * 7 % 50) for k in range(23)), "--components", "all")
+    ids = ("--ids", ",".join(str(k * 7 % 50) for k in range(23)), "--component-layers", "all")
     model = TINY.replace("layers=1", "layers=2")
 
     def components(*extra):
