@@ -9,7 +9,7 @@
 #include "bench/timer.h"
 #include "core/base/arena.h"
 #include "core/dispatch.h"
-#include "reference/sleef_math.h"
+#include "analysis/reference/sleef_math.h"
 
 enum { DEFAULT_SAMPLES = 15 };
 #define DEFAULT_SAMPLE_SECONDS 200e-6

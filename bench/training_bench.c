@@ -9,8 +9,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "train/learner_memory.h"
-#include "train/learner_open.h"
+#include "train/engine/learner_memory.h"
+#include "train/engine/learner_open.h"
 
 /* ----------------------------------------------------------------------------------------------------------- a batch */
 

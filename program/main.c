@@ -4,12 +4,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/commands.h"
-#include "command/options.h"
-#include "command/text_output.h"
-#include "command/unfinished.h"
+#include "program/commands.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
+#include "program/frame/unfinished.h"
 #include "core/base/stream.h"
-#include "explorer/explorer.h"
+#include "program/report/explorer.h"
 #include "studies/studies.h"
 
 extern const command command_completion; /* cmd_completion.c */

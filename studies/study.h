@@ -1,17 +1,17 @@
 /* What studies share: how they are asked, the frame that runs them, and how they answer.
  *
  * A study prints short tables for people (--format table, md), all of what it found as JSON (--format json, --json), or
- * its data, one row an observation, as CSV (--format csv). --numbers writes the same CSV into a file, -o draws the
- * figure. A study is a struct that begins with a `study`, and a study_kind; it fills tables, data, chart and note,
- * opens no file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the
- * program, as that does: nothing is written before all is known.
+ * its data, one row an observation, as CSV (--format csv). --data writes the same CSV into a file, -o draws the figure.
+ * A study is a struct that begins with a `study`, and a study_kind; it fills tables, data, chart and note, opens no
+ * file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the program,
+ * as that does: nothing is written before all is known.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef STUDIES_STUDY_H
 #define STUDIES_STUDY_H
 
 #include "analysis/bootstrap.h"
-#include "command/result_output.h"
+#include "program/frame/result_output.h"
 #include "output/result.h"
 #include "studies/study_texts.h"
 #include "viz/attention_figure.h"
@@ -120,7 +120,7 @@ void study_add_point(study *s, double x, const bootstrap_interval *found);
      "table, md (default), csv (the data) or json",                                                                    \
      CHOICE_AT(common_options, format, result_format_names_no_latex),                                                  \
      .role = OPTION_SHOWS},                                                                                            \
-        {"numbers",                                                                                                    \
+        {"data",                                                                                                       \
          0,                                                                                                            \
          "FILE",                                                                                                       \
          "write the data as CSV, one row an observation",                                                              \

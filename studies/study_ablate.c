@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "analysis/ablation_effect.h"
-#include "command/progress.h"
+#include "program/frame/progress.h"
 #include "studies/studies.h"
 
 enum { BATCH_TOKENS = 2048 };
@@ -302,7 +302,7 @@ const study_kind study_ablate = {
         "ablate", "MODEL", 1, 1, ablate_options,
         .summary = "what each term of each head is worth to the masked-LM loss",
         .example = "  deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png\n"
-                   "  deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --numbers "
+                   "  deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --data "
                    "effects.csv\n",
         .claims = "position information fades in deeper layers; a term's share of the scores says what it is worth"),
     .size = sizeof(ablate_study),

@@ -55,6 +55,8 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
     (tokens=[16, 128], threads=2)."""
     folder, given = _opened(model)
+    if "layers" in given:
+        given["depth"] = given.pop("layers")
     return list(json_of("bench", folder, **{**given, **options})["results"])
 
 

@@ -1,12 +1,12 @@
-/* dropout_f32: the mask against the generator of train/counters.c, which is written by itself, kept values against
- * float64.
+/* dropout_f32: the mask against the generator of train/engine/counters.c, which is written by itself, kept values
+ * against float64.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
 #include <math.h>
 
-#include "train/counters.h"
+#include "train/engine/counters.h"
 
 enum { MOST_ROWS = 4 };
 

@@ -39,9 +39,9 @@ def test_framework_wrong_use(bench):
     given = ("study", "components", DEMO, "--text", "a")
     contains(run(bench, "study", "components", DEMO, code=2), "no text: give --text or --file")
     contains(run(bench, *given, "--format", "xml", code=2), "--format: expected one of table, md, csv, json")
-    contains(run(bench, *given, "--numbers", "", code=2), "--numbers: the path is empty")
-    contains(run(bench, *given, "--numbers", "no/such/file", code=4), "cannot be written")
-    contains(run(bench, *given, "--numbers", "st.foo", code=2), "--numbers: unknown suffix in 'st.foo', expected .csv")
+    contains(run(bench, *given, "--data", "", code=2), "--data: the path is empty")
+    contains(run(bench, *given, "--data", "no/such/file", code=4), "cannot be written")
+    contains(run(bench, *given, "--data", "st.foo", code=2), "--data: unknown suffix in 'st.foo', expected .csv")
     contains(run(bench, *given, "--json", "--format", "csv", code=2), "give one of --format and --json")
     contains(run(bench, *given, "--sentences", "0", code=2), "--sentences: expected 1 to")
     contains(run(bench, "study", "components", "synthetic:v3-base", "--text", "a", code=2), "no tokenizer")
@@ -51,7 +51,7 @@ def test_framework_wrong_use(bench):
 def test_framework_formats_hold_the_same(bench):
     given = ("study", "components", DEMO, "--text", SENTENCES[0])
     data = run(bench, *given, "--format", "csv")
-    run(bench, *given, "--numbers", "d.csv")
+    run(bench, *given, "--data", "d.csv")
     with open("d.csv", encoding="utf-8", newline="") as file:
         equal(file.read(), data)
     from_json = rows_of(json.loads(run(bench, *given, "--json"))["data"])
@@ -105,7 +105,7 @@ def squares_of_components(bench):
     found = {}
     path = "o.safetensors"
     for sentence in SENTENCES:
-        run(bench, "encode", DEMO, "--text", sentence, "--component-layers", "all", "-o", path)
+        run(bench, "encode", DEMO, "--text", sentence, "--components", "all", "-o", path)
         for name, tensor in read_tensors(path)[0].items():
             part = name.split(".")
             if part[0] != "attn" or part[2] not in ("c2c", "c2p", "p2c"):
@@ -260,7 +260,7 @@ def test_ablate_needs_a_head(bench):
 def test_one_unit_has_no_interval(bench):
     """One sentence says nothing about others: no interval of width 0 is printed, and none is in the data."""
     for name, more in (("ablate", ()), ("components", ()), ("twins", (os.path.join(ROOT, "models", "demo-bert"),))):
-        found = run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--numbers", "one.csv")
+        found = run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--data", "one.csv")
         assert found.count("What stands without an interval was measured on one unit alone.") == 1, found
         assert "nan" not in found.lower(), found
         with open(bench.path("one.csv"), encoding="utf-8") as file:
@@ -277,8 +277,8 @@ def test_ablate_figure(bench):
     contains(done, "| layer | head | c2c |")
     with open(path, encoding="utf-8") as file:
         contains(file.read(), "<svg")
-    same = ("study", "ablate", DEMO, "--text", SENTENCES[0], "--numbers", "a.svg", "-o", "./a.svg")
-    contains(run(bench, *same, code=2), "--numbers and --out both name './a.svg'")
+    same = ("study", "ablate", DEMO, "--text", SENTENCES[0], "--data", "a.svg", "-o", "./a.svg")
+    contains(run(bench, *same, code=2), "--data and --out both name './a.svg'")
 
 
 FILE = os.path.join(ROOT, "docs", "studies", "data", "benchmarks.csv")
