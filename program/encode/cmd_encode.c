@@ -1,6 +1,6 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora go
- * another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+ * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
+ * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_corpus.h"
