@@ -382,7 +382,7 @@ def without_terms(bench, browser):
     url = report(bench, DEMO, "--text", TEXT)
     page = Page(browser, url + "#layer=0&head=1&show=probs&cell=4,2")
     tensors = data_of(bench)
-    bench.fine("encode", DEMO, "--text", TEXT, "--components", "all", "--attention", "all", "--ablate", "c2p@0", "-o", "ablated.safetensors", "-q")
+    bench.fine("encode", DEMO, "--text", TEXT, "--component-layers", "all", "--attention-layers", "all", "--ablate", "c2p@0", "-o", "ablated.safetensors", "-q")
     ablated, _ = read_tensors("ablated.safetensors")
     n = tensors["attn.0.c2c"].shape[3]
 
