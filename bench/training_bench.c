@@ -141,17 +141,17 @@ static deberta_status open_training(training *t, const training_bench_options *o
                                      .predicts_words = true,
                                      .recomputes = o->recomputes};
     /* a rate of nearly nothing: the work is the same, and no step runs away */
-    const optimizer_options recipe = {.schedule = SCHEDULE_CONSTANT,
-                                      .learning_rate = 1e-8,
-                                      .beta1 = 0.9,
-                                      .beta2 = 0.999,
-                                      .epsilon = 1e-6,
-                                      .weight_decay = 0.01,
-                                      .clip = 1,
-                                      .layer_decay = 1,
-                                      .steps = o->repetitions + 1};
+    const deberta_trainer_options recipe = {.schedule = DEBERTA_SCHEDULE_CONSTANT,
+                                            .learning_rate = 1e-8,
+                                            .beta1 = 0.9,
+                                            .beta2 = 0.999,
+                                            .epsilon = 1e-6,
+                                            .weight_decay = 0.01,
+                                            .clip = 1,
+                                            .layer_decay = 1,
+                                            .steps = o->repetitions + 1};
     DEBERTA_TRY(learner_open(&t->learner, o->model, &options, err));
-    t->options = (step_options){.task = STEP_MLM, .decodes = t->learner->options.decodes};
+    t->options = (step_options){.task = DEBERTA_TRAIN_MLM, .decodes = t->learner->options.decodes};
     return optimizer_open(&t->optimizer, &t->learner->set, t->learner->model->config.layers, &recipe, err);
 }
 

@@ -124,9 +124,9 @@ static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_RO
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_kernel = {
-    FIGURE_COMMAND("kernel", "position terms against the distance, mean and quantiles over all texts",
-                   "--file texts.txt --layers 2 --heads all -o kernel.pdf", groups, FIRST_HEAD,
-                   .components = 1u << DEBERTA_C2P | 1u << DEBERTA_P2C, .statistic = STATISTIC_MEAN),
+    FIGURE_COMMAND_WITHOUT("json", "kernel", "position terms against the distance, mean and quantiles over all texts",
+                           "--file texts.txt --layers 2 --heads all -o kernel.pdf", groups, FIRST_HEAD,
+                           .components = 1u << DEBERTA_C2P | 1u << DEBERTA_P2C, .statistic = STATISTIC_MEAN),
     .all_rows = true,
     .draw = draw,
 };

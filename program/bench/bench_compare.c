@@ -121,5 +121,5 @@ const command command_bench_compare = {
                "  deberta bench compare before1.json before2.json with after1.json after2.json\n"
                "  deberta bench compare sweep.json --by threads\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " quiet",
 };

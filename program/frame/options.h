@@ -74,6 +74,7 @@ struct common_options {
 typedef enum option_type {
     OPTION_UNTYPED, /* ends a table; no row with a name has it */
     OPTION_FLAG,    /* bool */
+    OPTION_SWITCH,  /* int: 1 where it was given */
     OPTION_TEXT,    /* const char *; NULL: not given */
     OPTION_TEXTS,   /* text_list */
     OPTION_SIZE,    /* size_t, from low to high */
@@ -108,12 +109,14 @@ struct option {
     option_parser parse;
     const char *needs, *not_with; /* names of options, between blanks: one of them must be given, none of them may be;
                                      those that the command lacks count for nothing */
+    bool tells_default;           /* --help prints the default of the command's struct, if it is in the range */
     option_role role;
 };
 
 /* The typed end of a row: where the value goes. The member's type is checked when the table is compiled. */
 #define OPTION_AT(S, member, T) .at = offsetof(S, member) + 0 * sizeof(&((S *)0)->member == (T *)0)
 #define FLAG_AT(S, member)      .type = OPTION_FLAG, OPTION_AT(S, member, bool)
+#define SWITCH_AT(S, member)    .type = OPTION_SWITCH, OPTION_AT(S, member, int)
 #define TEXT_AT(S, member)      .type = OPTION_TEXT, OPTION_AT(S, member, const char *)
 #define TEXTS_AT(S, member)     .type = OPTION_TEXTS, OPTION_AT(S, member, text_list)
 #define SIZE_AT(S, member, low_, high_)                                                                                \

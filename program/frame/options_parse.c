@@ -71,7 +71,9 @@ static const option *common_option_named(const command *command, const char *nam
 
 static int refuse_absent(const common_options *options, const option *row)
 {
-    return say_usage(options, "--%s would change nothing here", row->name);
+    if (strcmp(row->name, "json") != 0) return say_usage(options, "--%s would change nothing here", row->name);
+    return say_usage(options, "--json: what this command makes is no JSON%s",
+                     options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)

@@ -233,4 +233,5 @@ const command command_receptive_field = {
         "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
         "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
     .run = run,
+    .without = "precision",
 };

@@ -4,15 +4,18 @@
 
 #include <jansson.h>
 
-#include "train/engine/optimizer.h"
 #include "train/data/trainer_data.h"
-
-/* As the optimiser takes it. */
-optimizer_options trainer_optimizer(const deberta_trainer_options *options);
+#include "train/engine/step_state.h"
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
                                        const trainer_data *data, const step_options *step,
                                        const step_options *generator, deberta_error *err);
+
+/* Of the list in trainer_options.h: whether each option is in its range; those with a key into the recipe; and what the
+ * option of a key is called, or the key itself. */
+deberta_status trainer_options_check(const deberta_trainer_options *options, deberta_error *err);
+void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options);
+const char *trainer_option_of_key(const char *key);
 
 #endif
