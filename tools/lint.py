@@ -38,7 +38,9 @@ MAY_INCLUDE = {
     "reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "reference/"],
     "analysis": ["include/", "core/", "reference/", "analysis/"],
     "check": ["include/", "core/", "train/", "reference/", "analysis/", "check/"],
-    "bench": ["include/", "core/", "train/", "output/", "reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
+    # What a kernel is asked, and its exact answer: for those who check and for those who measure.
+    "check/kernels": ["include/", "core/", "train/", "check/kernels/"],
+    "bench": ["include/", "core/", "train/", "output/", "reference/sleef_math.h", "check/kernels/", "bench/"],  # SLEEF: rows beside ours
     "command": PROGRAM,
     "studies": [*PROGRAM, "studies/"],
     "cli": [*PROGRAM, "reference/", "cli/"],
