@@ -10,7 +10,7 @@
 #include "check/kernels/activations.h"
 #include "core/base/arena.h"
 #include "core/dispatch.h"
-#include "reference/sleef_math.h"
+#include "analysis/reference/sleef_math.h"
 
 enum { DEFAULT_SAMPLES = 15 };
 #define DEFAULT_SAMPLE_SECONDS 200e-6

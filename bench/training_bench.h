@@ -6,7 +6,7 @@
 #define BENCH_TRAINING_BENCH_H
 
 #include "bench/training_cost.h"
-#include "train/training.h"
+#include "train/engine/training.h"
 
 typedef struct training_bench_options {
     const char *model;

@@ -6,7 +6,7 @@
 #define BENCH_TRAINING_COST_H
 
 #include "bench/cost_model.h"
-#include "train/stage_clock.h"
+#include "train/engine/stage_clock.h"
 
 typedef struct training_cost {
     double flops[TRAINING_STAGES], total;

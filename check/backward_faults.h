@@ -6,8 +6,8 @@
 #ifndef CHECK_BACKWARD_FAULTS_H
 #define CHECK_BACKWARD_FAULTS_H
 
-#include "train/learner.h"
-#include "train/step_batch.h"
+#include "train/engine/learner.h"
+#include "train/engine/step_batch.h"
 
 typedef struct backward_fault {
     const char *name, *description;

@@ -5,7 +5,7 @@
 #define CHECK_DRAWN_SLOPES_H
 
 #include "check/drawn_case.h"
-#include "train/trainer.h"
+#include "train/run/trainer.h"
 
 typedef struct drawn_slope {
     const parameter *tensor;

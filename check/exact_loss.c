@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/reference_math.h"
+#include "analysis/reference/reference_math.h"
 
 typedef struct exact_mean {
     double sum;

@@ -5,7 +5,7 @@
 #ifndef CHECK_EXACT_LOSS_H
 #define CHECK_EXACT_LOSS_H
 
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 
 enum { EXACT_NOT_LABELLED = -100 };
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/reference_math.h"
+#include "analysis/reference/reference_math.h"
 
 static const double norm_epsilon = 1e-7, ascent = 1e-4, smallest = 1e-6, difference = 1e-4;
 

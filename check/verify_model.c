@@ -9,7 +9,7 @@
 #include "core/base/status.h"
 #include "core/model/session.h"
 #include "analysis/capture.h"
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 #include "check/verify.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;

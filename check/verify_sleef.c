@@ -10,7 +10,7 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
-#include "reference/sleef_math.h"
+#include "analysis/reference/sleef_math.h"
 
 enum { VALUES = 1 << 14 };
 

@@ -2,8 +2,8 @@
  * own. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "command/options.h"
-#include "command/text_output.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
 #include "studies/studies.h"
 
 #define COMMAND_OF(name) &study_##name.command,

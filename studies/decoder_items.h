@@ -8,7 +8,7 @@
 #ifndef STUDIES_DECODER_ITEMS_H
 #define STUDIES_DECODER_ITEMS_H
 
-#include "command/input/text_stream.h"
+#include "program/frame/input/text_stream.h"
 #include "include/deberta.h"
 
 enum { DECODER_WORD_BYTES = 40, DECODER_MASKS = 2 };

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command/open_model.h"
-#include "command/output_paths.h"
-#include "command/text_output.h"
+#include "program/frame/open_model.h"
+#include "program/frame/output_paths.h"
+#include "program/frame/text_output.h"
 #include "output/json_text.h"
 
 /* ---------------------------------------------------------------------------------------------------------- numbers */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "analysis/ablation_effect.h"
-#include "command/progress.h"
+#include "program/frame/progress.h"
 #include "studies/studies.h"
 
 enum { BATCH_TOKENS = 2048 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "analysis/component_share.h"
-#include "command/progress.h"
+#include "program/frame/progress.h"
 #include "studies/studies.h"
 #include "studies/token_class.h"
 

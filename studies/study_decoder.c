@@ -6,7 +6,7 @@
 
 #include "analysis/logits.h"
 #include "analysis/quantile.h"
-#include "command/progress.h"
+#include "program/frame/progress.h"
 #include "studies/decoder_items.h"
 #include "studies/studies.h"
 

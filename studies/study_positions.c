@@ -6,8 +6,8 @@
 #include "analysis/position_probe.h"
 #include "analysis/position_shift.h"
 #include "analysis/shuffled_model.h"
-#include "command/open_model.h"
-#include "command/progress.h"
+#include "program/frame/open_model.h"
+#include "program/frame/progress.h"
 #include "studies/studies.h"
 
 enum {

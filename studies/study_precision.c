@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "analysis/logits.h"
-#include "command/open_model.h"
-#include "command/progress.h"
+#include "program/frame/open_model.h"
+#include "program/frame/progress.h"
 #include "studies/studies.h"
 
 enum { BATCH_TOKENS = 2048 };

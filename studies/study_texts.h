@@ -4,7 +4,7 @@
 #ifndef STUDIES_STUDY_TEXTS_H
 #define STUDIES_STUDY_TEXTS_H
 
-#include "command/input/text_batches.h"
+#include "program/frame/input/text_batches.h"
 #include "analysis/masked_texts.h"
 
 typedef struct study_texts {

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "analysis/attention_spread.h"
-#include "command/input/input.h"
-#include "command/progress.h"
+#include "program/frame/input/input.h"
+#include "program/frame/progress.h"
 #include "core/base/memory_need.h"
 #include "studies/studies.h"
 

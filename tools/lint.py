@@ -16,12 +16,12 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "train", "output", "reference", "analysis", "check", "bench", "viz", "command", "studies", "cli", "explorer", "program", "include", "tests"]
+ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "studies", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
 # The program's rooms know the library by its header alone. Of the core they use what is no model: helpers, and files in and out.
-PROGRAM = ["include/", "core/base/", "core/io/", "output/", "analysis/", "check/", "bench/", "viz/", "command/"]
+PROGRAM = ["include/", "core/base/", "core/io/", "output/", "analysis/", "check/", "bench/", "viz/", "program/frame/"]
 MAY_INCLUDE = {
     "include": [],
     "core/base": ["include/", "core/base/"],
@@ -29,23 +29,25 @@ MAY_INCLUDE = {
     "core/io": ["include/", "core/base/", "core/io/"],
     "core/text": ["include/", "core/base/", "core/io/", "core/text/"],
     "core/model": ["include/", "core/base/", "core/io/", "core/text/", "core/model/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
+    "train/engine": ["include/", "core/", "train/engine/"],
+    "train/data": ["include/", "core/", "train/engine/", "train/data/"],
+    "train/pieces": ["include/", "core/", "train/engine/", "train/pieces/"],
+    "train/run": ["include/", "core/", "train/"],
     "train": ["include/", "core/", "train/"],
     "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
     "simd": ["core/kernels.h", "core/integer_kernels.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
-    "reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "reference/"],
-    "analysis": ["include/", "core/", "reference/", "analysis/"],
-    "check": ["include/", "core/", "train/", "reference/", "analysis/", "check/"],
+    "analysis/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "analysis/reference/"],
+    "analysis": ["include/", "core/", "analysis/"],
+    "check": ["include/", "core/", "train/", "analysis/", "check/"],
     # What a kernel is asked, and its exact answer: for those who check and for those who measure.
-    "check/kernels": ["include/", "core/", "train/", "check/kernels/"],
-    "bench": ["include/", "core/", "train/", "output/", "reference/sleef_math.h", "check/kernels/", "bench/"],  # SLEEF: rows beside ours
-    "command": PROGRAM,
+    "check/kernels": ["include/", "core/", "train/engine/counters.h", "check/kernels/"],
+    "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "check/kernels/", "bench/"],  # SLEEF: rows beside ours
     "studies": [*PROGRAM, "studies/"],
-    "cli": [*PROGRAM, "reference/", "cli/"],
-    "explorer": [*PROGRAM, "cli/", "explorer/"],
-    "program": [*PROGRAM, "studies/", "cli/", "explorer/"],
+    "program/frame": PROGRAM,
+    "program": [*PROGRAM, "studies/", "program/"],
     "tests": ROOMS,
 }
 
@@ -57,7 +59,7 @@ LIBRARY_HOMES = {
     r"cairo|pango": ["viz/draw_cairo.c"],
     r"png\.h": ["viz/png_metadata.c"],
     r"hwloc": ["core/base/topology.c"],
-    r"sleef": ["reference/sleef_math.c"],
+    r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
     r"pcre2\.h": ["core/text/"],
     r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c", "bench/peak_u8_"],
@@ -68,8 +70,8 @@ SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h"
 # What ends or flushes a stream, and where alone: other places ask for too little (core/base/stream.h). The generator of the page's arrays
 # runs on the building machine, by itself.
 STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
-STREAM_HOMES = ["core/base/stream.c", "explorer/embed_files.c"]
-STREAM_ROOMS = ("core/", "train/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/", "command/", "studies/", "cli/", "explorer/", "program/")
+STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
+STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "studies/", "program/")
 
 failures, left_out, passes = [], [], 0
 
@@ -166,7 +168,7 @@ def check_hygiene(path, text):
     if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
         check(path.startswith("check/") or "MUTATION" not in text, f"{path}: MUTATION outside check/: nothing else knows of deliberate mistakes")
-    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c"):
+    if path.startswith(("core/", "simd/", "output/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c"):
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":
             found.discard("_exit")  # how a child process ends

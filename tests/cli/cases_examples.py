@@ -24,7 +24,7 @@ LONG = {
     "deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt",
     "deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png",
 }
-SWEEP = ["-n", "16", "--layers", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
+SWEEP = ["-n", "16,32", "--depth", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
 FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
          "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
 
@@ -61,8 +61,8 @@ def examples(bench):
             words = words[:words.index("<")]
         if words[0] == "bench" and words[1].startswith("synthetic:"):
             words += SWEEP
-        if words[:2] == ["bench", "compare"]:
-            for name in set(words[2:]) - {"with", "--by", "threads", "sweep.json"}:
+        if words[:2] in (["bench", "compare"], ["bench", "plot"]):  # they read what a sweep of each machine wrote
+            for name in {word for word in words[2:] if word.endswith(".json")} - {"sweep.json"}:
                 shutil.copy(bench.path("sweep.json"), bench.path(name))
         result = bench.run(*words, stdin=stdin)
         # A deliberate fault that is noticed is what this one shows.

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reference/reference.h"
-#include "reference/reference_math.h"
+#include "analysis/reference/reference.h"
+#include "analysis/reference/reference_math.h"
 
 /* ----------------------------------------------------------------------------------------------- generated weights */
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/golden/golden_data.h"
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 
 static const double tolerance = 1e-12;
 

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/learner_open.h"
-#include "train/training.h"
+#include "train/engine/learner_open.h"
+#include "train/engine/training.h"
 
 /* The value behind an option of the case's command line, or NULL. */
 const char *train_case_option(const json_t *entry, const char *option)

@@ -8,8 +8,8 @@
 
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "train/batch_file.h"
-#include "train/pair.h"
+#include "train/data/batch_file.h"
+#include "train/engine/pair.h"
 
 typedef struct train_case {
     char name[128], folder[1024], batch[1100];

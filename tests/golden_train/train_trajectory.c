@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/training.h"
+#include "train/engine/training.h"
 
 static double number_option(const json_t *entry, const char *option, double otherwise)
 {

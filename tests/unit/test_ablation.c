@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "core/model/session_internal_options.h"
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 #include "check/verify.h"
 
 enum { LONG = 150, SHORT = 31 };

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "explorer/explorer_cells.h"
+#include "program/report/explorer_cells.h"
 
 enum { BUDGET_BYTES = 29000000, HEADS = 144 };
 

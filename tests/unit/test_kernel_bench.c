@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "bench/kernel_bench.h"
-#include "reference/sleef_math.h"
+#include "analysis/reference/sleef_math.h"
 #include "core/kernels.h"
 
 static problem_line parsed(const char *line)

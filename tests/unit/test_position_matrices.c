@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "analysis/position_matrices.h"
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 
 enum { TOKENS = 30, HEAD = 1, LAYER = 1 };
 static const char model_name[] = "synthetic:v3-base,layers=2,hidden=32,heads=2,intermediate=32,vocab=40,buckets=4,"

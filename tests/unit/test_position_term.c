@@ -13,8 +13,8 @@
 #include "core/model/session_internal_options.h"
 #include "analysis/capture.h"
 #include "analysis/component_share.h"
-#include "reference/reference_math.h"
-#include "reference/reference_weights.h"
+#include "analysis/reference/reference_math.h"
+#include "analysis/reference/reference_weights.h"
 
 enum { TOKENS = 70, LAYERS = 2, HEADS = 2, HEAD_SIZE = 24, HIDDEN = 48 };
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "command/progress.h"
+#include "program/frame/progress.h"
 
 enum { SECONDS_A_LINE = 60 };
 

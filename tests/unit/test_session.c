@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "core/model/session.h"
-#include "reference/reference.h"
+#include "analysis/reference/reference.h"
 #include "tests/unit/io_helpers.h"
 
 static const char small_model[] =

@@ -10,8 +10,8 @@
 #include "core/base/integers.h"
 #include "core/base/large_floats.h"
 #include "core/base/random.h"
-#include "train/gradient_tree.h"
-#include "train/shard_groups.h"
+#include "train/engine/gradient_tree.h"
+#include "train/engine/shard_groups.h"
 
 enum { SHARDS = 16, MOST_SEQUENCES = 60, LONGEST = 90 };
 

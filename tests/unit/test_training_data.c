@@ -15,9 +15,9 @@
 
 #include "core/dispatch.h"
 #include "core/model/dropout.h"
-#include "train/drawn_batches.h"
-#include "train/examples.h"
-#include "train/losses.h"
+#include "train/data/drawn_batches.h"
+#include "train/data/examples.h"
+#include "train/engine/losses.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 

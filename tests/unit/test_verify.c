@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "check/verify.h"
-#include "reference/sleef_math.h"
+#include "analysis/reference/sleef_math.h"
 
 static const verify_row subject = {.subject = "x", .tier = DEBERTA_ISA_SCALAR, .values = 1, .limit = 10};
 

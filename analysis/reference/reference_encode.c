@@ -1,0 +1,371 @@
+/* The forward pass, formula by formula. SPDX-License-Identifier: MIT */
+#include "analysis/reference/reference.h"
+#include "analysis/reference/reference_math.h"
+#include "analysis/reference/reference_weights.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------------------------ embeddings */
+
+static bool kept(const reference_input *input, size_t token) { return !input->mask || input->mask[token]; }
+
+/* SPEC 2, steps 1 to 3: the sum of the tables' rows for one token. row, part [E] */
+static deberta_status add_tables(const reference_model *m, const reference_input *input, size_t t, double *row,
+                                 double *part, deberta_error *err)
+{
+    const model_config *config = &m->config;
+    size_t E = config->embedding_size;
+    DEBERTA_TRY(reference_fetch_row(m, "embeddings.word_embeddings.weight", input->ids[t], config->vocabulary_size, E,
+                                    row, err));
+    if (config->position_biased_input) {
+        int64_t position = input->position_ids ? input->position_ids[t] : (int64_t)t;
+        DEBERTA_TRY(reference_fetch_row(m, "embeddings.position_embeddings.weight", position, config->max_positions, E,
+                                        part, err));
+        for (size_t c = 0; c < E; c++) row[c] += part[c];
+    }
+    if (config->token_types > 0) {
+        int64_t type = input->token_types ? input->token_types[t] : 0;
+        DEBERTA_TRY(
+            reference_fetch_row(m, "embeddings.token_type_embeddings.weight", type, config->token_types, E, part, err));
+        for (size_t c = 0; c < E; c++) row[c] += part[c];
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status reference_embedded(const reference_model *m, const reference_input *input, double *out,
+                                  deberta_error *err)
+{
+    size_t n = input->tokens, h = m->config.hidden_size, E = m->config.embedding_size;
+    shelf scratch = {0};
+    double *sum, *part, *projection;
+    deberta_status status;
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * E, &sum, err));
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, E, &part, err));
+    for (size_t t = 0; t < n; t++) DEBERTA_TRY_OR_FAIL(status, add_tables(m, input, t, sum + t * E, part, err));
+    if (E != h) {
+        DEBERTA_TRY_OR_FAIL(status,
+                            reference_fetch(m, &scratch, &projection, h, E, err, "embeddings.embed_proj.weight"));
+        reference_linear(out, sum, n, E, projection, NULL, h);
+    } else {
+        memcpy(out, sum, n * h * sizeof *out);
+    }
+fail:
+    shelf_clear(&scratch);
+    return status;
+}
+
+/* SPEC 2: H[0] into out [n][h]. */
+static deberta_status embed(const reference_model *m, const reference_input *input, double *out, deberta_error *err)
+{
+    size_t n = input->tokens, h = m->config.hidden_size;
+    shelf scratch = {0};
+    double *gain, *shift;
+    deberta_status status = DEBERTA_OK;
+    if (input->embedded)
+        memcpy(out, input->embedded, n * h * sizeof *out);
+    else
+        DEBERTA_TRY_OR_FAIL(status, reference_embedded(m, input, out, err));
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &gain, h, 0, err, "embeddings.LayerNorm.weight"));
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &shift, h, 0, err, "embeddings.LayerNorm.bias"));
+    reference_layer_norm(out, out, n, h, gain, shift, m->eps);
+    for (size_t t = 0; t < n; t++) {
+        if (!kept(input, t)) memset(out + t * h, 0, h * sizeof *out);
+    }
+fail:
+    shelf_clear(&scratch);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- attention */
+
+/* Everything that the rows of one attention need; H = A d throughout, head a at columns a d ... a d + d - 1. */
+typedef struct attention {
+    const reference_model *model;
+    const reference_input *input;
+    const layer_weights *weights;
+    const reference_observer *observer;
+    size_t layer;
+    double *q, *k, *v;                          /* [n][H] */
+    double *pk, *pq;                            /* [2K][H], PK and PQ of SPEC; NULL without the term */
+    double *component[DEBERTA_COMPONENT_COUNT]; /* [A][n], of the current query */
+    double *mixed;                              /* [A][n] */
+    double *mean_query, *mean_key;              /* [H], over the kept tokens of the encoder's own states */
+    double *zeros;                              /* [d] */
+} attention;
+
+/* The means that ablations may need. Queries come from the key states: the Enhanced Mask Decoder has others, and keeps
+ * the encoder's means. */
+static deberta_status take_means(attention *s, shelf *owner, const double *key_states, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    size_t n = s->input->tokens, H = config->heads * config->head_size, count = 0;
+    double *q;
+    DEBERTA_TRY(shelf_take(owner, n * H, &q, err));
+    DEBERTA_TRY(shelf_take(owner, H, &s->mean_query, err));
+    DEBERTA_TRY(shelf_take(owner, H, &s->mean_key, err));
+    DEBERTA_TRY(shelf_take(owner, config->head_size, &s->zeros, err));
+    memset(s->zeros, 0, config->head_size * sizeof *s->zeros);
+    memset(s->mean_query, 0, H * sizeof *s->mean_query);
+    memset(s->mean_key, 0, H * sizeof *s->mean_key);
+    reference_linear(q, key_states, n, config->hidden_size, s->weights->query_weight, s->weights->query_bias, H);
+    for (size_t t = 0; t < n; t++) count += kept(s->input, t);
+    for (size_t t = 0; t < n; t++) {
+        if (!kept(s->input, t)) continue;
+        for (size_t c = 0; c < H; c++) s->mean_query[c] += q[t * H + c] / (double)count;
+        for (size_t c = 0; c < H; c++) s->mean_key[c] += s->k[t * H + c] / (double)count;
+    }
+    return DEBERTA_OK;
+}
+
+/* The vector that a term of a head is made of: the token's own, zeros, or the mean. */
+static const double *ablated(const attention *s, deberta_component term, size_t head, const double *own,
+                             const double *mean)
+{
+    const double *vector = own;
+    for (size_t k = 0; k < s->input->ablation_count; k++) {
+        const deberta_ablation *given = &s->input->ablations[k];
+        if (given->term != term || (given->layer != DEBERTA_EVERY && given->layer != s->layer) ||
+            (given->head != DEBERTA_EVERY && given->head != head))
+            continue;
+        vector = given->kind == DEBERTA_ABLATE_MEAN ? mean + head * s->model->config.head_size : s->zeros;
+    }
+    return vector;
+}
+
+static deberta_status attention_prepare(attention *s, shelf *owner, const double *query_states,
+                                        const double *key_states, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    const layer_weights *w = s->weights;
+    size_t n = s->input->tokens, h = config->hidden_size, H = config->heads * config->head_size;
+    size_t rows = 2 * config->relative_span;
+    DEBERTA_TRY(shelf_take(owner, n * H, &s->q, err));
+    DEBERTA_TRY(shelf_take(owner, n * H, &s->k, err));
+    DEBERTA_TRY(shelf_take(owner, n * H, &s->v, err));
+    reference_linear(s->q, query_states, n, h, w->query_weight, w->query_bias, H);
+    reference_linear(s->k, key_states, n, h, w->key_weight, w->key_bias, H);
+    reference_linear(s->v, key_states, n, h, w->value_weight, w->value_bias, H);
+    if (s->model->c2p) {
+        DEBERTA_TRY(shelf_take(owner, rows * H, &s->pk, err));
+        reference_linear(s->pk, s->model->relative, rows, h, w->position_key_weight, w->position_key_bias, H);
+    }
+    if (s->model->p2c) {
+        DEBERTA_TRY(shelf_take(owner, rows * H, &s->pq, err));
+        reference_linear(s->pq, s->model->relative, rows, h, w->position_query_weight, w->position_query_bias, H);
+    }
+    if (s->input->ablation_count) DEBERTA_TRY(take_means(s, owner, key_states, err));
+    for (size_t c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        bool absent = (c == DEBERTA_C2P && !s->pk) || (c == DEBERTA_P2C && !s->pq);
+        if (!absent) DEBERTA_TRY(shelf_take(owner, config->heads * n, &s->component[c], err));
+    }
+    return shelf_take(owner, config->heads * n, &s->mixed, err);
+}
+
+/* S_ij of SPEC 0 and its three terms, for query i: all keys, all heads. */
+static void score_query(attention *s, size_t i)
+{
+    const model_config *config = &s->model->config;
+    size_t n = s->input->tokens, A = config->heads, d = config->head_size, H = A * d;
+    double scale = sqrt((double)(d * (1 + config->position_terms)));
+    for (size_t j = 0; j < n; j++) {
+        size_t row = s->pk || s->pq ? reference_table_row(config, s->model->distances, (long)i - (long)j) : 0;
+        for (size_t a = 0; a < A; a++) {
+            const double *qi = s->q + i * H + a * d, *kj = s->k + j * H + a * d;
+            const double *content = ablated(s, DEBERTA_C2C, a, qi, s->mean_query);
+            const double *asking = ablated(s, DEBERTA_C2P, a, qi, s->mean_query);
+            const double *asked = ablated(s, DEBERTA_P2C, a, kj, s->mean_key);
+            double c2c = reference_dot(content, kj, d) / scale;
+            double c2p = s->pk ? reference_dot(asking, s->pk + row * H + a * d, d) / scale : 0.0;
+            double p2c = s->pq ? reference_dot(asked, s->pq + row * H + a * d, d) / scale : 0.0;
+            s->component[DEBERTA_C2C][a * n + j] = c2c;
+            if (s->pk) s->component[DEBERTA_C2P][a * n + j] = c2p;
+            if (s->pq) s->component[DEBERTA_P2C][a * n + j] = p2c;
+            s->component[DEBERTA_LOGITS][a * n + j] = c2c + c2p + p2c;
+        }
+    }
+}
+
+/* SPEC 3.6: out[a] = sum_b w[a][b] in[b]; a copy without talking heads. in, out [A][n] */
+static void mix_heads(double *out, const double *in, const double *w, size_t A, size_t n)
+{
+    for (size_t a = 0; a < A; a++) {
+        for (size_t j = 0; j < n; j++) {
+            out[a * n + j] = w ? 0 : in[a * n + j];
+            for (size_t b = 0; w && b < A; b++) out[a * n + j] += w[a * A + b] * in[b * n + j];
+        }
+    }
+}
+
+/* SPEC 5: the softmax of one row over the keys that mask_i mask_j keeps. */
+static void mask_and_normalise(const reference_input *input, size_t i, double *row)
+{
+    size_t n = input->tokens;
+    if (kept(input, i) || input->padding == REFERENCE_PADDING_KEPT) {
+        reference_softmax(row, input->mask, n);
+    } else {
+        for (size_t j = 0; j < n; j++) row[j] = input->padding == REFERENCE_PADDING_UNIFORM ? 1.0 / (double)n : 0.0;
+    }
+}
+
+/* context [n][H] = the heads' P v, side by side. */
+static void attend(attention *s, double *context)
+{
+    size_t n = s->input->tokens, A = s->model->config.heads, d = s->model->config.head_size, H = A * d;
+    double *probabilities = s->component[DEBERTA_PROBABILITIES];
+    memset(context, 0, n * H * sizeof *context);
+    for (size_t i = 0; i < n; i++) {
+        score_query(s, i);
+        mix_heads(s->mixed, s->component[DEBERTA_LOGITS], s->weights->head_logits, A, n);
+        for (size_t a = 0; a < A; a++) mask_and_normalise(s->input, i, s->mixed + a * n);
+        mix_heads(probabilities, s->mixed, s->weights->head_weights, A, n);
+        for (size_t a = 0; a < A; a++) {
+            for (size_t j = 0; j < n; j++) {
+                for (size_t c = 0; c < d; c++)
+                    context[i * H + a * d + c] += probabilities[a * n + j] * s->v[j * H + a * d + c];
+            }
+        }
+        if (s->observer) {
+            reference_attention_row row = {.layer = s->layer, .query = i};
+            memcpy(row.value, s->component, sizeof row.value);
+            s->observer->on_row(s->observer->context, &row);
+        }
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- layer */
+
+/* out = LN(W x + b + residual): how attention and feed-forward end (SPEC 6.1, 6.2). out, residual [n][h]; out is
+ * neither input */
+static void project_add_norm(const reference_model *m, size_t n, double *out, const double *x, size_t in,
+                             const double *w, const double *b, const double *residual, const double *gain,
+                             const double *shift)
+{
+    size_t h = m->config.hidden_size;
+    reference_linear(out, x, n, in, w, b, h);
+    for (size_t e = 0; e < n * h; e++) out[e] += residual[e];
+    reference_layer_norm(out, out, n, h, gain, shift, m->eps);
+}
+
+/* One transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask Decoder. All
+ * [n][h]. */
+static deberta_status apply_layer(const reference_model *m, const reference_input *input, size_t layer,
+                                  const double *query_states, const double *key_states, double *out,
+                                  const reference_observer *observer, deberta_error *err)
+{
+    const model_config *config = &m->config;
+    size_t n = input->tokens, h = config->hidden_size, H = config->heads * config->head_size;
+    size_t f = config->intermediate_size;
+    layer_weights w;
+    shelf scratch = {0};
+    double *context, *attended, *wide;
+    deberta_status status;
+    attention s = {.model = m, .input = input, .weights = &w, .observer = observer, .layer = layer};
+    DEBERTA_TRY_OR_FAIL(status, layer_weights_read(m, layer, &w, err));
+    DEBERTA_TRY_OR_FAIL(status, attention_prepare(&s, &scratch, query_states, key_states, err));
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * H, &context, err));
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * h, &attended, err));
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * f, &wide, err));
+    attend(&s, context);
+    project_add_norm(m, n, attended, context, H, w.attention_weight, w.attention_bias, query_states, w.attention_gain,
+                     w.attention_shift);
+    reference_linear(wide, attended, n, h, w.intermediate_weight, w.intermediate_bias, f);
+    for (size_t e = 0; e < n * f; e++) wide[e] = reference_activation(config->hidden_activation, wide[e]);
+    project_add_norm(m, n, out, wide, f, w.output_weight, w.output_bias, attended, w.output_gain, w.output_shift);
+fail:
+    shelf_clear(&w.shelf);
+    shelf_clear(&scratch);
+    return status;
+}
+
+/* C[t][o] of SPEC 6.3: a correlation over the embeddings e [n][h], zeros outside. weight [h][h/G][width] */
+static double correlate(const model_config *config, const double *weight, const double *e, size_t n, size_t t, size_t o)
+{
+    size_t h = config->hidden_size, width = config->convolution_width, group_size = h / config->convolution_groups;
+    size_t first_channel = o / group_size * group_size;
+    double sum = 0;
+    for (size_t u = 0; u < width; u++) {
+        long source = (long)t + (long)u - (long)(width - 1) / 2;
+        if (source < 0 || source >= (long)n) continue;
+        for (size_t c = 0; c < group_size; c++)
+            sum += weight[(o * group_size + c) * width + u] * e[(size_t)source * h + first_channel + c];
+    }
+    return sum;
+}
+
+/* SPEC 6.3: y [n][h], the output of layer 0, becomes H[1]. The mask comes before the activation and again at the end.
+ */
+static deberta_status convolve(const reference_model *m, const reference_input *input, const double *e, double *y,
+                               deberta_error *err)
+{
+    const model_config *config = &m->config;
+    size_t n = input->tokens, h = config->hidden_size;
+    size_t columns = h / config->convolution_groups * config->convolution_width;
+    shelf scratch = {0};
+    double *weight, *bias, *gain, *shift;
+    deberta_status status;
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &weight, h, columns, err, "encoder.conv.conv.weight"));
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &bias, h, 0, err, "encoder.conv.conv.bias"));
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &gain, h, 0, err, "encoder.conv.LayerNorm.weight"));
+    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &shift, h, 0, err, "encoder.conv.LayerNorm.bias"));
+    for (size_t t = 0; t < n; t++) {
+        for (size_t o = 0; o < h; o++) {
+            double c = kept(input, t) ? bias[o] + correlate(config, weight, e, n, t, o) : 0.0;
+            y[t * h + o] += reference_activation(config->convolution_activation, c);
+        }
+    }
+    reference_layer_norm(y, y, n, h, gain, shift, m->eps);
+    for (size_t t = 0; t < n; t++) {
+        if (!kept(input, t)) memset(y + t * h, 0, h * sizeof *y);
+    }
+fail:
+    shelf_clear(&scratch);
+    return status;
+}
+
+deberta_status reference_encode(const reference_model *m, const reference_input *input, double *hidden,
+                                const reference_observer *observer, deberta_error *err)
+{
+    size_t step = input->tokens * m->config.hidden_size;
+    if (input->first_hidden) {
+        memcpy(hidden, input->first_hidden, step * sizeof *hidden);
+    } else {
+        DEBERTA_TRY(embed(m, input, hidden, err));
+    }
+    for (size_t l = 0; l < m->config.layers; l++) {
+        double *in = hidden + l * step, *out = in + step;
+        DEBERTA_TRY(apply_layer(m, input, l, in, in, out, observer, err));
+        if (l == 0 && m->config.convolution_width > 0) DEBERTA_TRY(convolve(m, input, hidden, out, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* SPEC 8.3: keys and values stay H[L-1]; queries start from it plus absolute positions and pass the last layer twice.
+ */
+deberta_status reference_decode(const reference_model *m, const reference_input *input, const double *hidden,
+                                double *passes, deberta_error *err)
+{
+    size_t n = input->tokens, h = m->config.hidden_size, last = m->config.layers - 1;
+    const double *states = hidden + last * n * h, *final = states + n * h;
+    shelf scratch = {0};
+    double *queries, *position_row;
+    deberta_status status;
+    if (m->config.position_biased_input) {
+        memcpy(passes, final, n * h * sizeof *passes);
+        memcpy(passes + n * h, final, n * h * sizeof *passes);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * h, &queries, err));
+    DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, h, &position_row, err));
+    for (size_t t = 0; t < n; t++) {
+        int64_t position = input->position_ids ? input->position_ids[t] : (int64_t)t;
+        DEBERTA_TRY_OR_FAIL(status, reference_fetch_row(m, "embeddings.position_embeddings.weight", position,
+                                                        m->config.max_positions, h, position_row, err));
+        for (size_t c = 0; c < h; c++) queries[t * h + c] = states[t * h + c] + position_row[c];
+    }
+    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, queries, states, passes, NULL, err));
+    DEBERTA_TRY_OR_FAIL(status, apply_layer(m, input, last, passes, states, passes + n * h, NULL, err));
+fail:
+    shelf_clear(&scratch);
+    return status;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/attention_options.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/attention/figure_data.h"
+#include "program/frame/input/input.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
+#include "core/base/path.h"
+
+const char *const figure_measures[] = {"variance", "shapley", "kl", NULL},
+                  *const figure_forms[] = {"map", "bars", NULL}, *const figure_statistics[] = {"median", "mean", NULL},
+                  *const figure_centres[] = {"row", "none", NULL};
+
+const option attention_input_rows[] = {
+    INPUT_OPTIONS,
+    ABLATE_OPTION,
+    {"row", 0, "N", "which row of the input to draw (default 0)", SIZE_AT(attention_options, row, 0, SIZE_MAX)},
+    NO_MORE_ROWS,
+};
+
+const option attention_page_rows[] = {
+    FIGURE_STYLE_ROWS(attention_options, style),
+    {"anonymous", 0, NULL, "no file names the model, the text or the command", FLAG_AT(attention_options, anonymous)},
+    NO_MORE_ROWS,
+};
+
+const option attention_file_rows[] = {
+    {"out", 'o', "PATH", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),
+     .role = OPTION_OUTPUT},
+    {"numbers", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors",
+     TEXT_AT(attention_options, data), .role = OPTION_OUTPUT},
+    {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label",
+     TEXT_AT(attention_options, latex), .role = OPTION_OUTPUT, .needs = "out"},
+    NO_MORE_ROWS,
+};
+
+int attention_options_check(const attention_options *asked)
+{
+    const common_options *common = &asked->reading.common;
+    if (common->json) return say_usage(common, "--json: figures are no JSON; --numbers FILE.csv has their numbers");
+    if (!check_figure_paths(common)) return EXIT_USAGE;
+    if (asked->data && !figure_data_knows_suffix(asked->data))
+        return option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
+    if (asked->latex && !path_has_suffix(asked->latex, ".tex"))
+        return option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
+    if (!common->outs.count && !asked->data)
+        return say_usage(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
+                                 "--numbers FILE.csv (or .safetensors)");
+    return EXIT_OK;
+}
+
+void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
+{
+    size_t used = 0;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (components >> c & 1)
+            used += (size_t)snprintf(text + used, COMPONENT_LIST_BYTES - used, "%s%s", used ? "," : "",
+                                     deberta_component_name(c));
+}
+
+int components_parse(common_options *options, const char *text, void *target)
+{
+    unsigned *components = target;
+    *components = 0;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        deberta_component found = DEBERTA_COMPONENT_COUNT;
+        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+            if (strlen(deberta_component_name(c)) == length && strncmp(at, deberta_component_name(c), length) == 0)
+                found = c;
+        if (found == DEBERTA_COMPONENT_COUNT)
+            return option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", (int)length,
+                                at);
+        *components |= 1u << found;
+    }
+    return EXIT_OK;
+}
+
+int tokens_parse(common_options *options, const char *text, void *target)
+{
+    token_view_choice *shown = target;
+    char *colon, *end;
+    bool fine = *text >= '0' && *text <= '9';
+    if (fine) shown->first = strtoull(text, &colon, 10);
+    fine = fine && *colon == ':' && ((colon[1] >= '0' && colon[1] <= '9') || colon[1] == 0);
+    shown->end = SIZE_MAX;
+    if (fine && colon[1]) {
+        shown->end = strtoull(colon + 1, &end, 10);
+        fine = *end == 0 && shown->first < shown->end;
+    }
+    if (fine) return EXIT_OK;
+    return option_wrong(options, target, "expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'",
+                        text);
+}
+
+/* "shared", "panel", "robust", "robust:98", "-2,2". */
+static bool read_scale(const char *text, heatmap_choice *choice)
+{
+    char *end = NULL;
+    const char *const words[] = {[HEATMAP_SHARED] = "shared",
+                                 [HEATMAP_PANEL] = "panel",
+                                 [HEATMAP_ROW] = "row",
+                                 [HEATMAP_FIXED] = "",
+                                 [HEATMAP_ROBUST] = "robust"};
+    for (heatmap_policy policy = HEATMAP_SHARED; *text && policy <= HEATMAP_ROBUST; policy++)
+        if (strcmp(text, words[policy]) == 0) {
+            *choice = (heatmap_choice){.policy = policy};
+            return true;
+        }
+    if (strncmp(text, "robust:", 7) == 0) {
+        *choice = (heatmap_choice){.policy = HEATMAP_ROBUST, .percentile = strtod(text + 7, &end)};
+        return end > text + 7 && *end == 0 && choice->percentile > 50 && choice->percentile <= 100;
+    }
+    *choice = (heatmap_choice){.policy = HEATMAP_FIXED, .low = strtod(text, &end)};
+    if (end == text || *end != ',') return false;
+    const char *high = end + 1;
+    choice->high = strtod(high, &end);
+    return end > high && *end == 0 && isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high;
+}
+
+/* Limits that begin below zero are those of signed panels, others of what cannot be negative; the rest is for all. */
+int scale_parse(common_options *options, const char *text, void *target)
+{
+    heatmap_choice *scales = target, choice;
+    if (!read_scale(text, &choice))
+        return option_wrong(options, target,
+                            "expected shared, row, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
+                            "with 50 < PERCENTILE <= 100, found '%s'",
+                            text);
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const bool fits = choice.policy != HEATMAP_FIXED || (choice.low < 0) == (kind == HEATMAP_SIGNED);
+        if (fits && !(kind == HEATMAP_LOG && choice.policy == HEATMAP_FIXED && choice.low <= 0)) scales[kind] = choice;
+    }
+    return EXIT_OK;
+}
+
+/* "3,5": the cell of query 3 and key 5. */
+int mark_parse(common_options *options, const char *text, void *target)
+{
+    cell_list *marks = target;
+    unsigned long long query = 0, key = 0;
+    int used = 0;
+    if (sscanf(text, "%llu,%llu%n", &query, &key, &used) != 2 || text[used] || strpbrk(text, "+- "))
+        return option_wrong(options, target, "expected QUERY,KEY such as 3,5, found '%s'", text);
+    attention_mark *items = options_take(options, marks->count + 1, sizeof *items);
+    if (marks->count) memcpy(items, marks->items, marks->count * sizeof *items);
+    items[marks->count] = (attention_mark){query, key};
+    *marks = (cell_list){items, marks->count + 1};
+    return EXIT_OK;
+}

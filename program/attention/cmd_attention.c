@@ -1,0 +1,49 @@
+/* `deberta attention`: figures of attention. What is drawn is a kind of figure, a command of its own.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "program/commands.h"
+#include "program/attention/figure_kind.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
+
+#define KIND_COMMAND(name) &figure_##name.command,
+static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
+
+/* `attention list`: name and summary of each kind. */
+static int print_kinds(const common_options *options)
+{
+    text_output output;
+    if (!check_text_path(options)) return EXIT_USAGE;
+    const int status = text_output_open(options, options_out(options), &output);
+    if (status != EXIT_OK) return status;
+    for (size_t k = 0; kinds[k]; k++) fprintf(output.file, "%-16s %s\n", command_word(kinds[k]), kinds[k]->summary);
+    return text_output_close(options, &output);
+}
+
+/* Without the name of a kind: components. */
+static int run(const common_options *options)
+{
+    const char *first = options->arguments[0];
+    if (first && strcmp(first, "list") == 0) return print_kinds(options);
+    if (!first) return say_usage(options, "expected MODEL, a folder or synthetic:<shape>");
+    return figure_draw(options, &figure_components);
+}
+
+const command command_attention = {
+    .name = "attention",
+    .summary = "figures of attention: content-to-content, content-to-position, position-to-content and what they make",
+    .arguments = "[KIND | list] MODEL",
+    .min_arguments = 0,
+    .max_arguments = 1,
+    .most_outputs = FIGURE_MOST_PATHS,
+    .groups = figure_components_groups,
+    .size = sizeof(attention_options),
+    .defaults = &(const attention_options){ATTENTION_DEFAULTS, FIRST_HEAD, .components = SHOW_ALL},
+    .example = "  deberta attention models/demo --text 'a new store opened beside the new mall' -o attention.png\n"
+               "  deberta attention lines models/demo --text 'a new store' --layers 2 --heads 0,1 -o lines.pdf\n"
+               "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
+               "attention.pdf\n",
+    .run = run,
+    .subcommands = kinds,
+};

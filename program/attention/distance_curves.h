@@ -1,0 +1,31 @@
+/* Statistics at every distance for each chosen head and component: columns of the data, and panels of curves with
+ * ribbons. What is measured, on one text or many, is the kind's affair.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_FIGURES_DISTANCE_CURVES_H
+#define CLI_FIGURES_DISTANCE_CURVES_H
+
+#include "program/attention/figure_sheet.h"
+
+typedef enum distance_statistic {
+    DISTANCE_COUNT,
+    DISTANCE_MEAN,
+    DISTANCE_MEDIAN,
+    DISTANCE_LOW,
+    DISTANCE_HIGH,
+    DISTANCE_STATISTICS
+} distance_statistic;
+
+typedef struct distance_curves {
+    size_t reach, entries; /* distances -reach ... reach of one head */
+    /* [heads][entries]; count: the same for all components */
+    double *column[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
+} distance_curves;
+
+distance_curves distance_curves_open(const figure_source *source, size_t reach);
+/* A line of the data for each head and distance; and panels of the chosen heads, the terms and their sum in one, the
+ * probabilities in the next. Notes say what the curves are and `over` what they were taken: "pairs of tokens".
+ * with_edges: strokes between the buckets of the model. Ends with sheet_finish. */
+int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over);
+
+#endif

@@ -1,0 +1,357 @@
+/* `attention difference`: one text minus another, one model minus another, or a model before minus after an ablation.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "program/attention/figure_kind.h"
+#include "program/attention/figure_panels.h"
+
+/* What is subtracted; or, where the source is ablated and this is not, what is subtracted from. */
+typedef struct other_side {
+    common_options options; /* the source's, with the ablations of this side */
+    deberta_model *model;   /* NULL: the source's */
+    deberta_model_info info;
+    deberta_session *session; /* NULL: the source's */
+    bool before;              /* an ablation: this side minus the source */
+    token_view view;
+    bool own_view; /* else the source's */
+    capture capture;
+} other_side;
+
+static void close_other(other_side *other)
+{
+    capture_free(&other->capture);
+    deberta_session_free(&other->session);
+    deberta_model_free(&other->model);
+    if (other->own_view) token_view_free(&other->view);
+}
+
+static int refuse_component(const figure_source *source, const deberta_model_info *lacking, deberta_component component)
+{
+    return option_wrong(source->options, &source->asked->components,
+                        "%s has no %s, so there is nothing to subtract; both models have c2c, logits and probs%s%s",
+                        lacking->name, deberta_component_name(component),
+                        component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
+                        component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
+}
+
+/* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
+static int choose_shared(figure_source *source, figure_sheet *sheet, const deberta_model_info *other)
+{
+    const attention_options *asked = source->asked;
+    const bool by_name = option_given(source->options, &asked->components);
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        const bool own_has = component_is_in(c, &source->info);
+        if (own_has == component_is_in(c, other)) continue;
+        const deberta_model_info *lacking = own_has ? other : &source->info;
+        if (by_name && asked->components >> c & 1) return refuse_component(source, lacking, c);
+        if (!by_name)
+            sheet_note(sheet, "%s has no %s. ",
+                       !asked->anonymous ? lacking->name
+                       : own_has         ? "The second model"
+                                         : "The first model",
+                       deberta_component_name(c));
+        source->components[c] = false;
+    }
+    return EXIT_OK;
+}
+
+/* Layers and heads are checked by source_open_capture: models may have more than those that are looked at. */
+static int open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
+{
+    const deberta_model_info *own = &source->info, *its = &other->info;
+    other->options = *source->options;
+    other->options.ablations = source->asked->against_ablated.items;
+    other->options.ablation_count = source->asked->against_ablated.count;
+    int status = source_open_model(source, &other->options, source->asked->against, &other->model, &other->info);
+    if (status == EXIT_OK && its->vocabulary_size != own->vocabulary_size)
+        status = option_wrong(source->options, &source->asked->against,
+                              "%s knows %zu tokens, %s %zu: ids would mean other things", its->name,
+                              its->vocabulary_size, own->name, own->vocabulary_size);
+    if (status == EXIT_OK) status = choose_shared(source, sheet, its);
+    if (status == EXIT_OK)
+        status = source_open_session(source, &other->options, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+    other->view = source->view;
+    return status;
+}
+
+/* The same text in the model as it is. */
+static int open_unablated(figure_source *source, other_side *other)
+{
+    other->options = *source->options;
+    other->options.ablations = NULL;
+    other->options.ablation_count = 0;
+    other->info = source->info;
+    other->view = source->view;
+    other->before = true;
+    return source_open_session(source, &other->options, source->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+}
+
+/* The other one of two texts: of equal length, and the same after the choice of tokens. */
+static int open_other_text(figure_source *source, other_side *other)
+{
+    const size_t rows = source->input.rows;
+    deberta_error error = {0};
+    if (rows != 2)
+        return say_usage(source->options,
+                         "give two texts (--text A --text B), a second model (--minus MODEL) or an ablation; "
+                         "there %s %zu %s",
+                         rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
+    other->info = source->info;
+    other->own_view = true;
+    if (token_view_make(&other->view, &source->input, 1 - source->view.row, &source->asked->shown, &error) !=
+        DEBERTA_OK)
+        return source_fail(source, &error);
+    const token_view *own = &source->view, *its = &other->view;
+    source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown) !=
+                           token_view_count_words(its, &source->input, &source->asked->shown);
+    if (its->span[1] != own->span[1] || its->count != own->count)
+        return say_usage(source->options, "the texts must have equally many tokens, found %zu and %zu",
+                         own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
+    return EXIT_OK;
+}
+
+static int encode_other(figure_source *source, other_side *other)
+{
+    const int status = source_open_capture(source, &other->info, &other->view, &other->capture);
+    if (status != EXIT_OK) return status;
+    const deberta_observer observer = capture_observer(&other->capture);
+    return source_observe(source, other->session ? other->session : source->session, other->view.row, &observer);
+}
+
+/* "mall", or "mall/shop" where the texts differ. */
+static const figure_label *join_labels(const figure_source *source, const figure_label *own, const figure_label *its)
+{
+    const size_t count = source->view.count;
+    figure_label *labels = options_take(source->options, count, sizeof *labels);
+    for (size_t t = 0; t < count; t++) {
+        labels[t] = own[t];
+        if (strcmp(own[t].text, its[t].text) != 0)
+            labels[t].text = options_text(source->options, "%s/%s", own[t].text, its[t].text);
+    }
+    return labels;
+}
+
+static int subtract(void *context, const figure_source *source, size_t index, const panel_column *column,
+                    const float **shown)
+{
+    const other_side *other = context;
+    const size_t cells = source->view.count * source->view.count, layer = source_layer(source, index),
+                 head = source_head(source, index);
+    const float *a = source_matrix(source, layer, head, column->component),
+                *b = source_matrix_of(source, &other->capture, &other->view, layer, head, column->component);
+    float *difference = options_take(source->options, cells, sizeof *difference);
+    for (size_t c = 0; c < cells; c++) difference[c] = other->before ? b[c] - a[c] : a[c] - b[c];
+    *shown = difference;
+    return EXIT_OK;
+}
+
+/* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the
+ * colours of signed panels. Limits below 0 are theirs where they are all there is. */
+static void style_probabilities(attention_figure *figure)
+{
+    bool alone = true;
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        alone = alone && figure->panels[k].kind == HEATMAP_RANGE;
+    figure->palettes[HEATMAP_RANGE] = figure->palettes[HEATMAP_SIGNED] ? figure->palettes[HEATMAP_SIGNED] : "polar";
+    if (alone && figure->scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED) {
+        figure->scales[HEATMAP_RANGE] = figure->scales[HEATMAP_SIGNED];
+        figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* of no panel */
+    }
+    figure->scales[HEATMAP_RANGE].symmetric = true;
+    figure->units[HEATMAP_RANGE] = "difference of probability";
+}
+
+/* The largest magnitude of a kind in a row of panels. */
+static double row_reach(const attention_figure *figure, size_t row, heatmap_kind kind)
+{
+    double reach = 0;
+    for (size_t k = row * figure->grid_columns; k < (row + 1) * figure->grid_columns; k++)
+        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == kind; c++)
+            reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
+    return reach;
+}
+
+/* Where a row is nearly white on the scale of another, as above an ablated layer, each has its own, unless one was
+ * chosen. Heads that stand side by side are panels. */
+static void part_scales(const figure_source *source, attention_figure *figure)
+{
+    enum { LEAST_PART = 4 };
+    static const heatmap_kind kinds[] = {HEATMAP_SIGNED, HEATMAP_RANGE};
+    const bool flows = !figure->row_titles;
+    const size_t rows = flows ? figure->grid_columns : figure->grid_rows;
+    attention_figure by_row = *figure;
+    by_row.grid_columns = flows ? 1 : figure->grid_columns;
+    bool dwarfed = false;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        double least = INFINITY, most = 0;
+        for (size_t row = 0; row < rows; row++) {
+            const double reach = row_reach(&by_row, row, kinds[kind]);
+            if (reach > 0) least = fmin(least, reach); /* else identical */
+            most = fmax(most, reach);
+        }
+        dwarfed = dwarfed || most > LEAST_PART * least;
+    }
+    if (!dwarfed || option_given(source->options, &source->asked->scales)) return;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
+        figure->scales[kinds[kind]].policy = flows ? HEATMAP_PANEL : HEATMAP_ROW;
+}
+
+/* "layer 0, head 1; layer 1, head 1" */
+static const char *list_rows(const common_options *options, const attention_figure *figure, const bool *identical)
+{
+    const char *list = "";
+    for (size_t row = 0; row < figure->grid_rows; row++)
+        if (identical[row]) list = options_text(options, "%s%s%s", list, *list ? "; " : "", figure->row_titles[row]);
+    return list;
+}
+
+/* Moves the rows together that are not identical, or keeps the first where all are. */
+static void leave_out_rows(const common_options *options, attention_figure *figure, const bool *identical)
+{
+    const size_t columns = figure->grid_columns;
+    attention_panel *panels = options_take(options, figure->grid_rows * columns, sizeof *panels);
+    const char **short_titles = options_take(options, figure->grid_rows * columns, sizeof *short_titles),
+               **words = options_take(options, figure->grid_rows * columns, sizeof *words),
+               **titles = options_take(options, figure->grid_rows, sizeof *titles);
+    size_t kept = 0;
+    for (size_t row = 0; row < figure->grid_rows; row++) {
+        if (identical[row]) continue;
+        for (size_t c = 0; c < columns; c++) {
+            panels[kept * columns + c] = figure->panels[row * columns + c];
+            short_titles[kept * columns + c] = figure->short_titles[row * columns + c];
+            words[kept * columns + c] = figure->words[row * columns + c];
+        }
+        titles[kept++] = figure->row_titles[row];
+    }
+    figure->grid_rows = kept ? kept : 1;
+    if (!kept) return;
+    figure->panels = panels;
+    figure->short_titles = short_titles;
+    figure->words = words;
+    figure->row_titles = titles;
+}
+
+/* What both sides have in common is said, not drawn: a blank panel would leave it open. */
+static void say_identical(figure_sheet *sheet, attention_figure *figure)
+{
+    const common_options *options = sheet->source->options;
+    const size_t rows = figure->grid_rows, columns = figure->grid_columns, cells = figure->queries * figure->keys;
+    const char **words = options_take(options, rows * columns, sizeof *words);
+    bool *identical = options_take(options, rows, sizeof *identical);
+    size_t left_out = 0;
+    for (size_t row = 0; row < rows; row++) {
+        identical[row] = true;
+        for (size_t k = row * columns; k < (row + 1) * columns; k++) {
+            words[k] = panel_is_zero(&figure->panels[k], cells) ? "identical" : NULL;
+            identical[row] = identical[row] && words[k];
+        }
+        left_out += identical[row];
+    }
+    figure->words = words;
+    if (figure->row_titles && left_out > 0 && left_out < rows)
+        sheet_note(sheet, "Both sides are identical in %s. ", list_rows(options, figure, identical));
+    if (figure->row_titles && left_out > 0) leave_out_rows(options, figure, identical);
+    if (left_out < rows) return;
+    sheet_note(sheet, "Both sides are identical. ");
+    if (!sheet->source->asked->shown.fitted) /* else it was said of the pieces */
+        say_note(options, "note: both sides are identical, every difference is 0");
+}
+
+static void tell(figure_sheet *sheet, const other_side *other)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    if (other->before) {
+        sheet_note(sheet, "Before minus after the ablation. ");
+        sheet_caption(sheet, "Attention without an ablation minus attention with it (%s). ",
+                      source->options->ablate_text);
+        if (!asked->style.title)
+            sheet->style.title =
+                options_text(source->options, "before minus after ablating %s", source->options->ablate_text);
+        return;
+    }
+    sheet_caption(sheet, "Difference of attention between two %s. ", asked->against ? "models" : "texts");
+    if (!asked->against)
+        sheet_note(sheet, "%s text minus the %s. ", source->view.row ? "Second" : "First",
+                   source->view.row ? "first" : "second");
+    else if (asked->anonymous)
+        sheet_note(sheet, "The first model minus the second. ");
+    else
+        sheet_note(sheet, "%s minus %s. ", source->info.name, asked->against);
+    if (asked->against_ablated.text)
+        sheet_note(sheet, "Ablated in the second model: %s. ", asked->against_ablated.text);
+    else if (asked->against && source->options->ablate_text)
+        sheet_note(sheet, "The second model is not ablated. ");
+}
+
+static int encode_both(figure_source *source, figure_sheet *sheet, other_side *other)
+{
+    const heatmap_choice *positive = &source->asked->scales[HEATMAP_POSITIVE];
+    if (positive->policy == HEATMAP_FIXED)
+        return option_wrong(source->options, &source->asked->scales,
+                            "differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
+                            positive->low, positive->high);
+    const bool ablation = source->input.rows == 1 && source->options->ablation_count > 0;
+    int status = source->asked->against ? open_other_model(source, sheet, other)
+                 : ablation             ? open_unablated(source, other)
+                                        : open_other_text(source, other);
+    if (status == EXIT_OK) status = source_encode(source);
+    if (status == EXIT_OK) status = encode_other(source, other);
+    if (status == EXIT_OK) tell(sheet, other);
+    return status;
+}
+
+static int draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
+{
+    panel_column columns[DEBERTA_COMPONENT_COUNT];
+    attention_figure figure;
+    int status = encode_both(source, sheet, other);
+    if (status == EXIT_OK) status = panels_open(sheet, &figure);
+    if (status != EXIT_OK) return status;
+    const bool same_unit = other->info.has_c2p == source->info.has_c2p && other->info.has_p2c == source->info.has_p2c;
+    figure.units[HEATMAP_SIGNED] =
+        options_text(source->options, "difference of %s", same_unit ? source->unit : "scaled logits");
+    const size_t count = component_columns(source, columns);
+    for (size_t c = 0; c < count; c++) {
+        columns[c].rule = TOKEN_VIEW_SHOWN;
+        if (columns[c].component == DEBERTA_PROBABILITIES) columns[c].kind = HEATMAP_RANGE;
+    }
+    status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
+    if (status != EXIT_OK) return status;
+    style_probabilities(&figure);
+    part_scales(source, &figure);
+    say_identical(sheet, &figure);
+    figure.style = sheet->style;
+    figure.query_labels = figure.key_labels = join_labels(source, source->view.labels, other->view.labels);
+    sheet->data.row_labels = sheet->data.column_labels = join_labels(source, source->view.names, other->view.names);
+    return panels_finish(sheet, &figure);
+}
+
+static int draw(figure_source *source, figure_sheet *sheet)
+{
+    other_side other = {0};
+    const int status = draw_both(source, sheet, &other);
+    close_other(&other);
+    return status;
+}
+
+static const option part[] = {
+    PART_ROWS,
+    COMPONENTS_ROW,
+    {"minus", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
+     TEXT_AT(attention_options, against)},
+    {"minus-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
+     PARSED_AT(attention_options, against_ablated, ablation_list_parse), .needs = "minus"},
+    NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
+                              MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
+
+const figure_kind figure_difference = {
+    FIGURE_COMMAND(
+        "difference", "one text minus another of equal length, one model minus another, or before minus after --ablate",
+        FIGURE_TEXT " --minus models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
+    .all_rows = true,
+    .draw = draw,
+};

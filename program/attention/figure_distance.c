@@ -1,0 +1,56 @@
+/* `attention distance`: what a head does at each distance. SPDX-License-Identifier: MIT */
+#include "analysis/attention_statistics.h"
+#include "program/attention/distance_curves.h"
+#include "program/attention/figure_kind.h"
+
+/* The curve of one matrix into its columns. Logits without what is constant over the keys, unless that is to stay. */
+static int measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
+{
+    const size_t n = source->view.count, first = index * curves->entries;
+    const unsigned char *mask = source_mask(source);
+    const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
+    if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
+        float *centred = options_take(source->options, n * n, sizeof *centred);
+        attention_centre_rows(centred, matrix, n, mask);
+        matrix = centred;
+    }
+    deberta_error error = {0};
+    attention_by_distance curve;
+    const deberta_status measured =
+        attention_by_distance_measure(&curve, matrix, n, source_positions(source), mask, source->asked->ribbon, &error);
+    double **column = curves->column[component];
+    for (size_t k = 0; k < curves->entries && measured == DEBERTA_OK; k++) {
+        column[DISTANCE_COUNT][first + k] = (double)curve.count[k];
+        column[DISTANCE_MEAN][first + k] = curve.mean[k];
+        column[DISTANCE_MEDIAN][first + k] = curve.median[k];
+        column[DISTANCE_LOW][first + k] = curve.low[k];
+        column[DISTANCE_HIGH][first + k] = curve.high[k];
+    }
+    attention_by_distance_free(&curve);
+    return measured == DEBERTA_OK ? EXIT_OK : say_error(source->options, &error);
+}
+
+static int draw(figure_source *source, figure_sheet *sheet)
+{
+    const size_t *positions = source_positions(source), last = source->view.count - 1;
+    const bool words = source->asked->shown.words;
+    distance_curves curves = distance_curves_open(source, positions ? positions[last] - positions[0] : last);
+    int status = source_encode(source);
+    for (size_t k = 0; k < source_heads(source); k++)
+        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
+            if (source->components[c]) status = measure(source, &curves, k, c);
+    if (status != EXIT_OK) return status;
+    sheet_caption(sheet, "Components of attention against the distance between query and key. ");
+    return distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");
+}
+
+static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_ROWS},
+                    look[] = {CENTER_ROW, LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
+
+const figure_kind figure_distance = {
+    FIGURE_COMMAND("distance", "each component and the probabilities against the distance of query and key",
+                   FIGURE_TEXT " --layers 2 --heads 0,1 -o distance.pdf", groups, FIRST_HEAD,
+                   .components = SHOW_TERMS | SHOW_PROBABILITIES),
+    .draw = draw,
+};

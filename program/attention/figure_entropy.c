@@ -1,0 +1,59 @@
+/* `attention entropy`: how spread the attention of each head is, and how far it reaches. SPDX-License-Identifier: MIT
+ */
+#include <math.h>
+
+#include "analysis/attention_statistics.h"
+#include "program/attention/figure_kind.h"
+#include "program/attention/head_map.h"
+
+static int draw(figure_source *source, figure_sheet *sheet)
+{
+    double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
+    const size_t count = source->view.count;
+    const double evenly = log2((double)count); /* entropy of attention that is spread so */
+    const char *unit = source->asked->shown.words ? "words" : "tokens";
+    attention_figure figure;
+    int status = source_encode(source);
+    if (status != EXIT_OK) return status;
+    for (size_t k = 0; k < source_heads(source); k++) {
+        const float *matrix =
+            source_matrix(source, source_layer(source, k), source_head(source, k), DEBERTA_PROBABILITIES);
+        const attention_summary summary =
+            attention_summarize(matrix, count, source_positions(source), source_mask(source));
+        entropy[k] = summary.entropy;
+        distance[k] = summary.distance;
+        offset[k] = summary.offset;
+    }
+    sheet_note(sheet,
+               "Means over %zu %s; a positive direction is to the left; attention spread evenly has an entropy of %.2f "
+               "bits. ",
+               count, count == 1 ? "query" : "queries", evenly);
+    sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
+    status = head_map_open(sheet, &figure);
+    if (status != EXIT_OK) return status;
+    const attention_panel panels[3] = {head_map_panel(source, "direction", HEATMAP_SIGNED, offset),
+                                       head_map_panel(source, "distance", HEATMAP_POSITIVE, distance),
+                                       head_map_panel(source, "entropy", HEATMAP_RANGE, entropy)};
+    figure.panels = panels;
+    figure.grid_columns = 3;
+    figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s)", unit);
+    figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
+    figure.units[HEATMAP_RANGE] = "entropy (bits)";
+    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues"; /* as the distance beside it */
+    panels_begin_at_zero(&figure, evenly);
+    head_map_column(sheet, "entropy_bits", entropy);
+    head_map_column(sheet, "mean_distance", distance);
+    head_map_column(sheet, "mean_offset", offset);
+    return panels_finish(sheet, &figure);
+}
+
+static const option part[] = {PART_ROWS, NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW,   PALETTE_ROW, SIGNED_PALETTE_ROW, ANNOTATE_ROW,
+                              LETTERS_ROW, LAYOUT_ROW,  NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
+
+const figure_kind figure_entropy = {
+    FIGURE_COMMAND("entropy", "entropy, mean distance and direction of the attention of each head",
+                   FIGURE_TEXT " -o entropy.pdf", groups, EVERY_HEAD, .components = SHOW_PROBABILITIES),
+    .draw = draw,
+};

@@ -1,0 +1,57 @@
+/* The kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
+ *
+ * How to add one stands in CONTRIBUTING.md. SPDX-License-Identifier: MIT */
+#ifndef CLI_FIGURES_FIGURE_KIND_H
+#define CLI_FIGURES_FIGURE_KIND_H
+
+#include "program/attention/figure_list.h"
+#include "program/attention/figure_sheet.h"
+
+typedef struct figure_kind {
+    command command; /* first: figure_run finds the kind by it */
+    bool all_rows;   /* shows more of the input than --row */
+    bool hidden;     /* hidden states are captured too */
+    /* Encodes, computes, describes a figure and its numbers, and ends with panels_finish or sheet_finish. An exit code,
+     * after saying why. */
+    int (*draw)(figure_source *source, figure_sheet *sheet);
+} figure_kind;
+
+#define FIGURE_DECLARE(name) extern const figure_kind figure_##name;
+FIGURE_EACH(FIGURE_DECLARE)
+
+/* `deberta attention` without a kind takes the same. */
+extern const option_group figure_components_groups[];
+
+/* Opens, draws, closes. */
+int figure_draw(const common_options *options, const figure_kind *kind);
+/* The same for the kind whose command the options are of. */
+int figure_run(const common_options *options);
+
+#define FIRST_HEAD .layers = "0", .heads = "0"
+#define EVERY_HEAD .layers = "all", .heads = "all"
+
+/* The options of a kind: tables of the part that is shown, and of its colours and layout. */
+#define FIGURE_GROUPS(part, look)                                                                                      \
+    {                                                                                                                  \
+        {attention_input_rows, 0, "input"}, {part, 0, "part of it"}, {look, 0, "colours and layout"},                  \
+            {attention_page_rows, 0, "page"}, {attention_file_rows, 0, "files"},                                       \
+        {                                                                                                              \
+            NULL, 0, NULL                                                                                              \
+        }                                                                                                              \
+    }
+/* What --help and the parser know of a kind; at the end the defaults, members of attention_options. */
+#define FIGURE_COMMAND(name_, summary_, example_, groups_, ...)                                                        \
+    .command = {                                                                                                       \
+        .name = "attention " name_,                                                                                    \
+        .summary = summary_,                                                                                           \
+        .arguments = "MODEL",                                                                                          \
+        .most_outputs = FIGURE_MOST_PATHS,                                                                             \
+        .groups = groups_,                                                                                             \
+        .size = sizeof(attention_options),                                                                             \
+        .defaults = &(const attention_options){ATTENTION_DEFAULTS, __VA_ARGS__},                                       \
+        .example = "  deberta attention " name_ " models/demo " example_ "\n",                                         \
+        .run = figure_run,                                                                                             \
+    }
+#define FIGURE_TEXT "--text 'a new store opened'"
+
+#endif

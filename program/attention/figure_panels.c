@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/figure_panels.h"
+
+#include <math.h>
+#include <string.h>
+
+panel_column component_column(const figure_source *source, deberta_component component)
+{
+    static const char *const titles[DEBERTA_COMPONENT_COUNT] = {"content to content", "content to position",
+                                                                "position to content", "logits (sum)", "probabilities"};
+    return (panel_column){.name = deberta_component_name(component),
+                          .title = titles[component],
+                          .short_title = deberta_component_name(component),
+                          .kind = component != DEBERTA_PROBABILITIES ? HEATMAP_SIGNED
+                                  : source->asked->logarithmic       ? HEATMAP_LOG
+                                                                     : HEATMAP_POSITIVE,
+                          .rule = token_view_rule_of(component),
+                          .component = component};
+}
+
+size_t component_columns(const figure_source *source, panel_column columns[DEBERTA_COMPONENT_COUNT])
+{
+    size_t count = 0;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (source->components[c]) columns[count++] = component_column(source, c);
+    return count;
+}
+
+/* --mark, as cells of the view. */
+static int find_marks(const figure_source *source, attention_figure *figure)
+{
+    const cell_list *asked = &source->asked->marks;
+    attention_mark *marks = options_take(source->options, asked->count, sizeof *marks);
+    for (size_t k = 0; k < asked->count; k++) {
+        const attention_mark *cell = &asked->items[k];
+        marks[k] =
+            (attention_mark){token_view_place(&source->view, cell->query), token_view_place(&source->view, cell->key)};
+        if (marks[k].query == SIZE_MAX || marks[k].key == SIZE_MAX)
+            return option_wrong(source->options, asked, "'%zu,%zu': no such pair of tokens is shown, the text has %zu",
+                                cell->query, cell->key, source->view.span[1]);
+    }
+    figure->marks = marks;
+    figure->mark_count = asked->count;
+    return EXIT_OK;
+}
+
+int panels_open(const figure_sheet *sheet, attention_figure *figure)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    const token_view *view = &source->view;
+    *figure = (attention_figure){
+        .style = sheet->style,
+        .columns = asked->columns,
+        .panel_letters = asked->letters,
+        .annotate = asked->annotate,
+        .keep_row_mean = asked->centre == CENTRE_NONE,
+        .queries = view->count,
+        .keys = view->count,
+        .query_labels = view->labels,
+        .key_labels = view->labels,
+        .query_numbers = token_view_numbers(view),
+        .key_numbers = token_view_numbers(view),
+        .boundaries = &view->boundary,
+        .boundary_count = view->boundary > 0,
+        .units = {[HEATMAP_SIGNED] = source->unit, [HEATMAP_POSITIVE] = "probability", [HEATMAP_LOG] = "probability"}};
+    memcpy(figure->scales, asked->scales, sizeof figure->scales);
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const int chosen = kind == HEATMAP_SIGNED ? asked->signed_palette : asked->palette;
+        if (chosen >= 0) figure->palettes[kind] = palette_list[chosen];
+    }
+    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "blues"; /* probabilities in both */
+    return find_marks(source, figure);
+}
+
+attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size_t layer, size_t head,
+                           const float *whole)
+{
+    const figure_source *source = sheet->source;
+    const float *shown =
+        column->rule == TOKEN_VIEW_SHOWN ? whole : source_shown(source, &source->view, whole, column->rule);
+    sheet_add_matrix(sheet, column->name, layer, head, shown);
+    return (attention_panel){
+        .values = shown, .stride = source->view.count, .title = column->title, .kind = column->kind};
+}
+
+int captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column,
+                    const float **whole)
+{
+    (void)context;
+    *whole =
+        capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), column->component, 0);
+    return EXIT_OK;
+}
+
+/* Whether the session computed this component of the head without what belongs to it. */
+static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
+{
+    for (size_t k = 0; k < source->options->ablation_count; k++) {
+        const deberta_ablation *ablation = &source->options->ablations[k];
+        if (ablation->term == component &&
+            (ablation->layer == DEBERTA_EVERY || ablation->layer == source_layer(source, index)) &&
+            (ablation->head == DEBERTA_EVERY || ablation->head == source_head(source, index)))
+            return true;
+    }
+    return false;
+}
+
+bool panel_is_zero(const attention_panel *panel, size_t cells)
+{
+    bool zero = true;
+    for (size_t c = 0; c < cells && zero; c++) zero = panel->values[c] == 0;
+    return zero;
+}
+
+/* Panels of one column stand one after the other: each has the head as its title, and the colour bar says what it is.
+ */
+static void flow_panels(const figure_source *source, attention_figure *figure, const panel_column *column)
+{
+    figure->grid_columns = figure->grid_rows;
+    figure->grid_rows = 1;
+    figure->row_titles = NULL;
+    if (column->component < DEBERTA_PROBABILITIES)
+        figure->units[column->kind] =
+            options_text(source->options, "%s, %s", column->short_title, figure->units[column->kind]);
+}
+
+int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
+                    panel_matrix matrix, void *context)
+{
+    const figure_source *source = sheet->source;
+    const common_options *options = source->options;
+    const size_t heads = source_heads(source);
+    const bool flows = count == 1 && heads > 1;
+    const char **titles = options_take(options, heads, sizeof *titles);
+    const char **short_titles = options_take(options, heads * count, sizeof *short_titles);
+    const char **words = options_take(options, heads * count, sizeof *words);
+    attention_panel *panels = options_take(options, heads * count, sizeof *panels);
+    for (size_t k = 0; k < heads; k++) {
+        const size_t layer = source_layer(source, k), head = source_head(source, k);
+        titles[k] = source_head_title(source, k);
+        for (size_t c = 0; c < count; c++) {
+            const size_t place = k * count + c;
+            const float *whole = NULL;
+            const int status = matrix(context, source, k, &columns[c], &whole);
+            if (status != EXIT_OK) return status;
+            panels[place] = panels_add(sheet, &columns[c], layer, head, whole);
+            const bool ablated = is_ablated(source, k, columns[c].component);
+            const char *addition = ablated ? " (ablated)" : "";
+            if (ablated && panel_is_zero(&panels[place], figure->queries * figure->keys)) words[place] = "all 0";
+            panels[place].title = options_text(options, "%s%s", flows ? titles[k] : panels[place].title, addition);
+            short_titles[place] = flows ? options_text(options, "L%zu H%zu%s", layer, head, addition)
+                                        : options_text(options, "%s%s", columns[c].short_title, addition);
+        }
+    }
+    figure->panels = panels;
+    figure->row_titles = titles;
+    figure->short_titles = short_titles;
+    figure->words = words;
+    figure->grid_rows = heads;
+    figure->grid_columns = count;
+    if (flows) flow_panels(source, figure, columns);
+    return EXIT_OK;
+}
+
+bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
+                        const bool drawn[HEATMAP_KINDS])
+{
+    const heatmap_choice *given = &scales[HEATMAP_POSITIVE];
+    const bool unsigned_panels = drawn[HEATMAP_POSITIVE] || drawn[HEATMAP_RANGE] || drawn[HEATMAP_LOG];
+    const void *member = &source->asked->scales;
+    if (scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !drawn[HEATMAP_SIGNED])
+        option_wrong(source->options, member, "limits that begin below 0 are for signed panels, and there are none");
+    else if (given->policy == HEATMAP_FIXED && !unsigned_panels)
+        option_wrong(source->options, member,
+                     "limits that begin at 0 or above are for panels without negative values, and there are none");
+    else if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
+        option_wrong(source->options, member, "logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
+                     given->low, given->high);
+    else
+        return true;
+    return false;
+}
+
+void panels_begin_at_zero(attention_figure *figure, double reach)
+{
+    double most = reach;
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
+            most = fmax(most, (double)figure->panels[k].values[c]);
+    if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED && most > 0)
+        figure->scales[HEATMAP_RANGE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = most};
+}
+
+/* ------------------------------------------------------------------------------------------------- pieces or words */
+
+/* Taller figures of pieces become figures of words, where these are lower. */
+static const double pleasant_height = 150; /* mm */
+
+/* How the figure would be laid out in words: its panels hold nothing, and layouts do not depend on what they hold. */
+static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, figure_notes *notes)
+{
+    const figure_source *source = sheet->source;
+    const size_t count = figure->grid_rows * figure->grid_columns;
+    token_view words;
+    token_view_choice choice = source->asked->shown;
+    choice.words = true;
+    deberta_error error;
+    bool fine = token_view_make(&words, &source->input, source->view.row, &choice, &error) == DEBERTA_OK;
+    if (fine) {
+        float *nothing = options_take(source->options, words.count * words.count, sizeof *nothing);
+        attention_panel *panels = options_take(source->options, count, sizeof *panels);
+        for (size_t k = 0; k < count; k++) {
+            panels[k] = figure->panels[k];
+            if (panels[k].values) panels[k].values = nothing;
+            panels[k].stride = words.count;
+        }
+        attention_figure other = *figure;
+        other.panels = panels;
+        other.queries = other.keys = words.count;
+        other.query_labels = other.key_labels = words.labels;
+        other.query_numbers = other.key_numbers = token_view_numbers(&words);
+        other.boundary_count = other.mark_count = 0;
+        fine = figure_check(attention_layout, &other, &other.style, notes, &error) == DEBERTA_OK;
+    }
+    token_view_free(&words);
+    return fine;
+}
+
+/* Whether the tokens have no room in pieces, or the figure none on its page, and both have it in words. A choice of
+ * columns is a choice of height. */
+static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    figure_notes pieces = {0}, words = {0};
+    deberta_error error;
+    if (asked->shown.words || asked->shown.pieces || source->keeps_pieces || !asked->components ||
+        !source->options->outs.count)
+        return false;
+    if (token_view_count_words(&source->view, &source->input, &asked->shown) == source->view.count) return false;
+    const bool laid_out = figure_check(attention_layout, figure, &figure->style, &pieces, &error) == DEBERTA_OK,
+               tokens = laid_out && !pieces.positions;
+    if (tokens && pieces.page_height <= (figure->columns ? FIGURE_HIGHEST_MM : pleasant_height)) return false;
+    return lay_out_words(sheet, figure, &words) && !words.positions && words.page_height <= FIGURE_HIGHEST_MM &&
+           (!tokens || words.page_height < pieces.page_height);
+}
+
+/* Says that tokens did not fit, and what would show them. */
+static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const common_options *options = sheet->source->options;
+    const double width = figure_defaults(&figure->style).width_mm;
+    attention_figure other = *figure;
+    for (other.columns = figure->grid_columns; other.columns > 0; other.columns--) {
+        figure_notes notes = {0};
+        deberta_error error;
+        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions ||
+            notes.page_height > FIGURE_HIGHEST_MM)
+            continue;
+        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; --layout %zu shows tokens", width,
+                 other.columns);
+        return;
+    }
+    say_note(
+        options,
+        "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --token-range A:B leave fewer",
+        figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
+}
+
+int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
+{
+    bool drawn[HEATMAP_KINDS] = {false};
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
+    if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
+    figure_notes notes = {0};
+    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&sheet->source->view) &&
+                           figure->keys == sheet->source->view.count;
+    if (of_tokens && wants_words(sheet, figure)) return FIGURE_WANTS_WORDS;
+    const int status = sheet_write(sheet, attention_layout, figure, &notes);
+    if (status == EXIT_OK && sheet->source->asked->shown.fitted)
+        say_note(sheet->source->options,
+                 "note: pieces are merged into words, because they have no room at %g mm; --pieces shows pieces",
+                 figure_defaults(&figure->style).width_mm);
+    if (status == EXIT_OK && notes.positions && of_tokens) tell_positions(sheet, figure);
+    return status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/figure_reference.h"
+
+#include "program/frame/options.h"
+
+int figure_reference_open(const figure_source *source, reference_model **reference)
+{
+    const common_options *options = source->options;
+    deberta_error error = {0};
+    return reference_open(reference, options->arguments[0], (deberta_reference)options->reference, &error) == DEBERTA_OK
+               ? EXIT_OK
+               : say_error(options, &error);
+}
+
+static int64_t *widen(const figure_source *source, const int32_t *values)
+{
+    if (!values) return NULL;
+    const size_t count = source->view.span[1];
+    int64_t *wide = options_take(source->options, count, sizeof *wide);
+    for (size_t t = 0; t < count; t++) wide[t] = values[source->view.first_token + t];
+    return wide;
+}
+
+reference_input figure_reference_input(const figure_source *source)
+{
+    const input_batch *batch = &source->input;
+    return (reference_input){.tokens = source->view.span[1],
+                             .mask = source_text_mask(source),
+                             .ids = widen(source, batch->ids),
+                             .token_types = widen(source, batch->token_types),
+                             .position_ids = widen(source, batch->position_ids)};
+}
+
+int figure_check_positions(const figure_source *source)
+{
+    if (source->info.relative_rows) return EXIT_OK;
+    return say_usage(source->options, "%s has no relative positions", source->info.name);
+}
+
+double *figure_hidden(const figure_source *source, size_t layer)
+{
+    const size_t cells = source->view.span[1] * source->info.hidden_size;
+    double *hidden = options_take(source->options, cells, sizeof *hidden);
+    for (size_t k = 0; k < cells; k++) hidden[k] = (double)source->capture.hidden_states[layer][k];
+    return hidden;
+}
+
+const float *figure_view_rows(const figure_source *source, const double *rows, size_t columns)
+{
+    const token_view *view = &source->view;
+    float *out = options_take(source->options, view->count * columns, sizeof *out);
+    for (size_t k = 0; k < view->count; k++)
+        for (size_t c = 0; c < columns; c++) {
+            double sum = 0;
+            for (size_t m = view->starts[k]; m < view->starts[k + 1]; m++) sum += rows[view->members[m] * columns + c];
+            out[k * columns + c] = (float)(sum / (double)(view->starts[k + 1] - view->starts[k]));
+        }
+    return out;
+}

@@ -1,0 +1,24 @@
+/* What figures need beyond what a session shows: the float64 reference of the source's model, matrices of relative
+ * positions, hidden states as doubles.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_FIGURES_FIGURE_REFERENCE_H
+#define CLI_FIGURES_FIGURE_REFERENCE_H
+
+#include "analysis/position_matrices.h"
+#include "program/attention/figure_source.h"
+#include "analysis/reference/reference.h"
+
+/* The model in float64, with its --reference. Free with reference_free. */
+int figure_reference_open(const figure_source *source, reference_model **reference);
+/* The text of the view as its input. */
+reference_input figure_reference_input(const figure_source *source);
+/* Says so and returns EXIT_USAGE, where the model has no relative positions. */
+int figure_check_positions(const figure_source *source);
+/* H[layer] of the captured text as doubles, [n][h]. The kind must capture hidden states. */
+double *figure_hidden(const figure_source *source, size_t layer);
+/* rows [n][columns] of the whole text in the shape of the view, [count][columns]: the mean over the pieces of a word.
+ */
+const float *figure_view_rows(const figure_source *source, const double *rows, size_t columns);
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/figure_sheet.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/attention/figure_latex.h"
+#include "program/frame/open_model.h"
+#include "core/base/path.h"
+
+/* ---------------------------------------------------------------------------------------------------- provenance */
+
+static void add(figure_sheet *sheet, const char *key, const char *value)
+{
+    if (value && *value && sheet->style.provenance_count < FIGURE_MOST_PROVENANCE)
+        sheet->provenance[sheet->style.provenance_count++] = (provenance_entry){key, value};
+}
+
+/* "0-4,7": as one would type it. */
+static const char *list_indices(const common_options *options, const size_t *indices, size_t count)
+{
+    const char *text = "";
+    for (size_t k = 0, last; k < count; k = last + 1) {
+        for (last = k; last + 1 < count && indices[last + 1] == indices[last] + 1;) last++;
+        if (last == k + 1) last = k; /* "0,1" */
+        text = options_text(options, k ? "%s,%zu" : "%s%zu", text, indices[k]);
+        if (last > k) text = options_text(options, "%s-%zu", text, indices[last]);
+    }
+    return text;
+}
+
+/* The ids of the row, cut where they would fill a page. */
+static const char *list_ids(const figure_source *source)
+{
+    enum { MOST_BYTES = 1024 };
+    char text[MOST_BYTES + 16] = "";
+    size_t used = 0;
+    for (size_t t = 0; t < source->view.span[1]; t++) {
+        if (used > MOST_BYTES - 16) {
+            strcpy(text + used, ",...");
+            break;
+        }
+        used += (size_t)snprintf(text + used, 16, t ? ",%d" : "%d", source->input.ids[source->view.first_token + t]);
+    }
+    return options_text(source->options, "%s", text);
+}
+
+/* Of the files that are asked for, does any tell where it comes from? A .csv does not; nor is the model, which may be
+ * gigabytes, read for it once more. */
+static bool writes_provenance(const attention_options *asked)
+{
+    return asked->reading.common.outs.count > 0 || asked->latex ||
+           (asked->data && !path_has_suffix(asked->data, ".csv"));
+}
+
+static int add_provenance(figure_sheet *sheet, figure_source *source)
+{
+    const common_options *options = source->options;
+    const input_batch *input = &source->input;
+    deberta_error error = {0};
+    if (!*source->digest && writes_provenance(source->asked) &&
+        deberta_model_digest(source->model, source->digest, &error) != DEBERTA_OK)
+        return say_error(options, &error);
+    add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
+    add(sheet, "Figure", figure_name(source));
+    if (!source->asked->anonymous) add(sheet, "Model", source->info.name);
+    if (!source->asked->anonymous) { /* the digest of a published checkpoint names it too */
+        add(sheet, "Model SHA-256", source->digest);
+        add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
+        add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
+        add(sheet, "Input ids", list_ids(source));
+    }
+    add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
+    add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
+    if (source->asked->components) add(sheet, "Precision", low_precision_name(options));
+    if (option_given(options, &options->seed))
+        add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
+    if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
+    sheet->style.provenance = sheet->provenance;
+    return EXIT_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- texts */
+
+static void append(const figure_sheet *sheet, const char **text, const char *format, va_list arguments)
+{
+    char *added = NULL;
+    if (vasprintf(&added, format, arguments) < 0) exit(say_no_memory(sheet->source->options));
+    *text = options_text(sheet->source->options, "%s%s", *text ? *text : "", added);
+    free(added);
+}
+
+void sheet_note(figure_sheet *sheet, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(sheet, &sheet->style.note, format, arguments);
+    va_end(arguments);
+}
+
+void sheet_caption(figure_sheet *sheet, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(sheet, &sheet->caption, format, arguments);
+    va_end(arguments);
+}
+
+static void add_to_title(figure_sheet *sheet, const char *what)
+{
+    const char *title = sheet->style.title;
+    sheet->style.title = title ? options_text(sheet->source->options, "%s (%s)", title, what) : what;
+}
+
+/* In picture, title and caption: the model as it is looks different. */
+static void say_ablated(figure_sheet *sheet)
+{
+    const common_options *options = sheet->source->options;
+    sheet_note(sheet, "Ablated: %s. ", options->ablate_text);
+    add_to_title(sheet, options_text(options, "ablated: %s", options->ablate_text));
+}
+
+/* Likewise, of a figure that shows what the model computes. */
+static void say_precision(figure_sheet *sheet)
+{
+    const char *precision = low_precision_name(sheet->source->options);
+    if (!precision || !sheet->source->asked->components) return;
+    sheet_note(sheet, "Linear layers in %s. ", precision);
+    add_to_title(sheet, precision);
+}
+
+/* SHOW_* of what is captured for the figure. */
+static unsigned shown_components(const figure_source *source)
+{
+    unsigned shown = 0;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (source->components[c]) shown |= 1u << c;
+    return shown;
+}
+
+int sheet_open(figure_sheet *sheet, figure_source *source)
+{
+    const attention_options *asked = source->asked;
+    char text[512];
+    *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
+    if (source->options->ablate_text) say_ablated(sheet);
+    say_precision(sheet);
+    const unsigned shown = shown_components(source);
+    token_view_describe(&source->view, &asked->shown, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS),
+                        text, sizeof text);
+    if (*text) sheet_note(sheet, "%s", text);
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const heatmap_choice *scale = &asked->scales[kind];
+        if (scale->policy != HEATMAP_ROBUST) continue;
+        sheet_note(sheet, "Colours reach to percentile %g. ", scale->percentile > 0 ? scale->percentile : 99);
+        break;
+    }
+    return add_provenance(sheet, source);
+}
+
+/* ------------------------------------------------------------------------------------------------------- numbers */
+
+void sheet_add_matrix(figure_sheet *sheet, const char *name, size_t layer, size_t head, const float *values)
+{
+    const token_view *view = &sheet->source->view;
+    sheet->data.row_axis = "query";
+    sheet->data.column_axis = "key";
+    sheet->data.row_labels = sheet->data.column_labels = view->names;
+    sheet->data.row_numbers = sheet->data.column_numbers = token_view_numbers(view);
+    figure_data_add_matrix(&sheet->data, (figure_matrix){name, layer, head, values, view->count, view->count});
+}
+
+void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numbers, size_t count)
+{
+    sheet->data.line_count = count;
+    figure_data_add_column(&sheet->data, (figure_column){.name = name, .numbers = numbers});
+}
+
+/* --------------------------------------------------------------------------------------------------------- files */
+
+/* The data and the LaTeX file wait under temporary names until the figure is written. */
+typedef struct side_files {
+    figure_data_file data;
+    atomic_file *latex;
+} side_files;
+
+static deberta_status write_all(const figure_sheet *sheet, figure_layout layout, const void *figure, side_files *files,
+                                figure_notes *notes, deberta_error *err)
+{
+    const attention_options *asked = sheet->source->asked;
+    const text_list *outs = &sheet->source->options->outs;
+    if (asked->data)
+        DEBERTA_TRY(figure_data_write(&sheet->data, asked->data, sheet->provenance, sheet->style.provenance_count,
+                                      &files->data, err));
+    if (asked->latex) {
+        figure_notes page = {0};
+        DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
+        DEBERTA_TRY(
+            figure_latex_write(sheet->source, &sheet->style, sheet->caption, page.page_width, &files->latex, err));
+    }
+    if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
+    DEBERTA_TRY(figure_data_commit(&files->data, err));
+    return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
+}
+
+static void tell(const common_options *options, const figure_notes *notes)
+{
+    if (notes->missing_glyphs)
+        say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
+                 notes->missing_glyphs);
+    if (notes->page_height > FIGURE_HIGHEST_MM)
+        say_note(options,
+                 "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --token-range, "
+                 "--words, "
+                 "--drop-special and --layout make it smaller, attention grid draws every head small",
+                 notes->page_height);
+}
+
+int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
+{
+    figure_notes notes = {0};
+    return sheet_write(sheet, layout, figure, &notes);
+}
+
+int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes)
+{
+    const common_options *options = sheet->source->options;
+    if (sheet->source->asked->latex && !figure_latex_includes(&options->outs))
+        return say_usage(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+    side_files files = {0};
+    deberta_error error = {0};
+    const deberta_status status = write_all(sheet, layout, figure, &files, notes, &error);
+    figure_data_discard(&files.data);
+    atomic_file_discard(&files.latex);
+    if (status != DEBERTA_OK) return source_fail(sheet->source, &error);
+    tell(options, notes);
+    return EXIT_OK;
+}

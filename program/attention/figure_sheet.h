@@ -1,0 +1,39 @@
+/* What a figure becomes: its style and notes, what is told beside it, its numbers; and the files of it all.
+ *
+ * A kind adds its notes before it describes the figure, because a figure takes a copy of the style.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_FIGURES_FIGURE_SHEET_H
+#define CLI_FIGURES_FIGURE_SHEET_H
+
+#include "program/attention/figure_data.h"
+#include "program/attention/figure_source.h"
+
+enum { FIGURE_MOST_PROVENANCE = 16, FIGURE_HIGHEST_MM = 240 /* of type, on A4 */ };
+
+typedef struct figure_sheet {
+    const figure_source *source;
+    figure_style style;  /* with its note, which sheet_note makes longer */
+    const char *caption; /* of --latex; sheet_caption makes it longer */
+    figure_data data;    /* of --numbers */
+    provenance_entry provenance[FIGURE_MOST_PROVENANCE];
+} figure_sheet;
+
+/* Style, what must be said of every figure of the source, provenance. */
+int sheet_open(figure_sheet *sheet, figure_source *source);
+
+/* A sentence under the figure, ending in a space. */
+void sheet_note(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A sentence at the beginning of the caption: what the figure shows. Model, text, layers, heads follow. */
+void sheet_caption(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Numbers for --numbers: a matrix of the view, and a column with a line for each head of the source. */
+void sheet_add_matrix(figure_sheet *sheet, const char *name, size_t layer, size_t head, const float *values);
+void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numbers, size_t count);
+
+/* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
+int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
+/* The same; notes: what the figure's reader must be told. */
+int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/figure_source.h"
+
+#include <string.h>
+
+#include "program/frame/input/input.h"
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "core/base/memory_need.h"
+
+const char *figure_name(const figure_source *source)
+{
+    const char *space = strchr(source->options->command->name, ' ');
+    return space ? space + 1 : "components"; /* of the command itself */
+}
+
+int source_fail(const figure_source *source, const deberta_error *error)
+{
+    return error->code == DEBERTA_E_ARGUMENT ? say_usage(source->options, "%s", error->message)
+                                             : say_error(source->options, error);
+}
+
+/* ----------------------------------------------------------------------------------------------------- selection */
+
+/* Of what is shown the model must have at least one. */
+static int choose_components(figure_source *source)
+{
+    const attention_options *asked = source->asked;
+    bool any = asked->components == 0; /* of a kind that captures none of them */
+    char list[COMPONENT_LIST_BYTES];
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        source->components[c] = asked->components >> c & 1 && component_is_in(c, &source->info);
+        any |= source->components[c];
+    }
+    if (any) return EXIT_OK;
+    component_list(asked->components, list);
+    if (option_given(source->options, &asked->components))
+        return option_wrong(source->options, &asked->components, "this model has no %s", list);
+    return say_usage(source->options, "this figure shows %s, of which the model has none", list);
+}
+
+/* The chosen ones, ascending. */
+static int choose_indices(const figure_source *source, const char *const *member, size_t limit, size_t **chosen,
+                          size_t *count)
+{
+    bool *flags = options_take(source->options, limit + 1, sizeof *flags);
+    *chosen = options_take(source->options, limit, sizeof **chosen);
+    if (!parse_index_list(source->options, member, flags, limit)) return EXIT_USAGE;
+    for (size_t k = 0; k < limit; k++)
+        if (flags[k]) (*chosen)[(*count)++] = k;
+    return EXIT_OK;
+}
+
+static int choose(figure_source *source)
+{
+    const attention_options *asked = source->asked;
+    const int terms = 1 + source->info.has_c2p + source->info.has_p2c;
+    int status = choose_indices(source, &asked->layers, source->info.layers, &source->layers, &source->layer_count);
+    if (status == EXIT_OK)
+        status = choose_indices(source, &asked->heads, source->info.heads, &source->heads, &source->head_count);
+    source->unit = terms > 1 ? options_text(source->options, "logit / sqrt(%dd)", terms) : "logit / sqrt(d)";
+    return status == EXIT_OK ? choose_components(source) : status;
+}
+
+/* -------------------------------------------------------------------------------------------------------- opening */
+
+int source_open(figure_source *source, const attention_options *asked, bool all_rows)
+{
+    const common_options *options = &asked->reading.common;
+    deberta_error error = {0};
+    *source = (figure_source){.asked = asked, .options = options};
+    int status = source_open_model(source, options, options->arguments[0], &source->model, &source->info);
+    if (status == EXIT_OK) status = input_read(&asked->reading, options->arguments[0], &source->info, &source->input);
+    if (status != EXIT_OK) return status;
+    if (source->input.rows > 1 && !all_rows && !option_given(options, &asked->row))
+        say_note(options, "note: row 0 of %zu is drawn; --row N draws another", source->input.rows);
+    if (token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error) != DEBERTA_OK)
+        return source_fail(source, &error);
+    return choose(source);
+}
+
+int source_restart(figure_source *source, const attention_options *asked)
+{
+    deberta_error error = {0};
+    capture_free(&source->capture);
+    deberta_session_free(&source->session);
+    token_view_free(&source->view);
+    source->model_bytes = source->info.memory_bytes;
+    source->session_bytes = 0;
+    source->asked = asked;
+    source->options = &asked->reading.common;
+    return token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error) == DEBERTA_OK
+               ? choose_components(source)
+               : source_fail(source, &error);
+}
+
+void source_close(figure_source *source)
+{
+    capture_free(&source->capture);
+    deberta_session_free(&source->session);
+    token_view_free(&source->view);
+    input_free(&source->input);
+    deberta_model_free(&source->model);
+}
+
+int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
+                      deberta_model_info *info)
+{
+    const int status = open_model_at(options, path, model);
+    if (status != EXIT_OK) return status;
+    *info = *deberta_model_describe(*model);
+    source->model_bytes += info->memory_bytes;
+    return EXIT_OK;
+}
+
+int source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
+                        unsigned features, deberta_session **session)
+{
+    deberta_session_options session_options;
+    deberta_error error = {0};
+    fill_session_options(options, &session_options);
+    session_options.features = features;
+    session_options.max_tokens = 1;
+    for (size_t r = 0; r < source->input.rows; r++)
+        if (source->input.row[r].tokens > session_options.max_tokens)
+            session_options.max_tokens = source->input.row[r].tokens;
+    memory_need need = {.model_bytes = source->model_bytes};
+    if (deberta_session_predict_bytes(&need.session_bytes, model, &session_options, &error) != DEBERTA_OK)
+        return say_error(source->options, &error);
+    need.session_bytes += source->session_bytes;
+    source->session_bytes = need.session_bytes;
+    if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
+        deberta_session_create(session, model, &session_options, &error) != DEBERTA_OK)
+        return say_error(source->options, &error);
+    return EXIT_OK;
+}
+
+/* Everything chosen of a model, which may have fewer layers and heads than the one they were chosen of. */
+static int select_wanted(const figure_source *source, const deberta_model_info *info, capture *capture)
+{
+    for (size_t k = 0; k < source->layer_count; k++) {
+        if (source->layers[k] >= info->layers)
+            return say_usage(source->options, "--layers: %s has no layer %zu", info->name, source->layers[k]);
+        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+            if (source->components[c]) capture_want(capture, source->layers[k], c);
+    }
+    for (size_t k = 0; k < source->head_count; k++) {
+        if (source->heads[k] >= info->heads)
+            return say_usage(source->options, "--heads: %s has no head %zu", info->name, source->heads[k]);
+        capture->heads[source->heads[k]] = true;
+    }
+    capture->hidden = source->hidden;
+    return EXIT_OK;
+}
+
+int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view, capture *capture)
+{
+    deberta_error error = {0};
+    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return say_error(source->options, &error);
+    const int status = select_wanted(source, info, capture);
+    if (status != EXIT_OK) return status;
+    size_t kept_bytes = capture_bytes(capture);
+    if (capture != &source->capture && source->capture.model &&
+        !size_add(kept_bytes, capture_bytes(&source->capture), &kept_bytes))
+        kept_bytes = SIZE_MAX;
+    const memory_need need = {source->model_bytes, source->session_bytes, kept_bytes};
+    if (memory_need_check(&need, source->options->memory_limit_bytes, &error) != DEBERTA_OK ||
+        capture_allocate(capture, &error) != DEBERTA_OK)
+        return say_error(source->options, &error);
+    return EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- encoding */
+
+int source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer)
+{
+    const input_batch *input = &source->input;
+    if (input->row[row].tokens == 0) return say_usage(source->options, "the input has no real tokens in row %zu", row);
+    const size_t first = input->sequence_starts[input->row[row].sequence], starts[2] = {0, input->row[row].tokens};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = input->ids + first,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
+                                 .token_types = input->token_types ? input->token_types + first : NULL,
+                                 .position_ids = input->position_ids ? input->position_ids + first : NULL,
+                                 .mask = input->mask ? input->mask + first : NULL,
+                                 .observer = observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    deberta_error error = {0};
+    return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK
+                                                                           : say_error(source->options, &error);
+}
+
+int source_encode(figure_source *source)
+{
+    const unsigned features = DEBERTA_OBSERVE_ATTENTION | (source->hidden ? DEBERTA_OBSERVE_HIDDEN : 0);
+    int status = source_open_session(source, source->options, source->model, features, &source->session);
+    if (status == EXIT_OK) status = source_open_capture(source, &source->info, &source->view, &source->capture);
+    if (status != EXIT_OK) return status;
+    const deberta_observer observer = capture_observer(&source->capture);
+    return source_observe(source, source->session, source->view.row, &observer);
+}
+
+/* ------------------------------------------------------------------------------------------------------- matrices */
+
+const float *source_shown(const figure_source *source, const token_view *view, const float *whole, token_view_rule rule)
+{
+    if (view->whole || !whole) return whole;
+    float *shown = options_take(source->options, view->count * view->count, sizeof *shown);
+    token_view_matrix(view, whole, rule, shown);
+    return shown;
+}
+
+const float *source_matrix_of(const figure_source *source, const capture *capture, const token_view *view, size_t layer,
+                              size_t head, deberta_component component)
+{
+    return source_shown(source, view, capture_matrix(capture, layer, head, component, 0),
+                        token_view_rule_of(component));
+}
+
+const float *source_matrix(const figure_source *source, size_t layer, size_t head, deberta_component component)
+{
+    return source_matrix_of(source, &source->capture, &source->view, layer, head, component);
+}
+
+size_t source_heads(const figure_source *source) { return source->layer_count * source->head_count; }
+
+size_t source_layer(const figure_source *source, size_t index) { return source->layers[index / source->head_count]; }
+
+size_t source_head(const figure_source *source, size_t index) { return source->heads[index % source->head_count]; }
+
+const char *source_head_title(const figure_source *source, size_t index)
+{
+    return options_text(source->options, "layer %zu, head %zu", source_layer(source, index),
+                        source_head(source, index));
+}
+
+const unsigned char *source_text_mask(const figure_source *source)
+{
+    return source->input.mask ? source->input.mask + source->view.first_token : NULL;
+}
+
+const unsigned char *source_mask(const figure_source *source)
+{
+    const token_view *view = &source->view;
+    const unsigned char *whole = source_text_mask(source);
+    if (!whole || view->whole) return whole;
+    unsigned char *kept = options_take(source->options, view->count, sizeof *kept);
+    for (size_t k = 0; k < view->count; k++) /* inputs with masks are ids: a row of the view is one token */
+        kept[k] = whole[view->members[view->starts[k]]];
+    return kept;
+}
+
+const size_t *source_positions(const figure_source *source)
+{
+    return source->asked->shown.words ? NULL : token_view_numbers(&source->view);
+}
+
+int source_query(const figure_source *source, size_t *query)
+{
+    const size_t token = source->asked->query;
+    *query = token == SIZE_MAX ? 0 : token_view_place(&source->view, token);
+    if (*query != SIZE_MAX) return EXIT_OK;
+    return option_wrong(source->options, &source->asked->query,
+                        "token %zu is not shown, the text has %zu, counted from 0", token, source->view.span[1]);
+}

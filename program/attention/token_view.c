@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/attention/token_view.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/frame/input/token_label.h"
+#include "core/base/utf8.h"
+
+/* What SentencePiece has before characters that it does not know: a bar as high as the type. */
+static const char lone_space[] = "\u2581";
+
+token_view_rule token_view_rule_of(deberta_component component)
+{
+    return component == DEBERTA_PROBABILITIES ? TOKEN_VIEW_SUM_KEYS : TOKEN_VIEW_MEAN;
+}
+
+/* -------------------------------------------------------------------------------------------------------- making */
+
+static const deberta_tokens *tokens_of(const input_batch *input, size_t row)
+{
+    return input->token_lists ? input->token_lists[row] : NULL;
+}
+
+/* Bytes of the white space that a text of `bytes` begins with, one character of it; 0: it begins with something else.
+ */
+static size_t leading_space(const char *text, size_t bytes)
+{
+    uint32_t character;
+    const size_t length = bytes > 0 ? utf8_decode(text, bytes, &character) : 0;
+    return length > 0 && utf8_is_space(character) ? length : 0;
+}
+
+/* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins after white
+ * space, with every segment, and with a special token. White space belongs to the piece after it (SentencePiece, also
+ * where that is nothing else), or to none. */
+static bool begins_word(const input_batch *input, size_t row, size_t t)
+{
+    const deberta_tokens *list = tokens_of(input, row);
+    if (t == 0 || list->roles[t] != DEBERTA_TOKEN_TEXT || list->roles[t - 1] != DEBERTA_TOKEN_TEXT ||
+        list->token_types[t] != list->token_types[t - 1])
+        return true;
+    const char *text = token_segment(input, row, t);
+    const size_t bytes = list->token_types[t] ? input->pair_bytes[row] : input->text_bytes[row];
+    const deberta_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
+    if (span.begin < span.end && leading_space(text + span.begin, bytes - span.begin)) return true;
+    size_t skipped = span.begin;
+    while (skipped > before.end && utf8_is_continuation(text[--skipped])) continue;
+    return leading_space(text + skipped, span.begin - skipped) > 0;
+}
+
+/* A word as the text has it; a token that is none by its name. */
+static char *label_of(const token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
+{
+    const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
+    const deberta_tokens *list = tokens_of(input, view->row);
+    if (!choice->words || list->roles[first] != DEBERTA_TOKEN_TEXT)
+        return strdup(input->labels[view->first_token + first]);
+    const char *text = token_segment(input, view->row, first);
+    size_t begin = list->byte_spans[first].begin;
+    const size_t end = list->byte_spans[last].end;
+    for (size_t space; (space = leading_space(text + begin, end - begin)) > 0;) begin += space;
+    return begin < end ? strndup(text + begin, end - begin) : strdup(input->labels[view->first_token + first]);
+}
+
+static void choose_tokens(token_view *view, const input_batch *input, const token_view_choice *choice)
+{
+    size_t members = 0, last = SIZE_MAX;
+    const size_t n = view->span[1], end = choice->end < n ? choice->end : n;
+    for (size_t t = choice->first; t < end; t++) {
+        if (choice->drop_special && input->special[view->first_token + t]) continue;
+        /* a word of which something was left out goes on with the next piece that is shown */
+        bool merged = choice->words && members > 0;
+        for (size_t between = last + 1; merged && between <= t; between++)
+            merged = !begins_word(input, view->row, between);
+        if (!merged) {
+            view->tokens[view->count] = t;
+            view->starts[view->count++] = members;
+        }
+        view->members[members++] = last = t;
+    }
+    view->starts[view->count] = members;
+    view->whole = view->count == n;
+}
+
+/* Whether a piece stands inside a word: it would look like a word of its own. Punctuation does not. */
+static bool is_inside(const token_view *view, const input_batch *input, size_t token)
+{
+    const size_t place = view->first_token + token;
+    const unsigned char first = (unsigned char)*input->labels[place];
+    return (isalnum(first) || first >= 0x80) && !begins_word(input, view->row, token) &&
+           strcmp(input->labels[place - 1], lone_space) != 0;
+}
+
+static char *drawn_label(const token_view *view, const input_batch *input, size_t token, const char *name)
+{
+    const deberta_tokens *list = tokens_of(input, view->row);
+    char *label = NULL;
+    if (!list || list->roles[token] != DEBERTA_TOKEN_TEXT) return strdup(name);
+    if (strcmp(name, lone_space) == 0) return strdup("\u2423");
+    if (!is_inside(view, input, token)) return strdup(name);
+    return asprintf(&label, "\u00b7%s", name) < 0 ? NULL : label;
+}
+
+static bool is_unknown(const input_batch *input, size_t token)
+{
+    return input->tokenizer && input->ids[token] == deberta_tokenizer_special_id(input->tokenizer, DEBERTA_SPECIAL_UNK);
+}
+
+static deberta_status label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice,
+                                   deberta_error *err)
+{
+    const deberta_tokens *list = tokens_of(input, view->row);
+    for (size_t k = 0; k < view->count; k++) {
+        const size_t token = view->tokens[k];
+        char *name = label_of(view, input, choice, k);
+        const bool special = input->special[view->first_token + token] || is_unknown(input, view->first_token + token);
+        view->names[k] = (figure_label){.text = name, .special = special};
+        view->labels[k] =
+            (figure_label){.text = name ? drawn_label(view, input, token, name) : NULL, .special = special};
+        if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (k > 0 && !view->boundary && list && list->segments > 1 && list->token_types[token]) view->boundary = k;
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status token_view_make(token_view *view, const input_batch *input, size_t row, const token_view_choice *choice,
+                               deberta_error *err)
+{
+    *view = (token_view){.row = row};
+    if (row >= input->rows)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--row: %zu is out of range, the input has %zu row%s, counted from 0",
+                     row, input->rows, input->rows == 1 ? "" : "s");
+    if (input->row[row].tokens == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--row: the input has no real tokens in row %zu", row);
+    if ((choice->words || choice->drop_special) && !tokens_of(input, row))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--%s needs a text: ids do not say which tokens are %s",
+                     choice->words ? "words" : "drop-special", choice->words ? "parts of a word" : "special");
+    const size_t n = input->row[row].tokens;
+    view->first_token = input->sequence_starts[input->row[row].sequence];
+    view->span[1] = n;
+    if (choice->first >= n || (choice->end != SIZE_MAX && choice->end > n))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--token-range: the text has %zu tokens, 0:%zu are all of them", n, n);
+    view->starts = calloc(n + 1, sizeof *view->starts);
+    view->members = calloc(n, sizeof *view->members);
+    view->tokens = calloc(n, sizeof *view->tokens);
+    view->names = calloc(n, sizeof *view->names);
+    view->labels = calloc(n, sizeof *view->labels);
+    if (!view->starts || !view->members || !view->tokens || !view->names || !view->labels)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    choose_tokens(view, input, choice);
+    if (view->count == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
+    return label_tokens(view, input, choice, err);
+}
+
+void token_view_free(token_view *view)
+{
+    for (size_t k = 0; view->names && view->labels && k < view->count; k++) {
+        free((char *)view->names[k].text);
+        free((char *)view->labels[k].text);
+    }
+    free(view->names);
+    free(view->labels);
+    free(view->starts);
+    free(view->members);
+    free(view->tokens);
+    *view = (token_view){0};
+}
+
+/* --------------------------------------------------------------------------------------------------------- using */
+
+void token_view_matrix(const token_view *view, const float *matrix, token_view_rule rule, float *out)
+{
+    for (size_t i = 0; i < view->count; i++)
+        for (size_t j = 0; j < view->count; j++) {
+            const size_t queries = view->starts[i + 1] - view->starts[i], keys = view->starts[j + 1] - view->starts[j];
+            double sum = 0;
+            for (size_t a = view->starts[i]; a < view->starts[i + 1]; a++)
+                for (size_t b = view->starts[j]; b < view->starts[j + 1]; b++)
+                    sum += matrix[view->members[a] * view->span[1] + view->members[b]];
+            out[i * view->count + j] = (float)(sum / (double)(rule == TOKEN_VIEW_MEAN ? queries * keys : queries));
+        }
+}
+
+size_t token_view_place(const token_view *view, size_t token)
+{
+    for (size_t k = 0; k < view->count; k++)
+        for (size_t m = view->starts[k]; m < view->starts[k + 1]; m++)
+            if (view->members[m] == token) return k;
+    return SIZE_MAX;
+}
+
+const size_t *token_view_numbers(const token_view *view) { return view->whole ? NULL : view->tokens; }
+
+size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice)
+{
+    token_view words;
+    token_view_choice merged = *choice;
+    merged.words = true;
+    deberta_error error;
+    const size_t count =
+        token_view_make(&words, input, view->row, &merged, &error) == DEBERTA_OK ? words.count : view->count;
+    token_view_free(&words);
+    return count;
+}
+
+void token_view_describe(const token_view *view, const token_view_choice *choice, bool probabilities, bool logits,
+                         char *text, size_t capacity)
+{
+    const size_t n = view->span[1];
+    char range[96] = "", words[256] = "";
+    if (choice->first > 0 || choice->end < n)
+        snprintf(range, sizeof range, "Tokens %zu to %zu of %zu. ", choice->first,
+                 (choice->end < n ? choice->end : n) - 1, n);
+    if (choice->words)
+        snprintf(words, sizeof words, "Pieces %smerged into words (what white space separates)%s%s%s%s. ",
+                 choice->fitted ? "have no room and are " : "are ", probabilities || logits ? ": " : "",
+                 probabilities ? "probabilities are added over the keys of a word and averaged over its queries" : "",
+                 probabilities && logits ? ", " : "",
+                 !logits         ? ""
+                 : probabilities ? "logits averaged over both"
+                                 : "logits are averaged over the keys and the queries of a word");
+    snprintf(text, capacity, "%s%s%s", range,
+             !choice->drop_special ? ""
+             : probabilities       ? "Special tokens are left out, probabilities as they are with them. "
+                                   : "Special tokens are left out. ",
+             words);
+}

@@ -1,0 +1,61 @@
+/* What the commands of `deberta bench` share: lists among their options, and the end of their output.
+ *
+ * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
+#ifndef CLI_BENCH_BENCH_OPTIONS_H
+#define CLI_BENCH_BENCH_OPTIONS_H
+
+#include "bench/results.h"
+#include "bench/sweep.h"
+#include "program/frame/options.h"
+#include "program/frame/result_output.h"
+#include "output/result.h"
+
+typedef struct isa_list {
+    deberta_isa values[DEBERTA_ISA_COUNT];
+    size_t count;
+} isa_list;
+
+enum { BENCH_MOST_MIXES = 64, BENCH_MOST_TERMS = 4 };
+
+/* Of a sweep, `deberta bench MODEL`. */
+typedef struct bench_options {
+    common_options common;
+    sweep_options sweep;
+    size_list mixes[BENCH_MOST_MIXES];
+    term_selection terms[BENCH_MOST_TERMS];
+    isa_list isas;
+} bench_options;
+
+extern const command command_bench_machine, command_bench_kernel, command_bench_schedule, command_bench_train,
+    command_bench_compare, command_bench_plot; /* the last in a program with figures */
+
+/* One value of a list option into a size_list: values from 1 to highest. */
+int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
+/* The same, but every value counts: two sequences of 28 tokens are two. */
+int bench_parse_repeated(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
+int bench_parse_tokens(common_options *options, const char *text, void *size_list);
+/* A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
+int bench_parse_threads(common_options *options, const char *text, void *size_list);
+/* "avx2,avx512", "all" or "auto". */
+int bench_parse_isas(common_options *options, const char *text, void *isa_list);
+/* An empty list is what DEBERTA_ISA says, or the best tier. EXIT_OK, or EXIT_USAGE where the variable is wrong. */
+int bench_default_isas(const common_options *options, isa_list *list);
+
+#define BENCH_TOKENS_OPTION(S, member, help)                                                                           \
+    {                                                                                                                  \
+        "tokens", 'n', "LIST", "lengths: 16,40,128 or 16-512*2 or 16-128+16 (default " help ")",                       \
+            PARSED_AT(S, member, bench_parse_tokens)                                                                   \
+    }
+#define BENCH_THREADS_OPTION(S, member, help)                                                                          \
+    {                                                                                                                  \
+        "threads", 't', "LIST", "numbers of threads (default " help ")", PARSED_AT(S, member, bench_parse_threads)     \
+    }
+#define BENCH_ISAS_OPTION(S, member)                                                                                   \
+    {                                                                                                                  \
+        "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas)       \
+    }
+/* Describes what was measured, with the command line in it, and writes it; done: whether it could be measured. */
+int bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format,
+                 deberta_status done, deberta_error *error);
+
+#endif

@@ -1,0 +1,160 @@
+/* `deberta bench plot`: what to draw, into which files, with which provenance. SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "program/bench/bench_figures.h"
+#include "program/bench/bench_options.h"
+#include "program/frame/figure_style.h"
+#include "program/frame/text_output.h"
+
+enum { MOST_PATHS = 16, MOST_FILES = 64 };
+
+typedef struct plot_options {
+    common_options common;
+    int figure; /* place in bench_figure_names */
+    figure_style style;
+} plot_options;
+
+/* The style with its provenance, and what it points to. */
+typedef struct plot_job {
+    const common_options *options;
+    bench_results *results; /* of the files */
+    bench_files files;
+    figure_style style;
+} plot_job;
+
+static int print_kinds(const common_options *options)
+{
+    text_output output;
+    if (!check_text_path(options)) return EXIT_USAGE;
+    const int status = text_output_open(options, options_out(options), &output);
+    if (status != EXIT_OK) return status;
+    for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
+        fprintf(output.file, "%-10s %s\n", kind->name, kind->shows);
+    return text_output_close(options, &output);
+}
+
+/* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
+static const char *named_path(const common_options *options, const char *path, const char *name)
+{
+    const char *folder = strrchr(path, '/'), *suffix = strrchr(folder ? folder : path, '.');
+    return suffix ? options_text(options, "%.*s-%s%s", (int)(suffix - path), path, name, suffix) : path;
+}
+
+static deberta_status draw_named(const plot_job *job, const bench_figure_kind *kind, deberta_error *err)
+{
+    const text_list *outs = &job->options->outs;
+    const char *paths[MOST_PATHS];
+    for (size_t k = 0; k < outs->count; k++) paths[k] = named_path(job->options, outs->items[k], kind->name);
+    return bench_figures_draw(job->options, &job->files, kind, &job->style, paths, outs->count, err);
+}
+
+/* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
+static deberta_status draw_all(const plot_job *job, deberta_error *err)
+{
+    unsigned drawn = 0; /* a bit for each kind */
+    for (size_t k = 0; bench_figure_kinds[k].name; k++) {
+        const bench_figure_kind *kind = &bench_figure_kinds[k];
+        bool can;
+        DEBERTA_TRY(bench_figures_can_draw(job->options, &job->files, kind, &job->style, &can, err));
+        if (can)
+            drawn |= 1u << k;
+        else
+            say_note(job->options, "deberta bench plot: no %s: the file holds no %s", kind->name, kind->needs);
+    }
+    if (drawn == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the file holds nothing that any figure shows");
+    for (size_t k = 0; bench_figure_kinds[k].name; k++)
+        if (drawn >> k & 1) DEBERTA_TRY(draw_named(job, &bench_figure_kinds[k], err));
+    return DEBERTA_OK;
+}
+
+/* What the files say of themselves, each different text once. */
+static const char *add_source(const plot_job *job, const char *texts, const char *text)
+{
+    if (!*texts || strstr(texts, text)) return *texts ? texts : text;
+    return options_text(job->options, "%s; %s", texts, text);
+}
+
+static deberta_status read_files(plot_job *job, deberta_error *err)
+{
+    job->results = options_take(job->options, job->options->argument_count, sizeof *job->results);
+    job->files = (bench_files){.results = job->results, .names = job->options->arguments};
+    for (size_t k = 0; k < job->options->argument_count; k++) {
+        DEBERTA_TRY(bench_results_read_file(&job->results[k], job->files.names[k], err));
+        job->files.count = k + 1;
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status draw(plot_job *job, int figure, deberta_error *err)
+{
+    const common_options *options = job->options;
+    const char *command = "", *commit = "", *cpu = "", *date = "";
+    DEBERTA_TRY(read_files(job, err));
+    for (size_t k = 0; k < job->files.count; k++) {
+        const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not that of the commit */
+        command = add_source(job, command, job->results[k].command);
+        commit = add_source(job, commit, options_text(options, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : ""));
+        cpu = add_source(job, cpu, sheet->cpu);
+        date = add_source(job, date, sheet->date);
+    }
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Measured by", command},
+                                           {"Measured with", commit},
+                                           {"Measured on", cpu},
+                                           {"Measured at", date},
+                                           {"Command", options_command_line(options, false)}};
+    job->style.provenance = provenance;
+    job->style.provenance_count = sizeof provenance / sizeof *provenance;
+    return figure == BENCH_FIGURE_ALL ? draw_all(job, err)
+                                      : bench_figures_draw(job->options, &job->files, bench_figure_kind_of(figure),
+                                                           &job->style, options->outs.items, options->outs.count, err);
+}
+
+static int run(const common_options *options)
+{
+    const plot_options *o = (const plot_options *)options;
+    plot_job job = {.options = options, .style = o->style};
+    deberta_error error = {0};
+    if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
+    if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
+    if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
+    if (options->argument_count > 1 && !bench_figure_takes_files(o->figure))
+        return say_usage(options,
+                         "--figure %s draws one file, found %zu; several share a chart of latency, and for two there "
+                         "is: deberta bench compare %s %s",
+                         bench_figure_names[o->figure], options->argument_count, options->arguments[0],
+                         options->arguments[1]);
+    if (options->outs.count == 0)
+        return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    figure_style_note_font(options, &o->style);
+    const deberta_status status = draw(&job, o->figure, &error);
+    for (size_t k = 0; k < job.files.count; k++) bench_results_free(&job.results[k]);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
+    return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+}
+
+static const option table[] = {
+    {"figure", 0, "NAME",
+     "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, "
+     "grid, breakdown, roofline, error; "
+     "all: each into a file of its own; list: what they show",
+     CHOICE_AT(plot_options, figure, bench_figure_names)},
+    FIGURE_STYLE_ROWS(plot_options, style),
+    {.name = NULL},
+};
+
+const command command_bench_plot = {
+    .name = "bench plot",
+    .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
+    .arguments = "F.json...",
+    .max_arguments = MOST_FILES,
+    .size = sizeof(plot_options),
+    .options = table,
+    .most_outputs = MOST_PATHS,
+    .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
+               "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n"
+               "  deberta bench plot laptop.json server.json -o both.pdf\n",
+    .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+};

@@ -1,0 +1,14 @@
+/* The commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "program/frame/options.h"
+
+extern const command command_answer, command_bench, command_classify, command_detect, command_encode, command_eval,
+    command_fill_mask, command_finetune, command_info, command_merge, command_pack, command_receptive_field,
+    command_tag, command_tokenize, command_train, command_verify;
+#if HAVE_VIZ
+extern const command command_attention, command_bench_plot;
+#endif
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/encode/encode_corpus.h"
+
+#include <stddef.h>
+
+#include "program/encode/corpus_chunk.h"
+#include "program/frame/stop_request.h"
+#include "core/base/clock.h"
+#include "core/base/status.h"
+#include "output/json_text.h"
+
+const char *const pooling_names[] = {"mean", "cls", "none", NULL};
+
+/* ---------------------------------------------------------------------------------------------------------- options */
+
+/* Members that only a corpus has a use for, and those that only padded tensors have; each list ends with 0. */
+#define AT(member) offsetof(encode_options, member)
+static const size_t
+    of_corpora[] = {AT(pool),
+                    AT(window),
+                    AT(stride),
+                    AT(reading.batch_tokens),
+                    AT(resume),
+                    AT(reading.jsonl),
+                    AT(reading.items.shards),
+                    AT(reading.items.shard),
+                    AT(reading.items.skip_bad),
+                    0},
+    of_tensors[] = {AT(reading.ids), AT(reading.tensors),     AT(hidden), AT(attention_layers), AT(component_layers),
+                    AT(logits),      AT(reading.common.json), 0};
+
+/* The first of these members that the command line gives, or NULL. */
+static const void *first_given(const encode_options *o, const size_t *members)
+{
+    for (; *members; members++)
+        if (option_given(&o->reading.common, (const char *)o + *members)) return (const char *)o + *members;
+    return NULL;
+}
+
+/* A file of objects, or an output with one row a text; NULL: neither. */
+static const char *corpus_path(const encode_options *o)
+{
+    const text_list *files = &o->reading.files;
+    const char *out = options_out(&o->reading.common);
+    corpus_format format;
+    for (size_t k = 0; k < files->count; k++)
+        if (text_stream_is_jsonl(files->items[k])) return files->items[k];
+    return corpus_format_of(out, &format) && format != CORPUS_SAFETENSORS ? out : NULL;
+}
+
+bool encode_corpus_wanted(const encode_options *o) { return first_given(o, of_corpora) || corpus_path(o); }
+
+/* Options for padded tensors, beside what asks for a corpus. */
+static int refuse_tensor_options(const encode_options *o)
+{
+    const void *reason = first_given(o, of_corpora), *wrong = first_given(o, of_tensors);
+    if (!wrong) return EXIT_OK;
+    return option_wrong(&o->reading.common, wrong, "does not go with the output of a corpus, which %s%s%s asks for",
+                        reason ? "--" : "'", reason ? option_name(&o->reading.common, reason) : corpus_path(o),
+                        reason ? "" : "'");
+}
+
+static int check_window(corpus_job *job)
+{
+    const deberta_model_info *info = &job->batches.info;
+    job->window = job->o->window;
+    if (!job->window) return EXIT_OK;
+    const size_t inside = job->window - FRAME_TOKENS;
+    job->stride = job->o->stride ? job->o->stride : (inside + 1) / 2;
+    if (job->stride > inside)
+        return option_wrong(job->options, &job->o->stride, "expected 1 to %zu, found %zu", inside, job->stride);
+    if (info->position_biased_input && job->window > info->max_positions)
+        return option_wrong(job->options, &job->o->window, "%zu is longer than the model's position table, %zu",
+                            job->window, info->max_positions);
+    if (job->output.format == CORPUS_NPY)
+        return say_usage(job->options,
+                         "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
+    return EXIT_OK;
+}
+
+static int check_output(corpus_job *job)
+{
+    const char *path = options_out(job->options);
+    if (!path) return say_usage(job->options, "say where the results go: --out FILE");
+    if (!corpus_format_of(path, &job->output.format))
+        return say_usage(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'",
+                         path);
+    job->pooling = (pooling)job->o->pool;
+    if (job->pooling == POOL_NONE && job->output.format == CORPUS_NPY)
+        return say_usage(
+            job->options,
+            "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
+    job->output.per_token = job->pooling == POOL_NONE;
+    job->output.resumable = job->o->resume;
+    return EXIT_OK;
+}
+
+static void note_number(json_t *notes, const char *name, size_t number)
+{
+    if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
+}
+
+/* How the vectors were made, for whoever finds the file. Not by which instruction set, on which no byte depends. */
+static json_t *describe_making(const corpus_job *job)
+{
+    const char *ablations = job->options->ablate_text;
+    json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
+                              "reference", reference_name(job->options->reference), "precision",
+                              deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
+                              pooling_names[job->pooling]);
+    if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
+    note_number(notes, "window", job->window);
+    note_number(notes, "stride", job->stride);
+    note_number(notes, "max_tokens", job->batches.cut);
+    return notes;
+}
+
+/* What a resumed run must have in common with the one that began. In a safetensors file that is also what its header
+ * says of it: the header has a room of fixed size, and tells of all rows. */
+static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
+{
+    char digest[65];
+    const char *ablations = job->options->ablate_text;
+    DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", deberta_version(),
+                          "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
+                          "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
+                          (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
+                          reference_name(job->options->reference), "ablations", ablations ? ablations : "", "precision",
+                          deberta_precision_name(job->batches.info.precision));
+    if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
+    return DEBERTA_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- the work */
+
+/* Passes over the texts that an interrupted run has finished, and makes sure that they are the same. */
+static deberta_status skip_finished(corpus_job *job, deberta_error *err)
+{
+    DEBERTA_TRY(corpus_shard_skip(&job->stream, &job->output, &job->progress, err));
+    if (job->progress.texts)
+        say_note(job->options, "%zu %s done already", job->progress.texts,
+                 job->progress.texts == 1 ? "text is" : "texts are");
+    job->skipped_bytes = job->stream.done_bytes;
+    return DEBERTA_OK;
+}
+
+/* To the end of the input, or until the program is told to stop. */
+static deberta_status encode_chunks(corpus_job *job, bool *end, deberta_error *err)
+{
+    while (!*end && !stop_request_came()) {
+        option_memory *mark = options_mark(job->options);
+        DEBERTA_TRY(corpus_chunk_read(job, end, err));
+        DEBERTA_TRY(corpus_chunk_encode(job, err));
+        DEBERTA_TRY(corpus_chunk_write(job, err));
+        options_release(job->options, mark);
+    }
+    return DEBERTA_OK;
+}
+
+/* Where rows go, and how far they have come: a shard's files, or --out itself. */
+static deberta_status open_output(corpus_job *job, deberta_error *err)
+{
+    json_t *settings = NULL;
+    if (corpus_shard_wanted(&job->stream)) {
+        if (!(settings = corpus_shard_settings(job->options, job->batches.model, err))) return DEBERTA_E_MEMORY;
+        stop_request_watch();
+        return corpus_shard_open(&job->shard, &job->o->reading, &job->stream, settings, &job->output, &job->progress,
+                                 &job->finished, err);
+    }
+    if (job->output.resumable) DEBERTA_TRY(describe_settings(job, &settings, err));
+    const deberta_status status =
+        corpus_output_open(&job->output, options_out(job->options), settings, &job->progress, err);
+    json_decref(settings);
+    return status;
+}
+
+static deberta_status finish_output(corpus_job *job, deberta_error *err)
+{
+    const deberta_isa isa = job->batches.session_options.isa;
+    if (!job->shard.folder) return corpus_output_finish(&job->output, err);
+    return corpus_shard_finish(&job->shard, &job->stream, &job->output, &job->progress,
+                               isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa, err);
+}
+
+static deberta_status encode_all(corpus_job *job, deberta_error *err)
+{
+    bool end = false;
+    DEBERTA_TRY(skip_finished(job, err));
+    job->bar = progress_begin(job->options, "encode",
+                              (size_t)(job->stream.total_bytes ? job->stream.total_bytes - job->skipped_bytes : 0));
+    job->began = clock_seconds();
+    const deberta_status status = encode_chunks(job, &end, err);
+    progress_end(&job->bar);
+    text_stream_report_rest(&job->stream);
+    DEBERTA_TRY(status);
+    job->stopped = !end;
+    if (job->stopped) return DEBERTA_OK;
+    if (job->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
+    DEBERTA_TRY(finish_output(job, err));
+    const double seconds = clock_seconds() - job->began;
+    say_note(job->options, "%s%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             job->shard.folder ? "a shard of " : "", job->stream.read, job->stream.read == 1 ? "" : "s",
+             job->batches.tokens, seconds, (double)job->batches.tokens / seconds,
+             100 * job->batches.encoder_seconds / seconds);
+    return DEBERTA_OK;
+}
+
+/* EXIT_OK or an exit code, after saying why. */
+static int write_rows(corpus_job *job)
+{
+    deberta_error error = {0};
+    if (open_output(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
+    if (job->finished) {
+        say_note(job->options, "%s is there: nothing is left to do", job->shard.manifest);
+        return EXIT_OK;
+    }
+    if (encode_all(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
+    if (job->stopped) {
+        say_note(job->options, "stopped after %zu items of the input; the same command goes on", job->progress.texts);
+        return EXIT_AGAIN;
+    }
+    return job->progress.bad && !job->stream.choice.skip_bad ? EXIT_INPUT : EXIT_OK;
+}
+
+static int run_job(corpus_job *job)
+{
+    static const text_stream_names names = {.text = "text", .pair = "pair"};
+    int status = refuse_tensor_options(job->o);
+    if (status == EXIT_OK) status = check_output(job);
+    if (status == EXIT_OK) status = text_stream_open(&job->stream, &job->o->reading, &names);
+    if (status == EXIT_OK) status = text_batches_open(&job->batches, &job->o->reading, 0);
+    if (status == EXIT_OK) status = check_window(job);
+    if (status != EXIT_OK) return status;
+    job->output.width = job->batches.info.hidden_size;
+    job->output.windows = job->window != 0;
+    job->output.notes = describe_making(job);
+    job->sums = options_take(job->options, job->output.width, sizeof *job->sums);
+    if (!job->output.notes) return say_no_memory(job->options);
+    return write_rows(job);
+}
+
+int encode_corpus(const encode_options *o)
+{
+    corpus_job job = {.o = o, .options = &o->reading.common};
+    job.texts = options_take(job.options, CHUNK_TEXTS, sizeof *job.texts);
+    const int status = run_job(&job);
+    for (size_t k = 0; k < CHUNK_TEXTS; k++) {
+        text_record_free(&job.texts[k].record);
+        deberta_tokens_free(&job.texts[k].tokens);
+    }
+    json_decref(job.output.notes);
+    corpus_shard_close(&job.shard);
+    corpus_output_close(&job.output);
+    text_stream_close(&job.stream);
+    text_batches_close(&job.batches);
+    return status;
+}

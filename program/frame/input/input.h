@@ -1,0 +1,53 @@
+/* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
+ *
+ * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
+ * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard
+ * input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ *
+ * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
+ * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
+ * column. A row without any real token has no sequence.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_INPUT_H
+#define COMMAND_INPUT_INPUT_H
+
+#include "program/frame/input/input_batch.h"
+#include "program/frame/input/text_stream.h"
+
+/* The options of the sources, for the table of a command. */
+#define INPUT_OPTIONS                                                                                                  \
+    {"text", 0, "TEXT", "what to encode; may be repeated", TEXTS_AT(reading_options, texts)},                          \
+        {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",                \
+         TEXTS_AT(reading_options, pairs)},                                                                            \
+        {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input",                           \
+         TEXTS_AT(reading_options, files)},                                                                            \
+        {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)",              \
+         PARSED_AT(reading_options, max_tokens, token_limit_parse)},                                                   \
+        {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",                     \
+         FLAG_AT(reading_options, strict)},                                                                            \
+        {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated",                            \
+         TEXTS_AT(reading_options, ids)},                                                                              \
+    {                                                                                                                  \
+        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file; - is standard input",            \
+            TEXTS_AT(reading_options, tensors)                                                                         \
+    }
+
+/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
+ * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
+int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
+               input_batch *input);
+/* The same from the tensors of a file. */
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
+
+/* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */
+int input_refuse_text_options(const reading_options *options, const char *because);
+/* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
+bool input_token_limit(const reading_options *options, const deberta_model_info *info, size_t *limit);
+
+/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. False after saying what is
+ * wrong.
+ */
+bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/frame/input/labelled_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "core/base/integers.h"
+#include "core/base/status.h"
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+void labelled_text_free(labelled_text *text)
+{
+    free(text->label);
+    json_decref(text->choices);
+    *text = (labelled_text){0};
+}
+
+size_t labelled_text_find(const char *const *names, size_t count, const char *label)
+{
+    for (size_t k = 0; k < count; k++)
+        if (names[k] && strcmp(names[k], label) == 0) return k;
+    return labelled_text_number(count, label);
+}
+
+size_t labelled_text_number(size_t count, const char *label)
+{
+    char *end;
+    if (*label < '0' || *label > '9') return SIZE_MAX;
+    const unsigned long long number = strtoull(label, &end, 10);
+    return *end || number >= count ? SIZE_MAX : (size_t)number;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- objects */
+
+static deberta_status take_choices(labelled_text *found, text_record *record, deberta_error *err)
+{
+    const json_t *choices = json_object_get(record->object, "choices"), *item;
+    size_t k;
+    if (!json_is_array(choices)) return text_record_spoil(record, err, "the object has no array \"choices\"");
+    json_array_foreach(choices, k,
+                       item) if (!json_is_string(item) ||
+                                 !json_string_length(item)) return text_record_spoil(record, err,
+                                                                                     "choice %zu is not a text", k);
+    found->choices = json_copy((json_t *)choices);
+    return found->choices ? DEBERTA_OK : no_memory(err);
+}
+
+static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+{
+    const json_t *label = json_object_get(record->object, "label");
+    if (!json_is_string(label) && !json_is_number(label))
+        return text_record_spoil(record, err, "the object has no key \"label\" with a text or a number");
+    found->label = json_is_string(label) ? strdup(json_string_value(label))
+                                         : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (!found->label) return no_memory(err);
+    return has_choices ? take_choices(found, record, err) : DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ lines */
+
+/* The fields behind the text: a second text, or all choices. */
+static deberta_status take_fields(labelled_text *found, text_record *record, const char *at, const char *end,
+                                  bool has_choices, deberta_error *err)
+{
+    if (!has_choices && memchr(at, '\t', (size_t)(end - at)))
+        return text_record_spoil(record, err, "expected a label, a text and perhaps a second text, found more fields");
+    if (!has_choices) {
+        record->pair_bytes = (size_t)(end - at);
+        record->pair = malloc(record->pair_bytes + 1);
+        if (!record->pair) return no_memory(err);
+        memcpy(record->pair, at, record->pair_bytes + 1);
+        return DEBERTA_OK;
+    }
+    while (at <= end) {
+        const char *tab = memchr(at, '\t', (size_t)(end - at)), *stop = tab ? tab : end;
+        if (stop == at) return text_record_spoil(record, err, "choice %zu is empty", json_array_size(found->choices));
+        json_t *choice = json_stringn(at, (size_t)(stop - at));
+        if (!choice) return text_record_spoil(record, err, "a choice is not UTF-8");
+        json_array_append_new(found->choices, choice);
+        at = stop + 1;
+    }
+    return DEBERTA_OK;
+}
+
+static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncasecmp(field, "label", 5) == 0; }
+
+/* A header with the columns in another order: all lines behind it would be read the wrong way round. */
+static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)
+{
+    char place[256];
+    bool found = false;
+    for (const char *field = tab; field && !found; field = strchr(field + 1, '\t'))
+        found = is_label(field + 1, strcspn(field + 1, "\t"));
+    if (!found || (*record->text >= '0' && *record->text <= '9')) return DEBERTA_OK;
+    text_record_place(record, place);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the header begins with '%.*s', expected 'label', then the text", place,
+                 (int)minimum((size_t)(tab - record->text), 80), record->text);
+}
+
+static deberta_status take_line(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+{
+    char *line = record->text, *end = line + record->text_bytes, *tab = memchr(line, '\t', record->text_bytes);
+    const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
+    found->skipped = line == end || (record->line == 1 && is_label(line, label_bytes));
+    if (found->skipped) return DEBERTA_OK;
+    if (!tab) return text_record_spoil(record, err, "expected a label, a tab and a text, found no tab");
+    if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
+    found->label = strndup(line, label_bytes);
+    if (has_choices) found->choices = json_array();
+    if (!found->label || (has_choices && !found->choices)) return no_memory(err);
+    char *text = tab + 1, *second = memchr(text, '\t', (size_t)(end - text));
+    const size_t bytes = (size_t)((second ? second : end) - text);
+    if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices, err));
+    memmove(line, text, bytes);
+    line[bytes] = 0;
+    record->text_bytes = bytes;
+    return DEBERTA_OK;
+}
+
+deberta_status labelled_text_split(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+{
+    *found = (labelled_text){0};
+    if (record->problem) return DEBERTA_OK;
+    DEBERTA_TRY(record->object ? take_object(found, record, has_choices, err)
+                               : take_line(found, record, has_choices, err));
+    if (record->problem || found->skipped) return DEBERTA_OK;
+    if (record->text_bytes == 0) return text_record_spoil(record, err, "the text is empty");
+    if (has_choices && json_array_size(found->choices) < 2)
+        return text_record_spoil(record, err, "expected a label, a text and two or more choices, found %zu",
+                                 json_array_size(found->choices));
+    return DEBERTA_OK;
+}

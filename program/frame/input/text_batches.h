@@ -1,0 +1,71 @@
+/* Token sequences through the encoder in ragged batches: sorted by length inside a window of them, so that what is
+ * encoded together is alike, and never more than --batch-tokens at a time unless a single sequence is longer.
+ *
+ * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_TEXT_BATCHES_H
+#define COMMAND_INPUT_TEXT_BATCHES_H
+
+#include "program/frame/ablate.h"
+#include "program/frame/options.h"
+#include "program/frame/input/text_stream.h"
+
+/* One sequence; borrows its arrays. */
+typedef struct text_piece {
+    const int32_t *ids, *types; /* [tokens] */
+    size_t tokens;
+    size_t index; /* the caller's: its place before sorting */
+} text_piece;
+
+typedef struct text_batches {
+    const reading_options *options;
+    deberta_model *model;
+    deberta_model_info info;
+    deberta_tokenizer *tokenizer;
+    deberta_session *session; /* made for the first batch, and again for a longer one */
+    deberta_session_options session_options;
+    size_t batch_tokens; /* --batch-tokens */
+    size_t cut;          /* --max-tokens, or 0 */
+    size_t longest;      /* a text of more tokens is refused; the program does not guess what to cut */
+    bool strict;
+    int32_t *ids, *types; /* [session tokens] of the current batch */
+    size_t *starts;
+    double encoder_seconds;
+    size_t tokens, batches; /* encoded so far */
+    size_t most_tokens;     /* of one sequence among them */
+} text_batches;
+
+/* Reads the options, opens model and tokenizer. EXIT_OK or an exit code, after saying why. features: of the session. */
+int text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
+void text_batches_close(text_batches *batches);
+
+/* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
+ * broken UTF-8 with --strict) becomes its problem; only what ends the work is an error. */
+deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
+                                     deberta_error *err);
+/* The check for length alone, for a command whose head sees positions that the encoder does not. */
+deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
+                                         size_t longest, deberta_error *err);
+
+/* Sorts the pieces and encodes them. on_batch sees pieces[0 .. count) of one batch while its results are in the
+ * session. */
+typedef deberta_status (*text_batch_callback)(void *context, const text_piece *pieces, size_t count,
+                                              const size_t *starts, const deberta_outputs *outputs, deberta_error *err);
+deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_t count, text_batch_callback on_batch,
+                                void *context, deberta_error *err);
+
+#define TEXT_BATCHES_OPTIONS                                                                                           \
+    {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result",            \
+     SIZE_AT(reading_options, batch_tokens, 1, 1 << 24)},                                                              \
+        {"max-tokens", 0, "N",                                                                                         \
+         "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise, but a "    \
+         "text of more than 32768 tokens is refused",                                                                  \
+         PARSED_AT(reading_options, max_tokens, token_limit_parse)},                                                   \
+        ABLATE_OPTION,                                                                                                 \
+    {                                                                                                                  \
+        "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD",                \
+            FLAG_AT(reading_options, strict)                                                                           \
+    }
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/frame/input/text_source.h"
+
+#include <stdlib.h>
+
+#include "program/frame/options.h"
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+typedef struct record_list {
+    text_record *records;
+    size_t count, capacity;
+} record_list;
+
+static deberta_status add_record(record_list *list, text_record *record, deberta_error *err)
+{
+    text_record *records = grown(list->records, &list->capacity, list->count + 1, sizeof *records);
+    if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    list->records = records;
+    list->records[list->count++] = *record;
+    *record = (text_record){0};
+    return DEBERTA_OK;
+}
+
+static deberta_status read_all(text_stream *stream, record_list *list, deberta_error *err)
+{
+    text_record record = {0};
+    deberta_status status = DEBERTA_OK;
+    char place[256];
+    for (bool end = false; status == DEBERTA_OK && !end; text_record_free(&record)) {
+        status = text_stream_next(stream, &record, &end, err);
+        if (status != DEBERTA_OK || end) continue;
+        text_record_place(&record, place);
+        status = record.problem ? status_fail(err, DEBERTA_E_FORMAT, "%s: %s", place, record.problem)
+                                : add_record(list, &record, err);
+    }
+    if (status == DEBERTA_OK && list->count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", stream->path);
+    return status;
+}
+
+/* The texts go from the records to the rows. */
+static deberta_status fill_rows(input_batch *input, record_list *list, deberta_error *err)
+{
+    input->texts = calloc(list->count, sizeof *input->texts);
+    input->text_bytes = calloc(list->count, sizeof *input->text_bytes);
+    input->pairs = calloc(list->count, sizeof *input->pairs);
+    input->pair_bytes = calloc(list->count, sizeof *input->pair_bytes);
+    if (!input->texts || !input->text_bytes || !input->pairs || !input->pair_bytes)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->rows = list->count;
+    for (size_t r = 0; r < list->count; r++) {
+        text_record *record = &list->records[r];
+        input->texts[r] = record->text;
+        input->text_bytes[r] = record->text_bytes;
+        input->pairs[r] = record->pair;
+        input->pair_bytes[r] = record->pair_bytes;
+        record->text = record->pair = NULL;
+    }
+    return DEBERTA_OK;
+}
+
+int text_source_read(const reading_options *options, input_batch *input)
+{
+    const text_stream_names names = {.text = "text",
+                                     .pair = option_exists(&options->common, &options->pairs) ? "pair" : NULL};
+    record_list list = {0};
+    deberta_error error = {0};
+    text_stream stream;
+    int status = text_stream_open(&stream, options, &names);
+    if (status == EXIT_OK &&
+        (read_all(&stream, &list, &error) != DEBERTA_OK || fill_rows(input, &list, &error) != DEBERTA_OK))
+        status = say_error(&options->common, &error);
+    text_stream_close(&stream);
+    for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
+    free(list.records);
+    return status;
+}

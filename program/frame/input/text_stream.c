@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/frame/input/text_stream.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/byte_order_mark.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
+#include "core/base/stream.h"
+
+enum { MOST_REPORTED = 10 /* problems of lines */, MOST_LINE_BYTES = 64 << 20 };
+
+static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
+
+bool text_stream_is_jsonl(const char *path)
+{
+    return path_has_suffix(path, ".jsonl") || path_has_suffix(path, ".ndjson");
+}
+
+/* ------------------------------------------------------------------------------------------------------- records */
+
+void text_record_free(text_record *record)
+{
+    free(record->text);
+    free(record->pair);
+    free(record->problem);
+    json_decref(record->id);
+    json_decref(record->object);
+    *record = (text_record){0};
+}
+
+void text_record_place(const text_record *record, char place[256])
+{
+    if (record->source)
+        snprintf(place, 256, "%.200s, line %zu", record->source, record->line);
+    else
+        snprintf(place, 256, "text %zu", record->line);
+}
+
+void text_stream_report(text_stream *stream, const text_record *record)
+{
+    char place[256];
+    if (++stream->problems > MOST_REPORTED) return;
+    text_record_place(record, place);
+    fprintf(stderr, "deberta %s: %s: %s\n", stream->options->common.command->name, place, record->problem);
+}
+
+void text_stream_report_rest(const text_stream *stream)
+{
+    const size_t rest = stream->problems > MOST_REPORTED ? stream->problems - MOST_REPORTED : 0;
+    if (rest)
+        fprintf(stderr, "deberta %s: %zu more line%s cannot be used\n", stream->options->common.command->name, rest,
+                rest == 1 ? "" : "s");
+}
+
+deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
+{
+    if (record->problem) return DEBERTA_OK;
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vasprintf(&record->problem, format, arguments);
+    va_end(arguments);
+    if (written >= 0) return DEBERTA_OK;
+    record->problem = NULL;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+}
+
+static deberta_status copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes, deberta_error *err)
+{
+    if (!(*to = malloc(bytes + 1))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    memcpy(*to, text, bytes);
+    (*to)[bytes] = 0;
+    *to_bytes = bytes;
+    return DEBERTA_OK;
+}
+
+/* A key's text into the record. *found stays false where there is none. */
+static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record,
+                               bool *found, deberta_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    *found = json_is_string(value);
+    if (!value || json_is_null(value)) return DEBERTA_OK;
+    if (!*found) return text_record_spoil(record, err, "the value of \"%s\" is not a text", key);
+    return copy_text(to, to_bytes, json_string_value(value), json_string_length(value), err);
+}
+
+static deberta_status read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes,
+                                  deberta_error *err)
+{
+    json_error_t json_error;
+    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return text_record_spoil(record, err, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
+                                 names->text ? names->text : "", names->text ? "\"" : "", object ? "" : ": ",
+                                 object ? "" : json_error.text);
+    }
+    bool has_text, has_pair = false;
+    record->id = json_incref(json_object_get(object, "id"));
+    if (names->keeps_object) record->object = json_incref(object);
+    if (!names->text) {
+        json_decref(object);
+        return DEBERTA_OK;
+    }
+    deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text, err);
+    if (status == DEBERTA_OK && names->pair)
+        status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair, err);
+    if (status == DEBERTA_OK && !has_text)
+        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->text);
+    if (status == DEBERTA_OK && names->pair_required && !has_pair)
+        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->pair);
+    json_decref(object);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------- opening */
+
+static int check_given(const text_stream *stream)
+{
+    const text_stream_names *names = stream->names;
+    const common_options *options = &stream->options->common;
+    const size_t texts = stream->options->texts.count, pairs = names->pair ? stream->options->pairs.count : 0;
+    if (texts + stream->files.count == 0) return say_usage(options, "no text: give --%s or --file", names->text);
+    if (pairs > texts) return say_usage(options, "--%s was given more often than --%s", names->pair, names->text);
+    const bool shared = names->share_pair && pairs == 1;
+    if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
+        return say_usage(options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
+    return EXIT_OK;
+}
+
+/* Looking at each file before anything runs: a name misspelt should not show after an hour. Without opening it: a named
+ * pipe would wait for whoever writes to it, and lose what that has written. */
+static int measure_files(text_stream *stream)
+{
+    bool regular = true;
+    for (size_t k = 0; k < stream->files.count; k++) {
+        const char *path = stream->files.items[k];
+        struct stat about;
+        const bool standard = is_standard_input(path);
+        const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
+        const bool folder = found && S_ISDIR(about.st_mode);
+        if (!found || folder || (!standard && access(path, R_OK) != 0)) {
+            deberta_error error = {.code = DEBERTA_E_FILE};
+            snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
+            return say_error(&stream->options->common, &error);
+        }
+        regular = regular && S_ISREG(about.st_mode);
+        stream->total_bytes += (uint64_t)about.st_size;
+    }
+    if (!regular) stream->total_bytes = 0;
+    return EXIT_OK;
+}
+
+int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names)
+{
+    const common_options *common = &options->common;
+    *stream = (text_stream){.options = options, .names = names, .files = options->files};
+    if (names->file_arguments) stream->files = (text_list){common->arguments + 1, common->argument_count - 1};
+    int status = names->file_arguments ? EXIT_OK : check_given(stream);
+    if (status == EXIT_OK) status = item_choice_settle(common, &options->items, &stream->choice);
+    return status == EXIT_OK ? measure_files(stream) : status;
+}
+
+void text_stream_close(text_stream *stream)
+{
+    if (stream->file && stream->file != stdin) stream_discard(stream->file);
+    free(stream->buffer);
+    *stream = (text_stream){0};
+}
+
+/* -------------------------------------------------------------------------------------------------------- reading */
+
+static deberta_status next_given(text_stream *stream, text_record *record, const char *text, deberta_error *err)
+{
+    const text_stream_names *names = stream->names;
+    const text_list *pairs = &stream->options->pairs;
+    const size_t index = names->share_pair && pairs->count == 1 ? 0 : stream->given;
+    const char *pair = names->pair && index < pairs->count ? pairs->items[index] : NULL;
+    record->line = ++stream->given;
+    DEBERTA_TRY(copy_text(&record->text, &record->text_bytes, text, strlen(text), err));
+    return pair ? copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair), err) : DEBERTA_OK;
+}
+
+/* Labels of a table would be read as words, and nothing would look wrong. */
+static void note_columns(const text_stream *stream)
+{
+    if (stream->json || stream->names->columns ||
+        !(path_has_suffix(stream->path, ".tsv") || path_has_suffix(stream->path, ".csv")))
+        return;
+    say_note(&stream->options->common,
+             "note: %s: a line is one text here, with all its columns; `deberta eval` and `finetune` take labelled "
+             "lines apart",
+             stream->path);
+}
+
+static deberta_status open_next_file(text_stream *stream, const char *path, deberta_error *err)
+{
+    stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
+    if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    stream->path = is_standard_input(path) ? "standard input" : path;
+    stream->json = stream->options->jsonl || text_stream_is_jsonl(path);
+    stream->line = 0;
+    stream->file_index++;
+    note_columns(stream);
+    return DEBERTA_OK;
+}
+
+static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes, deberta_error *err)
+{
+    record->source = stream->path;
+    record->line = ++stream->line;
+    if (stream->json) return read_object(record, stream->names, stream->buffer, bytes, err);
+    if (stream->names->pair_required)
+        return text_record_spoil(record, err,
+                                 "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
+                                 stream->names->text, stream->names->pair);
+    return copy_text(&record->text, &record->text_bytes, stream->buffer, bytes, err);
+}
+
+static deberta_status next_of_all(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    *record = (text_record){0};
+    *end = false;
+    const text_list *texts = &stream->options->texts;
+    if (!stream->names->file_arguments && stream->given < texts->count)
+        return next_given(stream, record, texts->items[stream->given], err);
+    for (;;) {
+        if (stream->file) {
+            size_t bytes;
+            DEBERTA_TRY(stream_read_line(stream->file, &stream->buffer, &stream->buffer_bytes, MOST_LINE_BYTES, &bytes,
+                                         (stream_place){stream->path, stream->line + 1}, err));
+            if (bytes) {
+                stream->done_bytes += bytes;
+                if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {
+                    bytes -= 3;
+                    memmove(stream->buffer, stream->buffer + 3, bytes + 1);
+                    if (!bytes) continue; /* nothing but the mark: no line */
+                }
+                if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
+                if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
+                return parse_line(stream, record, bytes, err);
+            }
+            if (stream->file != stdin) stream_discard(stream->file);
+            stream->file = NULL;
+        }
+        if (stream->file_index == stream->files.count) break;
+        DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));
+    }
+    *end = true;
+    return DEBERTA_OK;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) /* FNV-1a */
+{
+    if (hash == 0) hash = 0xcbf29ce484222325;
+    for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_record(uint64_t hash, const text_record *record)
+{
+    hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
+    hash = hash_bytes(hash, "\n", 1);
+    hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
+    return hash_bytes(hash, "\n", 1);
+}
+
+static deberta_status next_counted(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    DEBERTA_TRY(next_of_all(stream, record, end, err));
+    if (*end) return DEBERTA_OK;
+    record->index = stream->read++;
+    stream->hash = hash_record(stream->hash, record);
+    return DEBERTA_OK;
+}
+
+deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    for (bool taken = false;; text_record_free(record)) {
+        DEBERTA_TRY(next_counted(stream, record, end, err));
+        if (*end) return DEBERTA_OK;
+        const item_name name = {record->id, record->source, record->line};
+        if (!item_is_taken(&stream->choice, &name, &taken)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (taken) return DEBERTA_OK;
+    }
+}
+
+deberta_status text_stream_skip(text_stream *stream, size_t items, deberta_error *err)
+{
+    bool end = false;
+    for (size_t k = 0; k < items && !end; k++) {
+        text_record record;
+        DEBERTA_TRY(next_counted(stream, &record, &end, err));
+        text_record_free(&record);
+    }
+    return DEBERTA_OK;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/frame/input/token_label.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/utf8.h"
+
+const char *token_segment(const input_batch *input, size_t row, size_t column)
+{
+    return input->token_lists[row]->token_types[column] ? input->pairs[row] : input->texts[row];
+}
+
+/* "<E4BD>" */
+static char *bytes_in_hexadecimal(const char *bytes, size_t count)
+{
+    char *text = calloc(2 * count + 3, 1);
+    if (!text) return NULL;
+    text[0] = '<';
+    for (size_t k = 0; k < count; k++) snprintf(text + 1 + 2 * k, 3, "%02X", (unsigned char)bytes[k]);
+    text[2 * count + 1] = '>';
+    return text;
+}
+
+char *token_label(const input_batch *input, size_t row, size_t column)
+{
+    const deberta_tokens *list = input->token_lists[row];
+    const char *name = deberta_tokens_text(list, column, NULL);
+    if (strncmp(name, "\u2581", 3) == 0 && name[3]) return strdup(name + 3);
+    if (strcmp(deberta_tokenizer_kind_name(input->tokenizer), "byte-level BPE") != 0 ||
+        list->roles[column] != DEBERTA_TOKEN_TEXT)
+        return strdup(name);
+    const char *text = token_segment(input, row, column) + list->byte_spans[column].begin;
+    size_t bytes = list->byte_spans[column].end - list->byte_spans[column].begin;
+    if (bytes > 1 && *text == ' ') {
+        text++;
+        bytes--;
+    }
+    if (!bytes || strspn(text, " \t\r\n") >= bytes || memchr(text, 0, bytes)) return strdup(name);
+    if (utf8_is_valid(text, bytes)) return strndup(text, bytes);
+    return bytes_in_hexadecimal(text, bytes);
+}

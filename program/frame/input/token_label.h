@@ -1,0 +1,15 @@
+/* What figures write for a token of a text. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_TOKEN_LABEL_H
+#define COMMAND_INPUT_TOKEN_LABEL_H
+
+#include "program/frame/input/input_batch.h"
+
+/* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
+const char *token_segment(const input_batch *input, size_t row, size_t column);
+
+/* The token without its mark for a space, in new memory; NULL: there is none. A byte-level BPE writes bytes in a code
+ * of its own ("\u00e4\u00bd"): its tokens show what they stand for in the text, in hexadecimal where that is part of a
+ * character. */
+char *token_label(const input_batch *input, size_t row, size_t column);
+
+#endif

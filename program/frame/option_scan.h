@@ -1,0 +1,53 @@
+/* What the parser keeps of a command line. Private to command/. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_OPTION_SCAN_H
+#define COMMAND_OPTION_SCAN_H
+
+#include <stdarg.h>
+
+#include "program/frame/options.h"
+
+typedef struct given_option {
+    const option *option;
+    size_t offset;     /* of its group's struct */
+    const char *value; /* NULL: a flag */
+} given_option;
+
+/* What options_allocate gave, newest first; the memory follows. */
+struct option_memory {
+    struct option_memory *next;
+    max_align_t bytes[];
+};
+
+typedef struct option_scan {
+    int argc;
+    char **argv;
+    size_t given_count;
+    given_option *given;               /* [argc] */
+    const char **arguments;            /* [argc + 1] */
+    const given_option *surplus_after; /* the option right before the first argument too many; NULL: no option */
+    option_memory *memory;
+} option_scan;
+
+/* The command's table that has the name or, without one, the letter; its own hide the common ones. */
+typedef struct found_option {
+    const option *option;
+    size_t offset;
+} found_option;
+found_option option_find(const command *command, const char *name, size_t length, char letter);
+/* Whether this row of the common table is one that the command is without. */
+bool option_is_absent(const command *command, const option *row);
+
+/* A tier by name into options->isa; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */
+int common_isa_read(common_options *options, const char *source, const char *name);
+
+/* say_usage of an option by its name, or NULL. */
+int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments);
+
+/* The row that fills a member of the command's struct; NULL: none does. */
+const option *option_of_member(const common_options *options, const void *member);
+
+/* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what.
+ * EXIT_OK or an exit code, after saying why. */
+int option_values_fill(common_options *options);
+
+#endif

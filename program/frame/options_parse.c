@@ -1,0 +1,324 @@
+/* Scanning a command line into options and arguments. SPDX-License-Identifier: MIT */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "program/frame/option_scan.h"
+
+/* ------------------------------------------------------------------------------------------------ unknown options */
+
+typedef struct name_search {
+    const command *command;
+    const char *name;
+    size_t length, least;
+    const char *nearest;
+} name_search;
+
+static void consider_group(void *context, const option_group *group)
+{
+    name_search *search = context;
+    for (const option *row = group->options; row->name; row++)
+        if (!option_is_absent(search->command, row))
+            options_nearest(search->name, search->length, row->name, &search->least, &search->nearest);
+}
+
+typedef struct taker_list {
+    char text[512];
+    size_t used;
+} taker_list;
+
+/* By its name or, where that is NULL, by its letter. */
+static void add_taker(taker_list *takers, const command *command, const char *name, size_t length, char letter)
+{
+    if (takers->used >= sizeof takers->text || !option_find(command, name, length, letter).option) return;
+    takers->used += (size_t)snprintf(takers->text + takers->used, sizeof takers->text - takers->used, "%s%s",
+                                     takers->used ? ", " : "", command->name);
+}
+
+/* The commands of the same first word that take the option: "bench, bench kernel". */
+static taker_list find_takers(const common_options *options, const char *name, size_t length, char letter)
+{
+    const char *own = options->command->name;
+    const size_t first_word = strcspn(own, " ");
+    taker_list takers = {0};
+    for (const command *const *of = options->commands; of && *of; of++) {
+        if (strncmp((*of)->name, own, first_word) != 0 || (*of)->name[first_word]) continue;
+        add_taker(&takers, *of, name, length, letter);
+        for (const command *const *sub = (*of)->subcommands; sub && *sub; sub++)
+            add_taker(&takers, *sub, name, length, letter);
+    }
+    return takers;
+}
+
+/* Whether nothing runs without a second word: "sequence|choice|token|qa MODEL". */
+static bool needs_word(const command *command)
+{
+    return strcspn(command->arguments, "|") < strcspn(command->arguments, "[ ");
+}
+
+/* The row that the command is without, of this name or letter; NULL: none. */
+static const option *common_option_named(const command *command, const char *name, size_t length, char letter)
+{
+    for (const option *row = common_option_table; row->name; row++) {
+        const bool meant = name ? strlen(row->name) == length && strncmp(row->name, name, length) == 0
+                                : row->letter && row->letter == letter;
+        if (meant && option_is_absent(command, row)) return row;
+    }
+    return NULL;
+}
+
+static int refuse_absent(const common_options *options, const option *row)
+{
+    return say_usage(options, "--%s would change nothing here", row->name);
+}
+
+static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
+{
+    const taker_list takers = find_takers(options, name, length, 0);
+    if (takers.used && needs_word(options->command))
+        return say_usage(options, "expected %s first; %.*s belongs to %s", options->command->arguments,
+                         (int)(name + length - text), text, takers.text);
+    if (takers.used)
+        return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
+                         command_word(options->command), takers.text);
+    const option *absent = common_option_named(options->command, name, length, 0);
+    if (absent) return refuse_absent(options, absent);
+    name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
+    options_visit(options->command, consider_group, &search);
+    const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
+    if (here)
+        return say_usage(options, "unknown option '%.*s'; here it is %s", (int)(name + length - text), text, here);
+    return say_usage(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
+                     (int)(name + length - text), text, search.nearest);
+}
+
+static int refuse_unknown_letter(const common_options *options, char letter)
+{
+    const taker_list takers = find_takers(options, NULL, 0, letter);
+    const option *absent = common_option_named(options->command, NULL, 0, letter);
+    if (absent && !takers.used) return refuse_absent(options, absent);
+    if (!takers.used) return say_usage(options, "unknown option '-%c'", letter);
+    return say_usage(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command),
+                     takers.text);
+}
+
+/* -------------------------------------------------------------------------------------------------------- scanning */
+
+/* One argument that begins with a dash; *index moves on over a value. */
+static int scan_option(common_options *options, int *index)
+{
+    option_scan *scan = options->scan;
+    const char *text = scan->argv[*index], *value = NULL;
+    found_option found;
+    if (text[1] == '-') {
+        const char *equals = strchr(text, '=');
+        const size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
+        found = option_find(options->command, text + 2, length, 0);
+        if (!found.option) return refuse_unknown(options, text, text + 2, length);
+        if (equals) {
+            if (!found.option->value) return say_usage(options, "option '--%s' takes no value", found.option->name);
+            value = equals + 1;
+        }
+    } else {
+        found = option_find(options->command, NULL, 0, text[1]);
+        if (!found.option) return refuse_unknown_letter(options, text[1]);
+        if (text[2] != 0) {
+            if (!found.option->value)
+                return say_usage(options, "option '-%c' takes no value, found '%s'", text[1], text + 2);
+            value = text + 2;
+        }
+    }
+    if (found.option->value && !value) {
+        if (*index + 1 >= scan->argc)
+            return say_usage(options, "option '--%s' needs a value (%s)", found.option->name, found.option->value);
+        value = scan->argv[++*index];
+    }
+    scan->given[scan->given_count++] = (given_option){found.option, found.offset, value};
+    return EXIT_OK;
+}
+
+/* How many arguments a command takes. */
+static size_t most_arguments(const command *command)
+{
+    size_t words = 0;
+    for (const char *at = command->arguments; *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
+    return command->max_arguments ? command->max_arguments : words;
+}
+
+static size_t least_arguments(const command *command)
+{
+    if (command->max_arguments) return command->min_arguments;
+    return *command->arguments == '[' ? 0 : most_arguments(command);
+}
+
+static int scan_all(common_options *options)
+{
+    option_scan *scan = options->scan;
+    bool only_arguments = false, after_option = false;
+    for (int index = 1; index < scan->argc; index++) {
+        const char *text = scan->argv[index];
+        const bool is_argument = only_arguments || text[0] != '-' || text[1] == 0;
+        const bool is_option = !is_argument && strcmp(text, "--") != 0;
+        if (is_option) {
+            const int status = scan_option(options, &index);
+            if (status != EXIT_OK) return status;
+        } else if (is_argument) {
+            if (options->argument_count == most_arguments(options->command) && after_option)
+                scan->surplus_after = &scan->given[scan->given_count - 1];
+            scan->arguments[options->argument_count++] = text;
+        } else {
+            only_arguments = true;
+        }
+        after_option = is_option;
+    }
+    return EXIT_OK;
+}
+
+enum { WORDS_BYTES = 256 };
+
+/* "components, grid, mean" */
+static void name_subcommands(const command *command, char words[WORDS_BYTES])
+{
+    size_t used = 0;
+    for (const struct command *const *sub = command->subcommands; sub && *sub && used < WORDS_BYTES; sub++)
+        used += (size_t)snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? ", " : "", command_word(*sub));
+}
+
+/* An argument too many is often meant as the value of a flag, or left over because an option took the next option as
+ * its value: then the sentence says so. */
+static int refuse_surplus(const common_options *options)
+{
+    const char *surplus = options->arguments[most_arguments(options->command)];
+    const given_option *last = options->scan->surplus_after;
+    if (last && !last->value)
+        return say_usage(options, "unexpected argument '%s': --%s takes no value", surplus, last->option->name);
+    if (last && last->value[0] == '-')
+        return say_usage(options, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
+                         last->option->name, last->option->value, last->value);
+    struct stat about;
+    const char *first = options->arguments[0];
+    if (options->command->subcommands && strcspn(first, "/:") == strlen(first) && stat(first, &about) != 0) {
+        char words[WORDS_BYTES] = "";
+        name_subcommands(options->command, words);
+        return say_usage(options, "'%s' is none of: %s", first, words);
+    }
+    const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text");
+    return say_usage(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
+}
+
+static bool was_given(const option_scan *scan, const char *common_name)
+{
+    for (size_t k = 0; k < scan->given_count; k++)
+        if (strcmp(scan->given[k].option->name, common_name) == 0) return true;
+    return false;
+}
+
+static int refuse_too_few(const command *command, const common_options *options)
+{
+    char words[WORDS_BYTES] = "";
+    name_subcommands(command, words);
+    return say_usage(options, "expected %s%s%s%s", command->arguments,
+                     strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "",
+                     *words ? ", or one of: " : "", words);
+}
+
+static int parse(common_options *options)
+{
+    const command *command = options->command;
+    int status = scan_all(options);
+    if (status != EXIT_OK) return status;
+    options->help = was_given(options->scan, "help"); /* whatever else is wrong */
+    options->version = was_given(options->scan, "version");
+    if (options->help || options->version) return EXIT_OK;
+    if (options->argument_count < least_arguments(command)) return refuse_too_few(command, options);
+    if (options->argument_count > most_arguments(command)) return refuse_surplus(options);
+    return option_values_fill(options);
+}
+
+/* The struct in its first state, with room for all that could be typed. NULL: out of memory. */
+static common_options *new_options(const command *command, const struct command *const *commands, int argc, char **argv)
+{
+    common_options *options = calloc(1, command->size ? command->size : sizeof *options);
+    if (!options) return NULL;
+    if (command->defaults) memcpy(options, command->defaults, command->size);
+    options->seed = 1;
+    options->command = options->teller = command;
+    options->commands = commands;
+    options->scan = calloc(1, sizeof *options->scan);
+    if (!options->scan) {
+        free(options);
+        return NULL;
+    }
+    *options->scan = (option_scan){.argc = argc,
+                                   .argv = argv,
+                                   .given = calloc((size_t)argc + 1, sizeof(given_option)),
+                                   .arguments = calloc((size_t)argc + 1, sizeof(char *))};
+    options->arguments = options->scan->arguments;
+    if (!options->scan->given || !options->scan->arguments) options_free(&options);
+    return options;
+}
+
+int options_parse(common_options **out, const command *command, const struct command *const *commands, int argc,
+                  char **argv)
+{
+    *out = NULL;
+    common_options *options = new_options(command, commands, argc, argv);
+    if (!options) {
+        fprintf(stderr, "deberta: out of memory\n");
+        return EXIT_SYSTEM;
+    }
+    const int status = parse(options);
+    if (status == EXIT_OK && options->help)
+        options_print_help(command);
+    else if (status == EXIT_OK && options->version)
+        options_print_version();
+    else if (status == EXIT_OK)
+        *out = options;
+    if (!*out) options_free(&options);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------- a command called by another */
+
+enum { MOST_GIVEN = 32 }; /* to one call */
+
+common_options *options_begin(const command *command, const common_options *caller, const char *argument)
+{
+    common_options *options = new_options(command, caller->commands, MOST_GIVEN, NULL);
+    if (!options) exit(say_no_memory(caller));
+    options->teller = caller->teller;
+    options->scan->arguments[options->argument_count++] = argument;
+    return options;
+}
+
+static void give(common_options *options, found_option found, const char *text)
+{
+    option_scan *scan = options->scan;
+    assert(found.option && !found.option->value == !text && scan->given_count < MOST_GIVEN);
+    scan->given[scan->given_count++] = (given_option){found.option, found.offset, text};
+}
+
+void option_give(common_options *options, const void *member, const char *text)
+{
+    const option *row = option_of_member(options, member);
+    assert(row);
+    give(options, option_find(options->command, row->name, strlen(row->name), 0), text);
+}
+
+void option_inherit(common_options *options, const common_options *caller, const void *member)
+{
+    for (size_t k = 0; option_given(caller, member) && k < caller->scan->given_count; k++) {
+        const given_option *given = &caller->scan->given[k];
+        if (given->option != option_of_member(caller, member)) continue;
+        const found_option own = option_find(options->command, given->option->name, strlen(given->option->name), 0);
+        if (own.option) give(options, own, given->value);
+    }
+}
+
+int options_run(common_options *options)
+{
+    const int status = option_values_fill(options);
+    return status == EXIT_OK ? options->command->run(options) : status;
+}

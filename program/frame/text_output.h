@@ -1,0 +1,51 @@
+/* Where results go: standard output, a file that appears whole, a device. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_TEXT_OUTPUT_H
+#define COMMAND_TEXT_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "program/frame/options.h"
+#include "core/io/atomic_file.h"
+
+/* Text output to --out PATH (atomically: temporary name, then rename; a device or a pipe is written to as it is) or to
+ * stdout. */
+typedef struct text_output {
+    FILE *file;
+    const char *path;   /* NULL for stdout */
+    atomic_file *whole; /* NULL for stdout and for a device */
+} text_output;
+/* path NULL or "-": stdout; borrowed until the output is closed or discarded. */
+int text_output_open(const common_options *options, const char *path, text_output *output);
+int text_output_close(const common_options *options, text_output *output);
+void text_output_discard(text_output *output);
+/* Closes what was written well, or throws it away and says the error. The exit code. */
+int text_output_finish(const common_options *options, text_output *output, deberta_status status,
+                       const deberta_error *error);
+
+/* Does the name end in .png, .svg or .pdf? */
+bool is_figure_path(const char *path);
+/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
+bool is_picture_path(const char *path);
+/* Whether --out does not end like a picture, for commands that print there. False after saying so. */
+bool check_text_path(const common_options *options);
+/* The same for a command that writes one --out, the common one. */
+bool check_text_out(const common_options *options);
+/* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
+bool check_figure_paths(const common_options *options);
+
+/* Prints and releases. */
+int print_json(const common_options *options, json_t *object);
+int print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
+/* Into a file that is open, on one line (results that come one a text); releases. False if memory ran out for the
+ * object or its text; what cannot be written is found by whoever closes the file. */
+bool write_json_line(FILE *out, json_t *object);
+
+/* A name of a model for the metadata of a file, which is UTF-8: what is none becomes U+FFFD, and a note says so. Lives
+ * as long as the options; NULL if memory ran out. */
+const char *metadata_name(const common_options *options, const char *name);
+
+/* Bytes for people: "344 MB". */
+void format_bytes(char text[32], double bytes);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/frame/unfinished.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_FILES = 24, PATH_BYTES = 4096 };
+
+/* A slot counts while its flag is set; the flag is set last and cleared first. */
+static struct {
+    char path[PATH_BYTES];
+    volatile sig_atomic_t used;
+} slots[MOST_FILES];
+
+static volatile sig_atomic_t held, waiting; /* waiting: the signal that came meanwhile, or 0 */
+
+void unfinished_remove(void)
+{
+    for (size_t k = 0; k < MOST_FILES; k++)
+        if (slots[k].used) unlink(slots[k].path);
+}
+
+static void remove_and_raise(int signal_number)
+{
+    if (held) {
+        waiting = signal_number;
+        return;
+    }
+    unfinished_remove();
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void unfinished_hold(void) { held = 1; }
+
+void unfinished_add(const char *path)
+{
+    for (size_t k = 0; path && k < MOST_FILES && strlen(path) < PATH_BYTES; k++) {
+        if (slots[k].used) continue;
+        strcpy(slots[k].path, path);
+        slots[k].used = 1;
+        break;
+    }
+    held = 0;
+    if (waiting) remove_and_raise(waiting);
+}
+
+void unfinished_done(void)
+{
+    for (size_t k = 0; k < MOST_FILES; k++) slots[k].used = 0;
+}
+
+void unfinished_install_handlers(void)
+{
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        struct sigaction action = {.sa_handler = remove_and_raise}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
+    }
+}

@@ -1,0 +1,206 @@
+/* `deberta info`: this machine, its tiers and kernels; and, with a model, what its tables of contents say.
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "program/commands.h"
+#include "program/frame/input/context_advice.h"
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
+#include "core/base/cpu.h"
+#include "core/base/topology.h"
+#include "output/json_text.h"
+
+static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
+enum { TIERS = sizeof tiers / sizeof *tiers };
+
+static void add_tiers(result *r)
+{
+    json_t *list = json_array();
+    result_say(r, "\ntiers (implementations of the kernels, one an instruction set; all give the same bits)");
+    for (size_t k = 0; k < TIERS; k++) {
+        const char *missing = deberta_isa_missing(tiers[k]), *name = deberta_isa_name(tiers[k]);
+        json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", name, "available", missing == NULL, "reason",
+                                              missing ? missing : ""));
+        result_say(r, "  %-8s %s%s", name, missing ? "not here: " : "available", missing ? missing : "");
+    }
+    result_set(r, "tiers", list);
+}
+
+static void add_machine(result *r, const topology_info *t)
+{
+    char name[128];
+    cpu_name(name, sizeof name);
+    result_set(r, "version", json_string(deberta_version()));
+    result_set(r, "topology",
+               json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "logical_processors",
+                         (json_int_t)t->logical, "cores", (json_int_t)t->cores, "packages", (json_int_t)t->packages,
+                         "numa_nodes", (json_int_t)t->numa_nodes, "allowed_logical_processors",
+                         (json_int_t)t->allowed_logical, "usable_cores", (json_int_t)t->usable_cores, "cpu_quota",
+                         t->cpu_quota, "l1d_bytes", (json_int_t)t->l1d_bytes, "l2_bytes", (json_int_t)t->l2_bytes,
+                         "l3_bytes", (json_int_t)t->l3_bytes, "l3_cores", (json_int_t)t->l3_cores));
+    result_say(r, "deberta %s\n\nprocessor  %s", deberta_version(), name);
+    result_say(r, "cores      %zu of %zu usable, L1d %zu KiB, L2 %zu KiB, L3 %zu KiB", t->usable_cores, t->cores,
+               t->l1d_bytes >> 10, t->l2_bytes >> 10, t->l3_bytes >> 10);
+}
+
+/* "scalar_fma" is the scalar tier's, compiled for processors with FMA. */
+static const char *tier_of(const char *kernel_isa)
+{
+    const char *scalar = deberta_isa_name(DEBERTA_ISA_SCALAR);
+    return strncmp(kernel_isa, scalar, strlen(scalar)) == 0 ? scalar : kernel_isa;
+}
+
+static void add_kernels(result *r, deberta_isa isa)
+{
+    json_t *list = json_array();
+    const char *name, *from;
+    int width = 0;
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
+        if ((int)strlen(name) > width) width = (int)strlen(name);
+    result_say(r, "\nkernels, and the tier that runs each here");
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++) {
+        json_array_append_new(list, json_pack("{s:s, s:s}", "slot", name, "isa", tier_of(from)));
+        result_say(r, "  %-*s %s", width, name, tier_of(from));
+    }
+    result_set(r, "kernels", list);
+}
+
+/* Low precision is worth its error where a processor adds products of bytes in one instruction; int16 counts as a gain
+ * from a tenth of the time on. What was measured is in docs/precision.md. Results are the same bits everywhere. */
+static const char *integer_advice(const char *from, deberta_precision precision)
+{
+    static const struct {
+        const char *from, *int8, *int16;
+    } known[] = {
+        {"avx2", " through 16 bits: some gain over float32", " through 16 bits: no gain, float32 is faster here"},
+        {"avx512vnni", ", which adds products of bytes: a gain over float32",
+         ", which adds products of bytes: a gain over float32"},
+        {"neon", " through 16 bits: how it compares with float32 was not measured",
+         " through 16 bits: how it compares with float32 was not measured"},
+    };
+    if (strncmp(from, "scalar", 6) == 0) return "; exact but slow: float32 is faster here";
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        if (strcmp(from, known[k].from) == 0)
+            return precision == DEBERTA_PRECISION_INT16 ? known[k].int16 : known[k].int8;
+    return ", which adds products of bytes: how it compares with float32 was not measured";
+}
+
+static void say_precision(result *r, deberta_isa isa, deberta_precision precision)
+{
+    const char *wanted = precision == DEBERTA_PRECISION_INT8 ? "gemm_u8" : "gemm_u8x2", *name, *from;
+    if (precision == DEBERTA_PRECISION_FLOAT32) return;
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)) && strcmp(name, wanted) != 0;) k++;
+    result_say(r, "  precision         %s, multiplied by %s%s", deberta_precision_name(precision), from,
+               integer_advice(from, precision));
+}
+
+static const char *const packed_states[] = {
+    [DEBERTA_PACKED_NONE] = "none", [DEBERTA_PACKED_MAPPED] = "mapped", [DEBERTA_PACKED_STALE] = "stale"};
+
+/* null for a model without one; what keeps one that is there from being read is said beside the results. */
+static json_t *add_tokenizer(result *r, const common_options *options)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_error error = {0};
+    const char *folder = options->arguments[0];
+    const deberta_status status =
+        strncmp(folder, "synthetic:", 10) == 0 ? DEBERTA_E_FILE : deberta_tokenizer_open(&tokenizer, folder, &error);
+    if (status != DEBERTA_OK && status != DEBERTA_E_FILE) say_note(options, "note: the tokenizer: %s", error.message);
+    if (status != DEBERTA_OK) {
+        result_say(r, "  tokenizer         none");
+        return json_null();
+    }
+    const char *kind = deberta_tokenizer_kind_name(tokenizer);
+    const size_t tokens = deberta_tokenizer_vocabulary_size(tokenizer);
+    json_t *about = json_pack("{s:s, s:I}", "kind", kind, "vocabulary_size", (json_int_t)tokens);
+    result_say(r, "  tokenizer         %s, %zu tokens", kind, tokens);
+    deberta_tokenizer_free(&tokenizer);
+    return about;
+}
+
+static json_t *add_heads(result *r, const deberta_model_info *info)
+{
+    json_t *heads = json_array();
+    result_say(r, "  heads            %s", info->tasks_present ? "" : " none");
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (!(info->tasks_present & 1u << head)) continue;
+        json_array_append_new(heads, json_string(deberta_task_name((deberta_task)head)));
+        result_say_more(r, " %s", deberta_task_name((deberta_task)head));
+    }
+    return heads;
+}
+
+static void add_model(result *r, const common_options *options, const deberta_model_info *info)
+{
+    char terms[16], memory[32];
+    snprintf(terms, sizeof terms, "%s%s%s", info->has_c2p ? "c2p" : "", info->has_c2p && info->has_p2c ? "|" : "",
+             info->has_p2c ? "p2c" : "");
+    format_bytes(memory, (double)info->memory_bytes);
+    json_t *model = json_pack(
+        "{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:s, "
+        "s:s}",
+        "name", json_clean_text(info->name), "version", info->version, "layers", (json_int_t)info->layers,
+        "hidden_size", (json_int_t)info->hidden_size, "heads", (json_int_t)info->heads, "head_size",
+        (json_int_t)info->head_size, "intermediate_size", (json_int_t)info->intermediate_size, "embedding_size",
+        (json_int_t)info->embedding_size, "vocabulary_size", (json_int_t)info->vocabulary_size, "max_positions",
+        (json_int_t)info->max_positions, "max_relative_positions", (json_int_t)info->max_relative_positions,
+        "position_buckets", (json_int_t)info->position_buckets, "relative_rows", (json_int_t)info->relative_rows,
+        "position_terms", terms, "position_biased_input", info->position_biased_input, "has_position_table",
+        info->has_position_table, "token_types", (json_int_t)info->token_types, "convolution_width",
+        (json_int_t)info->convolution_width, "parameters", (json_int_t)info->parameters, "memory_bytes",
+        (json_int_t)info->memory_bytes, "packed", packed_states[info->packed], "precision",
+        deberta_precision_name(info->precision));
+    result_say(r, "\nmodel %s", info->name);
+    result_say(r, "  parameterisation  %s", info->version == 1 ? "v1" : "v2, which v3 shares");
+    result_say(r, "  shape             %zu layer%s, hidden %zu, %zu head%s of %zu, intermediate %zu", info->layers,
+               info->layers == 1 ? "" : "s", info->hidden_size, info->heads, info->heads == 1 ? "" : "s",
+               info->head_size, info->intermediate_size);
+    result_say(r, "  vocabulary        %zu", info->vocabulary_size);
+    json_object_set_new(model, "tokenizer", add_tokenizer(r, options));
+    result_say(r, "  relative          ");
+    if (info->relative_rows)
+        result_say_more(r, "%s, %zu rows, distances below %zu%s", terms, info->relative_rows,
+                        info->max_relative_positions, info->position_buckets ? ", logarithmic buckets" : "");
+    else
+        result_say_more(r, "none");
+    result_say(r, "  absolute          %s",
+               info->position_biased_input ? "added to the input"
+               : info->has_position_table  ? "for the Enhanced Mask Decoder"
+                                           : "none");
+    json_object_set_new(model, "context", context_advice(r, info, (deberta_reference)options->reference));
+    result_say(r, "  parameters        %.1f M without heads, %s in memory", (double)info->parameters / 1e6, memory);
+    say_precision(r, options->isa, info->precision);
+    if (info->packed == DEBERTA_PACKED_MAPPED)
+        result_say(r, "  packed weights    mapped from %s", deberta_packed_file_name(info->precision));
+    json_object_set_new(model, "heads_present", add_heads(r, info));
+    result_set(r, "model", model);
+}
+
+static int run(const common_options *options)
+{
+    deberta_error error = {0};
+    topology_info topology;
+    deberta_model *model = NULL;
+    if (topology_read(&topology, &error) != DEBERTA_OK) return say_error(options, &error);
+    const int status = options->argument_count ? open_description(options, &model) : EXIT_OK;
+    if (status != EXIT_OK) return status;
+    result *r = result_new(NULL);
+    add_machine(r, &topology);
+    add_tiers(r);
+    add_kernels(r, options->isa);
+    if (model) add_model(r, options, deberta_model_describe(model));
+    deberta_model_free(&model);
+    return finish_text_or_json(options, r);
+}
+
+const command command_info = {
+    .name = "info",
+    .summary = "the processor, its tiers and kernels; for a model: its shape, tokenizer, memory and heads",
+    .arguments = "[MODEL]",
+    .example =
+        "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
+    .run = run,
+    .without = WITHOUT_CHANCE,
+};

@@ -1,0 +1,236 @@
+/* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
+ * A config.json is enough, but for --behaviour and --influence. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/frame/ablate.h"
+#include "program/commands.h"
+#include "program/frame/input/input.h"
+#include "program/receptive_field/receptive_field_options.h"
+#include "program/receptive_field/receptive_field_output.h"
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "program/frame/progress.h"
+#include "program/frame/text_output.h"
+#include "program/frame/output_paths.h"
+#include "program/frame/result_output.h"
+
+enum {
+    MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
+    MOST_TOKENS = 1 << 20,
+    MOST_PLOTS = 8,
+    DEFAULT_INFLUENCE_TOKENS = 256,
+    DEFAULT_INFLUENCE_SOURCES = 4,
+    CHECKED_INFLUENCE_TOKENS = 24, /* in float64, which is slow */
+    DEFAULT_BEHAVIOUR_LAYERS = 4,
+    DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
+};
+
+static deberta_status find_out(field_findings *f, deberta_error *err)
+{
+    if (!f->layers) f->layers = f->info.layers;
+    if (f->layers > MOST_LAYERS)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->info.name, f->layers,
+                     MOST_LAYERS);
+    if (!f->info.has_c2p && !f->info.has_p2c)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another",
+                     f->info.name);
+    DEBERTA_TRY(receptive_field_of_model(&f->field, &f->info, f->reference, f->length, err));
+    DEBERTA_TRY(receptive_field_make_paired(&f->paired, &f->field.rule, f->length, err));
+    f->composed = calloc(f->layers, sizeof *f->composed);
+    if (!f->composed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", f->layers);
+    DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
+    f->longest = receptive_field_longest_unambiguous(&f->field.rule, err);
+    return DEBERTA_OK;
+}
+
+static void show_progress(void *context, size_t done, size_t total, const char *what)
+{
+    progress_bar *bar = context;
+    bar->total = total;
+    progress_step(bar, done, what);
+}
+
+/* The weights, as the options have them run. */
+static experiment experiment_of(const field_request *request, const field_findings *f, progress_bar *bar)
+{
+    const common_options *options = &request->reading.common;
+    return (experiment){.model = f->info.name,
+                        .reference = f->reference,
+                        .isa = options->isa,
+                        .threads = options->threads,
+                        .memory_limit_bytes = options->memory_limit_bytes,
+                        .ablations = options->ablations,
+                        .ablation_count = options->ablation_count,
+                        .seed = options->seed,
+                        .progress = show_progress,
+                        .context = bar};
+}
+
+static int behave(const field_request *request, field_findings *f)
+{
+    const common_options *options = &request->reading.common;
+    if (!request->behaviour) return EXIT_OK;
+    progress_bar bar = progress_begin(options, "behaviour", 0);
+    const size_t layers = request->behaviour_layers;
+    const behaviour_options behaviour = {.of = experiment_of(request, f, &bar),
+                                         .most_layers = layers < f->info.layers ? layers : f->info.layers,
+                                         .most_tokens = request->behaviour_tokens};
+    deberta_error error = {0};
+    const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
+    progress_end(&bar);
+    f->has_behaviour = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+}
+
+/* The text of --text or --ids, if there is one. Its ids stay in `input`. */
+static int read_text(const field_request *request, const field_findings *f, influence_options *influence,
+                     input_batch *input)
+{
+    if (!request->reading.texts.count && !request->reading.ids.count) return EXIT_OK;
+    const int status = input_read(&request->reading, f->info.name, NULL, input);
+    if (status != EXIT_OK) return status;
+    if (input->sequences != 1 || input->tokens < 2)
+        return say_usage(&request->reading.common, "--influence: expected one text of at least two tokens");
+    influence->ids = input->ids;
+    influence->tokens = input->tokens;
+    return EXIT_OK;
+}
+
+static int run_influence(const field_request *request, influence_options *influence, field_findings *f)
+{
+    const common_options *options = &request->reading.common;
+    progress_bar bar = progress_begin(options, "influence", 0);
+    influence->of = experiment_of(request, f, &bar);
+    influence->check_tokens =
+        influence->tokens < CHECKED_INFLUENCE_TOKENS ? influence->tokens : CHECKED_INFLUENCE_TOKENS;
+    deberta_error error = {0};
+    const deberta_status status = influence_measure(&f->influence, influence, &error);
+    progress_end(&bar);
+    f->has_influence = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+}
+
+/* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
+static int influence(const field_request *request, field_findings *f)
+{
+    if (!request->influence) return EXIT_OK;
+    influence_options influence = {.tokens = request->influence_tokens, .sources = request->influence_sources};
+    if (f->info.position_biased_input && influence.tokens > f->info.max_positions) {
+        influence.tokens = f->info.max_positions;
+        say_note(&request->reading.common,
+                 "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->info.name,
+                 influence.tokens);
+    }
+    input_batch input = {0};
+    int status = read_text(request, f, &influence, &input);
+    if (status == EXIT_OK) status = run_influence(request, &influence, f);
+    input_free(&input);
+    return status;
+}
+
+static int plot(const field_request *request, const field_findings *f)
+{
+    const common_options *options = &request->reading.common;
+    const char *note = options_text(
+        options,
+        "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
+        "tokens; beside the band half of it is drawn to each side.",
+        f->field.rule.span);
+    const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
+    return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
+                       &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->info.name, .note = note});
+}
+
+static int check_request(const field_request *request)
+{
+    const common_options *options = &request->reading.common;
+    if (!HAVE_VIZ && request->plots.count)
+        return option_wrong(options, &request->plots, "this program was built without figures");
+    if (request->plots.count > MOST_PLOTS)
+        return option_wrong(options, &request->plots, "at most %d figures at once", MOST_PLOTS);
+    if (!request->influence && (request->reading.texts.count || request->reading.ids.count))
+        return say_usage(options, "--text and --ids say where --influence is measured; it was not asked for");
+    if (options->ablation_count && !request->behaviour && !request->influence)
+        return say_usage(options,
+                         "--ablate changes what --behaviour and --influence find; neither of them was asked for");
+    return request->behaviour || request->influence ? check_float32(options, "what weights decide here") : EXIT_OK;
+}
+
+/* Everything else follows from config.json, where an ablation changes nothing. */
+static int check_ablations(const common_options *options)
+{
+    deberta_model *model = NULL;
+    if (!options->ablation_count) return EXIT_OK;
+    const int status = open_description(options, &model); /* refuses what this model does not have */
+    deberta_model_free(&model);
+    return status;
+}
+
+static int run(const common_options *options)
+{
+    const field_request *request = (const field_request *)options;
+    deberta_error error = {0};
+    field_findings findings = {.all_rows = request->rows,
+                               .length = request->tokens,
+                               .layers = request->layers,
+                               .reference = (deberta_reference)options->reference};
+    if (check_request(request) != EXIT_OK) return EXIT_USAGE;
+    if (!check_model_place(options)) return EXIT_INPUT;
+    if (receptive_field_describe(&findings.info, options->arguments[0], &error) != DEBERTA_OK)
+        return say_error(options, &error);
+    int status = check_ablations(options);
+    if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = say_error(options, &error);
+    if (status == EXIT_OK) status = behave(request, &findings);
+    if (status == EXIT_OK) status = influence(request, &findings);
+    if (status == EXIT_OK) status = plot(request, &findings);
+    if (status == EXIT_OK) status = finish_text_or_json(options, field_findings_result(&findings));
+    if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
+    field_findings_free(&findings);
+    return status;
+}
+
+static const option options[] = {
+    {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)",
+     SIZE_AT(field_request, tokens, 1, MOST_TOKENS)},
+    {"depth", 0, "N", "compose over N layers instead of the model's", SIZE_AT(field_request, layers, 1, MOST_LAYERS)},
+    {"plot", 0, "FILE",
+     "the band over the layers with every formula, the bucket function and a map of what it aliases: .png, .svg, .pdf; "
+     "may be repeated",
+     TEXTS_AT(field_request, plots), .role = OPTION_OUTPUT},
+    {"behaviour", 0, NULL,
+     "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out",
+     FLAG_AT(field_request, behaviour)},
+    {"behaviour-depth", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)",
+     SIZE_AT(field_request, behaviour_layers, 1, MOST_LAYERS), .needs = "behaviour"},
+    {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)",
+     SIZE_AT(field_request, behaviour_tokens, 2, MOST_TOKENS), .needs = "behaviour"},
+    {"influence", 0, NULL, "measure how much inputs at each distance move an output, by finite differences",
+     FLAG_AT(field_request, influence)},
+    {"influence-tokens", 0, "N", "length of the made-up text for that (default 256)",
+     SIZE_AT(field_request, influence_tokens, 2, MOST_TOKENS), .needs = "influence", .not_with = "text ids"},
+    {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)",
+     SIZE_AT(field_request, influence_sources, 1, 64), .needs = "influence"},
+    {"text", 0, "TEXT", "influence in this text instead of a made-up one", TEXTS_AT(reading_options, texts)},
+    {"ids", 0, "LIST", "influence in a text of these ids instead of a made-up one", TEXTS_AT(reading_options, ids)},
+    ABLATE_OPTION,
+    {"rows", 0, NULL, "list every row of the table with its distances", FLAG_AT(field_request, rows)},
+    {.name = NULL},
+};
+
+const command command_receptive_field = {
+    .name = "receptive-field",
+    .summary = "which relative positions are unambiguous, and what the quoted formulas are worth",
+    .arguments = "MODEL",
+    .options = options,
+    .size = sizeof(field_request),
+    .defaults = &(const field_request){.behaviour_layers = DEFAULT_BEHAVIOUR_LAYERS,
+                                       .behaviour_tokens = DEFAULT_BEHAVIOUR_TOKENS,
+                                       .influence_tokens = DEFAULT_INFLUENCE_TOKENS,
+                                       .influence_sources = DEFAULT_INFLUENCE_SOURCES},
+    .example =
+        "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
+        "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
+    .run = run,
+};

@@ -1,0 +1,257 @@
+/* `deberta report`: one folder with an index.html to explore in: attention of texts, latency, verification, receptive
+ * field, the machine.
+ *
+ * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
+ * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench/range.h"
+#include "program/frame/ablate.h"
+#include "program/report/explorer.h"
+#include "program/frame/input/input.h"
+#include "program/report/explorer_steps.h"
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
+
+static bool check_indices(const common_options *options, const char *const *list, size_t limit)
+{
+    bool *selected = calloc(limit, sizeof *selected);
+    if (!selected) {
+        say_no_memory(options);
+        return false;
+    }
+    const bool fine = parse_index_list(options, list, selected, limit);
+    free(selected);
+    return fine;
+}
+
+static bool check_sweep_layers(const explorer_job *job, const deberta_model_info *info)
+{
+    size_list list = {0};
+    deberta_error error;
+    if (!job->o->sweep_layers) return true;
+    bool fine = range_parse(&list, job->o->sweep_layers, "--depth", 1, info->layers, &error) == DEBERTA_OK;
+    size_list_free(&list);
+    if (!fine)
+        say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+                  info->layers == 1 ? "" : "s");
+    return fine;
+}
+
+/* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
+static int check_against_model(explorer_job *job)
+{
+    deberta_model *model;
+    int status = open_description(job->options, &model);
+    if (status != EXIT_OK) return status;
+    const deberta_model_info info = *deberta_model_describe(model);
+    deberta_error error;
+    job->layers = info.layers;
+    job->has_relative_positions = info.relative_rows > 0;
+    if (!check_indices(job->options, &job->o->layers, info.layers) ||
+        !check_indices(job->options, &job->o->heads, info.heads) || !check_sweep_layers(job, &info))
+        status = EXIT_USAGE;
+    else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
+        status = error.code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "%s", error.message)
+                                                  : say_error(job->options, &error);
+    deberta_model_free(&model);
+    return status;
+}
+
+/* Like mkdir -p: the folders on the way are made too. */
+static int make_folder(explorer_job *job)
+{
+    char *path = strdup(job->contents.folder);
+    bool fine = path != NULL;
+    for (char *at = path; fine; at++) {
+        const char end = *at;
+        if (end && (end != '/' || at == path)) continue;
+        struct stat about;
+        *at = '\0';
+        if (mkdir(path, 0777) == 0) {
+            made_files_add(&job->made, options_text(job->options, "%s", path));
+        } else {
+            const int why = errno;
+            const bool exists = stat(path, &about) == 0;
+            fine = exists && S_ISDIR(about.st_mode);
+            if (!fine)
+                fprintf(stderr, "deberta report: %s: %s%s\n", path,
+                        exists ? "is a file, expected a folder" : "the folder cannot be made: ",
+                        exists ? "" : strerror(why));
+        }
+        *at = end;
+        if (!end) break;
+    }
+    if (!path) fprintf(stderr, "deberta report: out of memory\n");
+    free(path);
+    return fine ? EXIT_OK : EXIT_SYSTEM;
+}
+
+/* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
+static int read_default(explorer_job *job)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    const char *model = job->contents.model;
+    const bool text =
+        strncmp(model, "synthetic:", 10) != 0 && deberta_tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
+    deberta_tokenizer_free(&tokenizer);
+    static const char *const sentence = "a new store opened beside the new mall", *const ids =
+                                                                                      "1,7,3,5,9,4,8,6,7,3,10,2";
+    reading_options reading = job->o->reading;
+    if (text)
+        reading.texts = (text_list){&sentence, 1};
+    else
+        reading.ids = (text_list){&ids, 1};
+    return input_read(&reading, model, NULL, &job->input);
+}
+
+static int read_input(explorer_job *job)
+{
+    const bool given = job->o->reading.texts.count || job->o->reading.files.count || job->o->reading.ids.count;
+    if (!given && input_refuse_text_options(&job->o->reading, "") != EXIT_OK) return EXIT_USAGE;
+    const int status = given ? input_read(&job->o->reading, job->contents.model, NULL, &job->input) : read_default(job);
+    if (status != EXIT_OK) return status;
+    if (job->input.rows > EXPLORER_MOST_TEXTS)
+        return say_usage(job->options, "a page holds at most %d texts, found %zu", EXPLORER_MOST_TEXTS,
+                         job->input.rows);
+    job->contents.text_count = job->input.rows;
+    for (size_t k = 0; k < job->input.rows; k++) {
+        explorer_text *text = &job->texts[k];
+        *text = (explorer_text){.input = &job->input, .row = k};
+        text->data = options_text(job->options, "%s/text%zu.safetensors", job->contents.folder, k);
+        text->figure = options_text(job->options, "%s/text%zu.png", job->contents.folder, k);
+        text->document = options_text(job->options, "%s/text%zu.pdf", job->contents.folder, k);
+    }
+    return EXIT_OK;
+}
+
+static int write_commands(explorer_job *job)
+{
+    text_output output;
+    const char *path = options_text(job->options, "%s/commands.sh", job->contents.folder);
+    made_files_expect(&job->made, path);
+    int status = text_output_open(job->options, path, &output);
+    if (status == EXIT_OK) {
+        fputs(
+            "#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
+            "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
+            "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
+            output.file);
+        for (size_t k = 0; k < job->contents.step_count; k++) fprintf(output.file, "%s\n", job->steps[k].command);
+        status = text_output_close(job->options, &output);
+    }
+    return status;
+}
+
+static int run_job(explorer_job *job)
+{
+    if (job->options->json)
+        return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
+    if (!check_model_place(job->options)) return EXIT_INPUT;
+    int status = read_input(job);
+    if (status == EXIT_OK) status = check_against_model(job);
+    if (status == EXIT_OK) status = make_folder(job);
+    if (status == EXIT_OK) status = explorer_steps_run(job);
+    if (status == EXIT_OK) status = write_commands(job);
+    if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
+    if (status == EXIT_OK)
+        say_note(job->options, "report: %s/index.html", job->contents.folder);
+    else
+        made_files_remove(&job->made);
+    return status;
+}
+
+static int run(const common_options *options)
+{
+    const report_options *o = (const report_options *)options;
+    explorer_job job = {.o = o,
+                        .options = options,
+                        .contents = {.folder = options->outs.count ? options_out(options) : "report",
+                                     .model = options->arguments[0],
+                                     .printed_layers = o->layers,
+                                     .printed_heads = o->heads}};
+    job.contents.texts = job.texts;
+    job.contents.steps = job.steps;
+    int status = run_job(&job);
+    for (size_t k = 0; k < job.contents.step_count; k++)
+        if (status == EXIT_OK && job.steps[k].failed) status = EXIT_CHECK_FAILED;
+    input_free(&job.input);
+    return status;
+}
+
+/* A list that is wrong should not be found out after minutes. Fills a text of report_options. */
+static int parse_sizes(common_options *options, const char *text, void *target)
+{
+    size_list list = {0};
+    deberta_error error;
+    char name[24];
+    snprintf(name, sizeof name, "--%s", option_name(options, target));
+    const deberta_status status = range_parse(&list, text, name, 1, 1 << 24, &error);
+    size_list_free(&list);
+    *(const char **)target = text;
+    return status == DEBERTA_OK ? EXIT_OK : say_usage(options, "%s", error.message);
+}
+
+static const char *const skip_names[] = {
+    [SKIP_LATENCY] = "latency", [SKIP_VERIFY] = "verify", [SKIP_RECEPTIVE_FIELD] = "receptive-field", NULL};
+
+static int parse_skip(common_options *options, const char *text, void *target)
+{
+    bool *skip = target;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        size_t k = 0;
+        while (k < SKIP_COUNT && (strlen(skip_names[k]) != length || strncmp(at, skip_names[k], length) != 0)) k++;
+        if (k == SKIP_COUNT)
+            return option_wrong(options, target, "expected some of latency,verify,receptive-field, found '%.*s'",
+                                (int)length, at);
+        skip[k] = true;
+    }
+    return EXIT_OK;
+}
+
+static const option options[] = {
+    {"text", 0, "TEXT", "what to look into; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
+     TEXTS_AT(reading_options, pairs)},
+    {"file", 'f', "FILE", "texts, one a line; - is standard input", TEXTS_AT(reading_options, files)},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included",
+     PARSED_AT(reading_options, max_tokens, token_limit_parse)},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
+     FLAG_AT(reading_options, strict)},
+    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated", TEXTS_AT(reading_options, ids)},
+    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all",
+     TEXT_AT(report_options, layers)},
+    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all", TEXT_AT(report_options, heads)},
+    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
+    {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
+     PARSED_AT(report_options, sweep_layers, parse_sizes)},
+    {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field",
+     PARSED_AT(report_options, skip, parse_skip)},
+#if HAVE_VIZ
+    {"training-log", 0, "RUN", "show this run of training, a folder or its log.jsonl (default: that beside the model)",
+     TEXT_AT(report_options, training_log)},
+#endif
+    ABLATE_OPTION,
+    {"out", 'o', "PATH", "the folder where everything goes (default report)", TEXTS_AT(common_options, outs),
+     .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
+
+const command command_report = {
+    .name = "report",
+    .summary = "a page to explore in: attention of texts, latency, verification, receptive field",
+    .arguments = "MODEL",
+    .options = options,
+    .size = sizeof(report_options),
+    .defaults = &(const report_options){.layers = "0", .heads = "0", .lengths = "16-256*2", .reps = 7},
+    .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
+               "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
+               "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
+    .run = run,
+};

@@ -1,0 +1,171 @@
+/* Puts the page together: controls, keys, what is drawn when. SPDX-License-Identifier: MIT */
+
+function fillChoice(id, labels, values = labels.map((_, k) => k)) {
+    byId(id).replaceChildren(...labels.map((label, k) => make('option', {value: values[k]}, label)));
+}
+
+function buildControls() {
+    fillChoice('text', page.texts.map((text, k) => `${k}: ${graphemes(text.title).slice(0, 60).join('')}`));
+    byId('text-choice').hidden = page.texts.length < 2;
+    COMPONENTS.forEach(({key, name, long}, c) => {
+        const radio = make('input', {type: 'radio', name: 'component', value: c, id: `component-${key}`});
+        radio.addEventListener('change', () => chooseComponent(c));
+        byId('component').append(make('label', {title: long, for: `component-${key}`}, radio, name));
+    });
+    for (const c of termsOf(currentText())) {
+        const box = make('input', {type: 'checkbox', id: `keep-${COMPONENTS[c].key}`});
+        box.addEventListener('change', () => keepTerm(c, box.checked, byId('keep-scope').value));
+        byId('keep-scope').before(make('label', {}, box, COMPONENTS[c].name));
+    }
+    byId('keep-scope').addEventListener('change', updateControls);
+    byId('keep-all').addEventListener('click', keepAllTerms);
+    for (const radio of document.querySelectorAll('[name=view]')) radio.addEventListener('change', () => chooseView(radio.value));
+    const bind = (id, event, act) => byId(id).addEventListener(event, ({target}) => act(target));
+    bind('text', 'change', ({value}) => chooseText(Number(value)));
+    for (const id of ['layer', 'head', 'zoom']) bind(id, 'change', ({value}) => change({[id]: Number(value)}));
+    for (const id of ['scale', 'lines']) bind(id, 'change', ({value}) => change({[id]: value}));
+    bind('centre', 'change', ({checked}) => change({centre: checked}));
+    bind('colours', 'change', ({value}) => change(state.component === PROBS ? {sequential: value} : {signed: value}));
+    bind('hold', 'click', hold);
+    bind('let-go', 'click', hold);
+    bind('keys-button', 'click', toggleKeys);
+    byId('matrix-table').addEventListener('toggle', drawMatrixTable);
+}
+
+/* The controls say what is chosen, however it was chosen. */
+function updateControls() {
+    const text = currentText();
+    fillChoice('layer', text.heads.map((_, k) => String(k)));
+    fillChoice('head', text.heads[0].map((_, k) => String(k)));
+    for (const id of ['text', 'layer', 'head', 'scale', 'zoom', 'lines']) byId(id).value = state[id];
+    byId('stage').dataset.view = state.view;
+    byId(`view-${state.view}`).checked = true;
+    byId('lines-choice').hidden = state.view !== 'lines';
+    byId('zoom-choice').hidden = state.view === 'heads';
+    byId('hold').hidden = state.view === 'heads';
+    byId('hold').setAttribute('aria-pressed', state.held !== null);
+    COMPONENTS.forEach(({key}, c) => {
+        byId(`component-${key}`).checked = c === state.component;
+        byId(`component-${key}`).disabled = !hasComponent(text, c);
+    });
+    byId('centre').checked = state.centre;
+    byId('centre').disabled = state.component === PROBS;
+    const names = Object.keys(palettes).filter((name) => state.component !== PROBS || !palettes[name].diverging);
+    byId('colours').replaceChildren(...names.map((name) => make('option', {value: name}, name)));
+    byId('colours').value = state.component === PROBS ? state.sequential : state.signed;
+    updateKeptTerms();
+}
+
+/* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
+function updateKeptTerms() {
+    const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
+    byId('keep').disabled = !canRecompute(text);
+    for (const c of termsOf(text)) {
+        const kept = scope.filter(([layer, head]) => !isRemoved(c, layer, head)).length, box = byId(`keep-${COMPONENTS[c].key}`);
+        box.checked = kept === scope.length;
+        box.indeterminate = kept > 0 && kept < scope.length;
+    }
+    byId('keep-all').hidden = !state.removed;
+    byId('keep-note').classList.toggle('quiet', !state.removed);
+    byId('keep-note').textContent = !canRecompute(text) ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
+        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed here from their terms; the layers above are not recomputed.` : '';
+}
+
+function toggleKeys() {
+    const keys = byId('keys');
+    keys.hidden = !keys.hidden;
+    byId('keys-button').setAttribute('aria-expanded', !keys.hidden);
+}
+
+const SHORTCUTS = {
+    h: () => stepHead(-1), l: () => stepHead(1), k: () => stepLayer(-1), j: () => stepLayer(1),
+    c: () => change({centre: !state.centre}),
+    v: () => chooseView({matrix: 'lines', lines: 'heads', heads: 'matrix'}[state.view]),
+    n: () => chooseStep((state.step + 1) % GUIDE.length),
+    b: hold,
+    '+': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) + 1, ZOOMS.length)]}),
+    '-': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) - 1, ZOOMS.length)]}),
+    s: () => change({scale: state.scale === 'head' ? 'text' : 'head'}),
+    '?': toggleKeys,
+    Escape: () => change(currentCell() ? {pinned: null, hover: null} : {token: null}),
+};
+
+function bindKeys() {
+    document.addEventListener('keydown', (event) => {
+        if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest('select, input[type=text]')) return;
+        const component = ['1', '2', '3', '4', '5'].indexOf(event.key);
+        if (component >= 0) chooseComponent(component);
+        else if (SHORTCUTS[event.key]) SHORTCUTS[event.key]();
+    });
+}
+
+function buildFacts() {
+    const model = readJson('info')?.model, facts = [];
+    if (model) facts.push(model.version === 1 ? 'DeBERTa v1' : 'DeBERTa v2/v3', `${model.layers} layers × ${model.heads} heads of ${model.head_size}`, `hidden ${model.hidden_size}`,
+        `${formatNumber(model.parameters / 1e6, 3)} M parameters`, model.position_terms ? `positions ${model.position_terms.replace('|', ', ')}` : 'no relative positions');
+    if (lowPrecision) facts.push(`${lowPrecision} linear layers`);
+    byId('facts').textContent = [...facts, `deberta ${page.version}`].join(' · ');
+}
+
+/* Paper is white whatever the screen is, and pictures know their colours only when they are drawn. */
+function bindSurroundings() {
+    let timer = 0;
+    const forPaper = (on) => {
+        document.documentElement.classList.toggle('printing', on);
+        drawAgain();
+    };
+    window.addEventListener('beforeprint', () => forPaper(true));
+    window.addEventListener('afterprint', () => forPaper(false));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAgain);
+    window.addEventListener('resize', () => {
+        clearTimeout(timer);
+        timer = setTimeout(drawAgain, 80);
+    });
+}
+
+function drawAgain() {
+    drawHeads();
+    for (const draw of [drawPanes, drawReadout, drawHeadFacts, drawProfiles]) draw();
+}
+
+/* The formula has the terms of this model, in the colours of the charts. */
+function buildFormula() {
+    const terms = termsOf(currentText());
+    for (const c of TERMS) {
+        document.documentElement.style.setProperty(`--term-${c}`, `color-mix(in srgb, ${page.series[c]}, white var(--lift))`);
+        if (!terms.includes(c)) for (const element of document.querySelectorAll(`.term-${c}`)) element.hidden = true;
+    }
+    byId('terms-count').textContent = terms.length > 1 ? String(terms.length) : '';
+}
+
+function start() {
+    readAddress();
+    if (!hasComponent(currentText(), state.component)) state.component = SUM;
+    buildFormula();
+    buildFacts();
+    fillChoice('zoom', ZOOMS.map((zoom) => `${100 * zoom} %`), ZOOMS);
+    buildControls();
+    buildGuide();
+    onChange(VIEW, updateControls);
+    onChange(['text'], buildTokens);
+    onChange(['text'], buildFigures);
+    onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
+    onChange(VIEW, drawPanes);
+    onChange([...VIEW, 'step', 'token', 'pinned'], drawGuide);
+    onChange(['text'], drawHabits);
+    onChange(['text', 'layer', 'head', 'view'], hideTip);
+    onChange(['hover', 'pinned', 'token'], drawCursors);
+    onChange([...VIEW, 'hover', 'pinned'], drawReadout);
+    onChange(VIEW, drawHeadFacts);
+    onChange([...VIEW, 'token', 'pinned'], drawProfiles);
+    onChange([...VIEW, 'token', 'pinned'], drawMatrixTable);
+    onChange(['layer', 'head', 'token', 'pinned', 'removed'], shadeTokens);
+    onChange([...VIEW, 'token', 'map'], drawCommand);
+    redrawAll();
+    PANES.forEach((_, index) => bindPane(index));
+    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings]) bind();
+    for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
+    document.documentElement.dataset.ready = 'yes';
+}
+
+start();

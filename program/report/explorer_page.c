@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/report/explorer_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "program/frame/text_output.h"
+#include "core/base/status.h"
+#include "output/json_text.h"
+#include "output/byte_buffer.h"
+#include "viz/palette.h"
+
+/* Made by the build, see explorer/meson.build. */
+extern const unsigned char explorer_html[], explorer_css[], explorer_js[];
+extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes;
+
+/* What the attention of all texts may take before base64, which makes four bytes of three: the page stays below 40 MB.
+ */
+enum { CELLS_BUDGET_BYTES = 29000000 };
+
+typedef struct page_writer {
+    const common_options *options;
+    FILE *out;
+    const explorer_contents *contents;
+    deberta_error error;
+    deberta_status status;
+} page_writer;
+
+const char *explorer_document_name(explorer_document document)
+{
+    static const char *const names[DOCUMENT_COUNT] = {"info",    "verify", "receptive-field",
+                                                      "lengths", "layers", "training"};
+    return names[document];
+}
+
+static void put_escaped(FILE *out, const char *text)
+{
+    for (; text && *text; text++) switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+}
+
+/* Inside a script element only `<` can end it or begin a comment. */
+static int put_json_bytes(const char *bytes, size_t count, void *out)
+{
+    for (size_t k = 0; k < count; k++)
+        if (bytes[k] == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(bytes[k], out);
+    return 0;
+}
+
+/* A page without its data shows nothing, so that a value that cannot be made or written ends it. */
+static void put_json(page_writer *page, const char *name, const json_t *value)
+{
+    fprintf(page->out, "<script type=\"application/json\" id=\"json-%s\">", name);
+    if (json_dump_callback(value, put_json_bytes, page->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 &&
+        page->status == DEBERTA_OK)
+        page->status = status_fail(&page->error, DEBERTA_E_MEMORY, "out of memory for the data of the page");
+    fputs("</script>\n", page->out);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the data */
+
+/* The same tables as the figures': base64 of red, green, blue of every level. */
+static json_t *describe_palettes(void)
+{
+    static const char *const names[] = {"polar", "blues", "greys", "cividis", "viridis", "magma"};
+    json_t *object = json_object();
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        draw_colour table[PALETTE_LEVELS_MAX];
+        byte_buffer text = {0};
+        const palette *map = palette_find(names[k]);
+        const size_t levels = palette_table(map, table);
+        unsigned char rgb[3 * PALETTE_LEVELS_MAX];
+        for (size_t l = 0; l < levels; l++) memcpy(rgb + 3 * l, (uint8_t[]){table[l].r, table[l].g, table[l].b}, 3);
+        byte_buffer_base64(&text, rgb, 3 * levels);
+        json_object_set_new(object, names[k],
+                            json_pack("{s:b, s:s#}", "diverging", palette_is_diverging(map), "rgb",
+                                      text.failed ? "" : (const char *)text.data,
+                                      text.failed ? (size_t)0 : text.size_bytes));
+        byte_buffer_free(&text);
+    }
+    return object;
+}
+
+static json_t *describe_series(void)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < PALETTE_SERIES_COUNT; k++) {
+        const draw_colour c = palette_series(k);
+        json_array_append_new(list, json_sprintf("#%02x%02x%02x", c.r, c.g, c.b));
+    }
+    return list;
+}
+
+static void add_file(const page_writer *page, json_t *list, const char *name, const char *what)
+{
+    struct stat about;
+    const char *path = options_text(page->options, "%s/%s", page->contents->folder, name);
+    if (stat(path, &about) == 0 && S_ISREG(about.st_mode))
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
+}
+
+/* What encode wrote, which stores numbers of every precision as float32. */
+static const char *describe_tensors(const page_writer *page)
+{
+    const char *precision = low_precision_name(page->options);
+    return precision ? options_text(page->options,
+                                    "components and probabilities of %s linear layers, stored as float32", precision)
+                     : "exact components and probabilities, float32";
+}
+
+static json_t *describe_files(const page_writer *page)
+{
+    static const struct {
+        explorer_document document;
+        const char *name, *what;
+    } files[] = {
+        {DOCUMENT_INFO, "info.json", "the machine and the model"},
+        {DOCUMENT_VERIFY, "verify.json", "verification"},
+        {DOCUMENT_RECEPTIVE_FIELD, "receptive-field.json", "receptive field"},
+        {DOCUMENT_RECEPTIVE_FIELD, "receptive-field.png", "receptive field, drawn"},
+        {DOCUMENT_LENGTHS, "lengths.json", "latency against length, raw samples"},
+        {DOCUMENT_LENGTHS, "lengths.png", "latency against length, drawn"},
+        {DOCUMENT_LAYERS, "layers.json", "latency against layers, raw samples"},
+        {DOCUMENT_LAYERS, "layers.png", "latency against layers, drawn"},
+        {DOCUMENT_TRAINING, "training.png", "training: loss, rate and norm of the gradients, drawn"},
+    };
+    const explorer_contents *contents = page->contents;
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->text_count; k++) {
+        const explorer_text *text = &contents->texts[k];
+        const size_t folder = strlen(contents->folder) + 1;
+        add_file(page, list, text->data + folder, describe_tensors(page));
+        add_file(page, list, text->figure + folder, "figure");
+        add_file(page, list, text->document + folder, "figure for print");
+    }
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        if (contents->has_document[files[k].document]) add_file(page, list, files[k].name, files[k].what);
+    add_file(page, list, "commands.sh", "every command that made this folder");
+    return list;
+}
+
+static json_t *describe_step(const explorer_step *step)
+{
+    return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", json_clean_text(step->command), "failed",
+                     step->failed);
+}
+
+static json_t *describe_steps(const explorer_contents *contents)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->step_count; k++) json_array_append_new(list, describe_step(&contents->steps[k]));
+    return list;
+}
+
+/* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
+static void put_documents(page_writer *page)
+{
+    for (int k = 0; k < DOCUMENT_COUNT; k++) {
+        if (!page->contents->has_document[k]) continue;
+        const char *document = explorer_document_name((explorer_document)k);
+        json_t *value =
+            json_load_file(options_text(page->options, "%s/%s.json", page->contents->folder, document), 0, NULL);
+        if (value) put_json(page, document, value);
+        json_decref(value);
+    }
+}
+
+static void put_data(page_writer *page)
+{
+    const explorer_contents *contents = page->contents;
+    json_t *texts = json_array();
+    for (size_t k = 0; page->status == DEBERTA_OK && k < contents->text_count; k++) {
+        json_t *about = NULL;
+        page->status = explorer_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
+                                         &about, &page->error);
+        json_array_append_new(texts, about);
+    }
+    put_documents(page);
+    json_t *about =
+        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
+                  "version", deberta_version(), "printed", "layers", contents->printed_layers, "heads",
+                  contents->printed_heads, "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
+                  "files", describe_files(page), "steps", describe_steps(contents));
+    put_json(page, "page", about);
+    json_decref(about);
+}
+
+/* ------------------------------------------------------------------------------------------------------ the template */
+
+/* A short name: the last folder of a path; what the name of a made-up model says is no path. */
+static void put_model(page_writer *page)
+{
+    const char *model = page->contents->model;
+    size_t end = strlen(model), first;
+    while (end > 1 && model[end - 1] == '/') end--;
+    for (first = end; first > 0 && model[first - 1] != '/';) first--;
+    char *name = strndup(model + first, end - first);
+    put_escaped(page->out, name && strspn(name, ".") < strlen(name) ? name : model);
+    free(name);
+}
+
+static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
+static void put_script(page_writer *page) { fwrite(explorer_js, 1, explorer_js_bytes, page->out); }
+
+/* Copies explorer.html and puts each part where its name stands in double braces. */
+static void put_template(page_writer *page)
+{
+    static const struct {
+        const char *mark;
+        void (*put)(page_writer *page);
+    } parts[] = {
+        {"{{model}}", put_model}, {"{{style}}", put_style}, {"{{data}}", put_data}, {"{{script}}", put_script}};
+    const char *at = (const char *)explorer_html, *end = at + explorer_html_bytes;
+    while (at < end) {
+        const char *mark = strstr(at, "{{");
+        if (!mark) mark = end;
+        fwrite(at, 1, (size_t)(mark - at), page->out);
+        at = mark;
+        for (size_t k = 0; at < end && k < sizeof parts / sizeof *parts; k++)
+            if (strncmp(mark, parts[k].mark, strlen(parts[k].mark)) == 0) {
+                parts[k].put(page);
+                at = mark + strlen(parts[k].mark);
+                break;
+            }
+        if (at == mark && at < end) fputc(*at++, page->out);
+    }
+}
+
+int explorer_page_write(const common_options *options, const explorer_contents *contents)
+{
+    text_output output = {0};
+    const int status = text_output_open(options, options_text(options, "%s/index.html", contents->folder), &output);
+    if (status != EXIT_OK) return status;
+    page_writer page = {.options = options, .out = output.file, .contents = contents};
+    put_template(&page);
+    if (page.status == DEBERTA_OK) return text_output_close(options, &output);
+    text_output_discard(&output);
+    return say_error(options, &page.error);
+}

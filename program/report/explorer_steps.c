@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/report/explorer_steps.h"
+
+#include <string.h>
+
+#include "program/bench/bench_options.h"
+#include "program/commands.h"
+#include "program/encode/encode_options.h"
+#include "program/receptive_field/receptive_field_options.h"
+#if HAVE_VIZ
+#include <unistd.h>
+
+#include "program/attention/attention_options.h"
+#include "program/train/train_commands.h"
+#endif
+
+enum {
+    LAYER_SWEEP_TOKENS = 64,  /* length at which numbers of layers are compared */
+    LAYER_SWEEP_POINTS = 12,  /* at most, unless the user says which */
+    MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
+};
+
+/* ---------------------------------------------------------------------------------------------------------- one step */
+
+/* A command on the model of the report. */
+static common_options *begin(const explorer_job *job, const command *command)
+{
+    return options_begin(command, job->options, job->contents.model);
+}
+
+/* For the steps that look inside: receptive field and sweeps are about the model as it is. */
+static void give_ablations(const explorer_job *job, common_options *step)
+{
+    if (job->options->ablate_text) option_give(step, &step->ablations, job->options->ablate_text);
+}
+
+static const char *document_path(const explorer_job *job, explorer_document document, const char *suffix)
+{
+    return options_text(job->options, "%s/%s.%s", job->contents.folder, explorer_document_name(document), suffix);
+}
+
+/* The step writes this file. */
+static void give_output(explorer_job *job, common_options *step, const void *member, const char *path)
+{
+    option_give(step, member, path);
+    made_files_expect(&job->made, path);
+}
+
+/* The step writes a document of the page. */
+static void give_document(explorer_job *job, common_options *step, explorer_document document)
+{
+    give_output(job, step, &step->outs, document_path(job, document, "json"));
+    job->contents.has_document[document] = true;
+}
+
+/* With those of the report's options that change results or what is said meanwhile. */
+static int run_step(explorer_job *job, const char *title, common_options *step)
+{
+    const common_options *options = job->options;
+    const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
+                                   &options->reference, &options->precision,
+                                   &options->seed,      &options->quiet,
+                                   &options->progress};
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
+    say_note(options, "%s ...", title);
+    explorer_step *kept = &job->steps[job->contents.step_count++];
+    *kept = (explorer_step){.title = title, .command = options_text(options, "%s", options_command_line(step, true))};
+    const int status = options_run(step);
+    kept->failed = status == EXIT_CHECK_FAILED;
+    options_free(&step);
+    return kept->failed ? EXIT_OK : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- steps */
+
+static const char *list_ids(const explorer_job *job, size_t row)
+{
+    const size_t first = job->input.sequence_starts[job->input.row[row].sequence], count = job->input.row[row].tokens;
+    char *text = options_take(job->options, 12 * count + 1, 1), *at = text;
+    for (size_t t = 0; t < count; t++) at += sprintf(at, t ? ",%d" : "%d", job->input.ids[first + t]);
+    return text;
+}
+
+/* A text as it was given; ids where there is none, or one that no command line can hold. */
+static void give_input(const explorer_job *job, common_options *step, size_t row)
+{
+    const input_batch *input = &job->input;
+    const reading_options *reading = reading_of(step);
+    if (!input->texts || strlen(input->texts[row]) != input->text_bytes[row]) {
+        option_give(step, &reading->ids, list_ids(job, row));
+        return;
+    }
+    const token_limit *limit = &job->o->reading.max_tokens;
+    option_give(step, &reading->texts, input->texts[row]);
+    if (input->pairs && input->pairs[row]) option_give(step, &reading->pairs, input->pairs[row]);
+    if (limit->kind == LIMIT_TOKENS)
+        option_give(step, &reading->max_tokens, options_text(job->options, "%zu", limit->tokens));
+}
+
+static int run_text(explorer_job *job, size_t row)
+{
+    const explorer_text *text = &job->texts[row];
+    common_options *step = begin(job, &command_encode);
+    const encode_options *encode = (const encode_options *)step;
+    give_input(job, step, row);
+    option_give(step, &encode->component_layers, "all");
+    option_give(step, &encode->attention_layers, "all");
+    give_ablations(job, step);
+    give_output(job, step, &step->outs, text->data);
+    int status = run_step(job, "Components and probabilities", step);
+#if HAVE_VIZ
+    if (status != EXIT_OK) return status;
+    step = begin(job, &command_attention);
+    const attention_options *figure = (const attention_options *)step;
+    give_input(job, step, row);
+    option_give(step, &figure->layers, job->contents.printed_layers);
+    option_give(step, &figure->heads, job->contents.printed_heads);
+    give_ablations(job, step);
+    give_output(job, step, &step->outs, text->figure);
+    give_output(job, step, &step->outs, text->document);
+    status = run_step(job, "Attention, drawn", step);
+#endif
+    return status;
+}
+
+static int run_verify(explorer_job *job)
+{
+    common_options *step = begin(job, &command_verify);
+    option_give(step, &step->json, NULL);
+    if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) option_give(step, &reading_of(step)->ids, list_ids(job, 0));
+    give_ablations(job, step);
+    give_document(job, step, DOCUMENT_VERIFY);
+    return run_step(job, "Verification", step);
+}
+
+static int run_receptive_field(explorer_job *job)
+{
+    common_options *step = begin(job, &command_receptive_field);
+    option_give(step, &step->json, NULL);
+#if HAVE_VIZ
+    give_output(job, step, &((const field_request *)step)->plots, document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
+#endif
+    give_document(job, step, DOCUMENT_RECEPTIVE_FIELD);
+    return run_step(job, "Receptive field", step);
+}
+
+/* One sweep, and its drawing where there is a curve to draw. */
+static int run_sweep(explorer_job *job, const char *title, explorer_document document, common_options *sweep,
+                     bool is_curve)
+{
+    option_give(sweep, &sweep->json, NULL);
+    give_document(job, sweep, document);
+    int status = run_step(job, title, sweep);
+#if HAVE_VIZ
+    if (status != EXIT_OK || !is_curve) return status;
+    common_options *plot = options_begin(&command_bench_plot, job->options, document_path(job, document, "json"));
+    give_output(job, plot, &plot->outs, document_path(job, document, "png"));
+    status = run_step(job, "Latency, drawn", plot);
+#else
+    (void)is_curve;
+#endif
+    return status;
+}
+
+static bool is_list(const char *sizes) { return strpbrk(sizes, ",-") != NULL; }
+
+static int run_lengths(explorer_job *job, const char *reps)
+{
+    const bool one_tier = option_given(job->options, &job->options->isa);
+    common_options *step = begin(job, &command_bench);
+    const bench_options *sweep = (const bench_options *)step;
+    option_give(step, &sweep->sweep.lengths, job->o->lengths);
+    option_give(step, &sweep->isas, one_tier ? deberta_isa_name(job->options->isa) : "all");
+    option_give(step, &sweep->sweep.repetitions, reps);
+    return run_sweep(job, "Latency against length", DOCUMENT_LENGTHS, step, is_list(job->o->lengths));
+}
+
+static int run_layers(explorer_job *job, const char *reps)
+{
+    const size_t layers = job->layers;
+    const char *chosen = job->o->sweep_layers;
+    common_options *step = begin(job, &command_bench);
+    const bench_options *sweep = (const bench_options *)step;
+    option_give(step, &sweep->sweep.lengths, options_text(job->options, "%d", LAYER_SWEEP_TOKENS));
+    option_give(step, &sweep->sweep.layers,
+                chosen ? chosen
+                       : options_text(job->options, "1-%zu+%zu", layers,
+                                      (layers + LAYER_SWEEP_POINTS - 1) / LAYER_SWEEP_POINTS));
+    option_give(step, &sweep->sweep.repetitions, reps);
+    option_give(step, &sweep->sweep.skip_roofs, NULL);
+    option_inherit(step, job->options, &job->options->isa);
+    return run_sweep(job, "Latency against layers", DOCUMENT_LAYERS, step, !chosen || is_list(chosen));
+}
+
+static int run_latency(explorer_job *job)
+{
+    const char *reps = options_text(job->options, "%zu", job->o->reps);
+    const int status = run_lengths(job, reps);
+    return status != EXIT_OK || (job->layers < 2 && !job->o->sweep_layers) ? status : run_layers(job, reps);
+}
+
+/* How the model came about, where that is known. */
+static int run_training(explorer_job *job)
+{
+#if HAVE_VIZ
+    const char *found = options_text(job->options, "%s/log.jsonl", job->contents.model), *log = job->o->training_log;
+    if (!log && access(found, R_OK) != 0) return EXIT_OK;
+    common_options *plot = options_begin(&train_plot, job->options, log ? log : found);
+    give_output(job, plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
+    job->contents.has_document[DOCUMENT_TRAINING] = true;
+    return run_step(job, "Training, drawn", plot);
+#else
+    (void)job;
+    return EXIT_OK;
+#endif
+}
+
+/* What takes longest comes last, so that most mistakes show at once. */
+int explorer_steps_run(explorer_job *job)
+{
+    common_options *info = begin(job, &command_info);
+    option_give(info, &info->json, NULL);
+    give_document(job, info, DOCUMENT_INFO);
+    int status = run_step(job, "The machine and the model", info);
+    if (status == EXIT_OK) status = run_training(job);
+    for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
+    if (status == EXIT_OK && job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD])
+        status = run_receptive_field(job);
+    if (status == EXIT_OK && !job->o->skip[SKIP_VERIFY]) status = run_verify(job);
+    if (status == EXIT_OK && !job->o->skip[SKIP_LATENCY]) status = run_latency(job);
+    return status;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/report/explorer_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/attention/token_view.h"
+#include "program/report/explorer_head.h"
+#include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
+#include "analysis/capture.h"
+#include "output/byte_buffer.h"
+
+/* The file that the page's numbers come from. */
+typedef struct text_data {
+    mapped_file file;
+    tensor_list tensors;
+    size_t layers, heads, n;
+    cell_layout layout;
+    float *matrices[DEBERTA_COMPONENT_COUNT]; /* of one head */
+    uint8_t *bytes;
+    unsigned char *special; /* [n] not 0 for tokens that frame the text */
+} text_data;
+
+static const stored_tensor *find(const text_data *data, size_t layer, int component)
+{
+    char name[48];
+    snprintf(name, sizeof name, "attn.%zu.%s", layer, deberta_component_name((deberta_component)component));
+    for (size_t k = 0; k < data->tensors.count; k++)
+        if (strcmp(data->tensors.items[k].tensor.name, name) == 0) return &data->tensors.items[k];
+    return NULL;
+}
+
+static deberta_status open_data(text_data *data, const char *path, size_t tokens, size_t budget_bytes,
+                                deberta_error *err)
+{
+    DEBERTA_TRY(mapped_file_open(&data->file, path, err));
+    DEBERTA_TRY(safetensors_list(&data->tensors, data->file.bytes, data->file.size_bytes, path, err));
+    const stored_tensor *first = find(data, 0, DEBERTA_PROBABILITIES);
+    if (!first || first->tensor.rank != 4 || first->tensor.shape[2] != tokens)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: expected attn.0.probs of %zu tokens", path, tokens);
+    data->heads = first->tensor.shape[1];
+    data->n = tokens;
+    while (find(data, data->layers, DEBERTA_PROBABILITIES)) data->layers++;
+    data->layout = cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C),
+                                      data->layers * data->heads, budget_bytes);
+    data->bytes = malloc(cell_layout_bytes(&data->layout));
+    data->special = calloc(tokens ? tokens : 1, 1);
+    bool fine = data->bytes && data->special;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (data->layout.has[c]) fine = (data->matrices[c] = malloc(tokens * tokens * sizeof(float))) != NULL && fine;
+    return fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+}
+
+static void close_data(text_data *data)
+{
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) free(data->matrices[c]);
+    free(data->bytes);
+    free(data->special);
+    tensor_list_free(&data->tensors);
+    mapped_file_close(&data->file);
+}
+
+static deberta_status read_head(text_data *data, size_t layer, size_t head, deberta_error *err)
+{
+    const size_t area = data->n * data->n;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        if (!data->layout.has[c]) continue;
+        const stored_tensor *tensor = find(data, layer, c);
+        if (!tensor || tensor->tensor.elements != data->heads * area)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
+                         layer, deberta_component_name((deberta_component)c));
+        tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status put_head(text_data *data, size_t text, size_t layer, size_t head, FILE *out, json_t *about,
+                               deberta_error *err)
+{
+    byte_buffer encoded = {0};
+    DEBERTA_TRY(read_head(data, layer, head, err));
+    DEBERTA_TRY(explorer_head_pack(&data->layout, data->matrices, data->special, data->bytes, about, err));
+    byte_buffer_base64(&encoded, data->bytes, cell_layout_bytes(&data->layout));
+    fprintf(out, "<script type=\"text/plain\" id=\"cells-%zu-%zu-%zu\">", text, layer, head);
+    fwrite(encoded.data, 1, encoded.size_bytes, out);
+    fputs("</script>\n", out);
+    const bool failed = encoded.failed;
+    byte_buffer_free(&encoded);
+    return failed ? status_fail(err, DEBERTA_E_MEMORY, "out of memory") : DEBERTA_OK;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The text as it was given, or what stands for it. */
+static json_t *title_of(const explorer_text *text, size_t first, size_t tokens)
+{
+    if (text->input->texts) {
+        const char *pair = text->input->pairs ? text->input->pairs[text->row] : NULL;
+        return json_sprintf("%s%s%s", text->input->texts[text->row], pair ? " | " : "", pair ? pair : "");
+    }
+    return json_sprintf("%zu ids, from %d", tokens, text->input->ids[first]);
+}
+
+static json_t *describe_text(const explorer_text *text, const text_data *data, const token_view *view, json_t *heads)
+{
+    const input_batch *input = text->input;
+    const size_t first = view->first_token;
+    json_t *tokens = json_array(), *special = json_array(), *types = json_array(), *ids = json_array();
+    for (size_t t = first; t < first + data->n; t++) {
+        json_t *label = json_string(view->labels[t - first].text);
+        json_array_append_new(tokens, label ? label : json_string("\uFFFD"));
+        json_array_append_new(ids, json_integer(input->ids[t]));
+        json_array_append_new(special, json_integer(view->labels[t - first].special));
+        json_array_append_new(types, json_integer(input->token_types ? input->token_types[t] : 0));
+    }
+    json_t *title = title_of(text, first, data->n);
+    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:[b,b,b], s:o, s:o, s:o, s:o, s:s, s:o}", "title",
+                     title ? title : json_string("?"), "n", (json_int_t)data->n, "pool", (json_int_t)data->layout.pool,
+                     "cells", (json_int_t)data->layout.cells, "exact", data->layout.exact, "has", 1,
+                     data->layout.has[DEBERTA_C2P], data->layout.has[DEBERTA_P2C], "tokens", tokens, "ids", ids,
+                     "special", special, "types", types, "data", base_name(text->data), "heads", heads);
+}
+
+deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
+                                 json_t **about, deberta_error *err)
+{
+    text_data data = {0};
+    token_view view = {0};
+    json_t *heads = json_array();
+    deberta_status status = open_data(&data, text->data, text->input->row[text->row].tokens, budget_bytes, err);
+    if (status == DEBERTA_OK)
+        status = token_view_make(&view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err);
+    for (size_t t = 0; status == DEBERTA_OK && t < data.n; t++) data.special[t] = view.labels[t].special;
+    for (size_t l = 0; status == DEBERTA_OK && l < data.layers; l++) {
+        json_t *layer = json_array();
+        for (size_t head = 0; status == DEBERTA_OK && head < data.heads; head++) {
+            json_t *head_about = json_object();
+            json_array_append_new(layer, head_about);
+            status = put_head(&data, index, l, head, out, head_about, err);
+        }
+        json_array_append_new(heads, layer);
+    }
+    if (status == DEBERTA_OK) {
+        *about = describe_text(text, &data, &view, heads);
+        if (!*about) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    } else {
+        json_decref(heads);
+    }
+    token_view_free(&view);
+    close_data(&data);
+    return status;
+}

@@ -1,0 +1,146 @@
+/* `deberta eval`: how often the sequence head is right about labelled texts or pairs of texts.
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "analysis/logits.h"
+#include "program/commands.h"
+#include "program/tasks/eval_output.h"
+#include "program/tasks/task_run.h"
+#include "program/frame/text_output.h"
+#include "program/frame/input/labelled_text.h"
+#include "program/frame/open_model.h"
+#include "program/frame/output_paths.h"
+#include "program/frame/result_output.h"
+#include "core/base/status.h"
+
+enum { MOST_FILES = 64 };
+
+typedef struct eval_job {
+    output_paths paths;
+    result_format format;
+    eval_findings findings;
+} eval_job;
+
+static deberta_status split(task_run *run, task_text *text, deberta_error *err)
+{
+    const eval_job *job = run->context;
+    const eval_findings *findings = &job->findings;
+    labelled_text found;
+    deberta_status status = labelled_text_split(&found, &text->record, false, err);
+    text->skipped = found.skipped;
+    if (status == DEBERTA_OK && found.label && !text->record.problem) {
+        text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label);
+        if (text->label == SIZE_MAX)
+            status =
+                text_record_spoil(&text->record, err, "the model has no label '%.80s', expected a name or 0 to %zu",
+                                  found.label, findings->confusion.labels - 1);
+    }
+    labelled_text_free(&found);
+    return status;
+}
+
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
+{
+    (void)out, (void)err;
+    confusion *c = &((eval_job *)run->context)->findings.confusion;
+    confusion_add(c, text->label, logits_largest(logits, c->labels));
+    return DEBERTA_OK;
+}
+
+static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
+{
+    eval_job *job = run->context;
+    job->findings.bad = run->bad;
+    if (confusion_score(&job->findings.confusion).texts == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
+    result *r = eval_result(&job->findings);
+    const char *precision = low_precision_name(run->options);
+    if (precision) {
+        result_set(r, "precision", json_string(precision));
+        result_say(r, "\nlinear layers in %s", precision);
+    }
+    const deberta_status status = result_write(r, out, job->format, err);
+    result_free(&r);
+    return status;
+}
+
+static int begin(task_run *run)
+{
+    eval_job *job = run->context;
+    deberta_error error = {0};
+    const size_t labels = run->batches.info.sequence_labels;
+    run->out = job->paths.text;
+    const int status = task_run_check_labels(run, labels);
+    if (status != EXIT_OK) return status;
+    if (labels < 2)
+        status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a head with one output is a regression, not a classifier",
+                    run->batches.info.name);
+    if (labels < 2 || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
+        return say_error(run->options, &error);
+    const char **names = options_take(run->options, labels, sizeof *names);
+    for (size_t k = 0; k < labels; k++) /* they outlive the model */
+        names[k] = options_text(run->options, "%s", task_run_label(run, k));
+    job->findings.names = names;
+    return EXIT_OK;
+}
+
+static int draw(const common_options *options, const eval_job *job)
+{
+    const classification_score score = confusion_score(&job->findings.confusion);
+    const char *title =
+        options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu text%s", options->arguments[0],
+                     100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
+    const char *precision = low_precision_name(options);
+    const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
+    return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
+                       &(const figure_style){.title = title, .note = note});
+}
+
+static int run(const common_options *options)
+{
+    static const task_command command = {
+        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
+        .task = DEBERTA_TASK_SEQUENCE,
+        .begin = begin,
+        .split = split,
+        .describe = describe,
+        .silent = true,
+        .finish = finish};
+    eval_job job = {0};
+    if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format)) return EXIT_USAGE;
+    int status = task_run_all(options, &command, &job);
+    /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
+    const bool some_bad =
+        status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
+    if (status == EXIT_OK || some_bad) {
+        const int drawn = draw(options, &job);
+        if (drawn != EXIT_OK) status = drawn;
+    }
+    confusion_free(&job.findings.confusion);
+    return status;
+}
+
+static const option options[] = {
+    TEXT_BATCHES_OPTIONS,
+    RESULT_FORMAT_OPTIONS,
+    {.name = NULL},
+};
+
+const command command_eval = {
+    .name = "eval",
+    .summary = "accuracy, F1 and confusions of the classifier on labelled texts or pairs",
+    .arguments = "MODEL FILE.tsv ...",
+    .min_arguments = 2,
+    .max_arguments = MOST_FILES,
+    .options = options,
+    .size = sizeof(reading_options),
+    .most_outputs = OUTPUT_PATHS_MOST,
+    .example = "  deberta eval models/demo docs/studies/data/books.tsv\n"
+               "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
+               "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
+               "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
+               "\"text\", \"pair\".\n"
+               "A bad line is reported, the others go on, exit 3.\n",
+    .run = run,
+    .without = "seed",
+};

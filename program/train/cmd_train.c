@@ -1,0 +1,227 @@
+/* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "program/commands.h"
+#include "program/train/finetune_data.h"
+#include "program/train/train_commands.h"
+#include "program/train/train_end.h"
+#include "program/train/train_options.h"
+#include "program/frame/open_model.h"
+#include "program/frame/progress.h"
+#include "program/frame/text_output.h"
+#include "core/base/clock.h"
+#include "core/base/integers.h"
+#include "core/base/memory_need.h"
+
+enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
+
+/* ---------------------------------------------------------------------------------------------------------- one step */
+
+static int print_step(const train_options *o, const deberta_training_step *step)
+{
+    const common_options *options = &o->common;
+    if (options->json)
+        return print_json(options,
+                          json_pack("{s:f, s:I, s:I, s:f}", "loss", step->loss, "tokens", (json_int_t)step->tokens,
+                                    "labelled", (json_int_t)step->labelled, "gradient_norm", step->gradient_norm));
+    text_output output;
+    const int status = text_output_open(options, options_out(options), &output);
+    if (status != EXIT_OK) return status;
+    fprintf(output.file, "loss %.6f of %zu labels in %zu tokens, norm of the gradients %.4g\n", step->loss,
+            step->labelled, step->tokens, step->gradient_norm);
+    return text_output_close(options, &output);
+}
+
+static int run_one_step(const train_options *o, deberta_trainer *trainer)
+{
+    deberta_error error = {0};
+    deberta_training_step step;
+    if (deberta_trainer_gradients(trainer, o->gradients, &step, &error) != DEBERTA_OK)
+        return say_error(&o->common, &error);
+    return print_step(o, &step);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a run */
+
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A
+ * second signal ends the program at once. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static void watch_signals(void)
+{
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+typedef struct run_display {
+    progress_bar bar;
+    size_t first, tokens; /* steps that were behind already; tokens since */
+} run_display;
+
+static int show_step(void *context, const deberta_training_step *step)
+{
+    run_display *display = context;
+    char detail[160];
+    display->tokens += step->tokens;
+    snprintf(detail, sizeof detail, "step %zu/%zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f",
+             step->step, step->steps, step->loss, step->learning_rate, step->gradient_norm,
+             (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
+    progress_step(&display->bar, step->step - display->first, detail);
+    return interrupted;
+}
+
+static void note_outcome(const train_options *o, size_t done, bool finished)
+{
+    const char *folder = options_out(&o->common);
+    if (!finished)
+        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", done, o->trainer.steps);
+    else if (o->trainer.generator)
+        say_note(&o->common, "%zu step%s; what was trained is in %s/discriminator and %s/generator", done,
+                 done == 1 ? "" : "s", folder, folder);
+    else
+        say_note(&o->common, "%zu step%s; what was trained is in %s", done, done == 1 ? "" : "s", folder);
+}
+
+static int say_failure(const train_options *o, size_t done, const deberta_error *error)
+{
+    const char *kept = options_text(&o->common, "%s/checkpoint-%06zu", options_out(&o->common), done);
+    const int status = say_error(&o->common, error);
+    if (error->code == DEBERTA_E_NOT_FINITE && access(kept, F_OK) == 0)
+        say_note(&o->common, "%s has the steps before it: --resume --bad-steps %zu passes over it", kept,
+                 o->trainer.skip_bad + 1);
+    return status;
+}
+
+static int run_all_steps(const train_options *o, deberta_trainer *trainer)
+{
+    deberta_error error = {0};
+    int finished = 0;
+    const size_t steps = o->trainer.steps;
+    const size_t first = deberta_trainer_steps_done(trainer);
+    const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
+    say_note(&o->common, "weights, moments and steps take %s",
+             bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
+    say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
+    if (o->resume && first == 0)
+        say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
+    watch_signals();
+    run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
+                           .first = first};
+    const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
+    progress_end(&display.bar);
+    if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
+    const size_t done = deberta_trainer_steps_done(trainer);
+    note_outcome(o, done, finished);
+    const int told = train_end(o, done, finished);
+    if (told != EXIT_OK) return told;
+    return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
+}
+
+static int run_task(const common_options *common, deberta_training_task task)
+{
+    deberta_error error = {0};
+    deberta_trainer *trainer = NULL;
+    const train_options *o = (const train_options *)common;
+    int status = train_options_check(o);
+    if (status != EXIT_OK) return status;
+    if (!o->config && !check_model_place(common)) return EXIT_INPUT;
+    finetune_data data;
+    deberta_trainer_options options = train_trainer_options(o, task);
+    status = finetune_data_open(&data, o, &options);
+    if (status == EXIT_OK && deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK)
+        status = say_error(common, &error);
+    if (status == EXIT_OK) status = train_runs(o) ? run_all_steps(o, trainer) : run_one_step(o, trainer);
+    deberta_trainer_free(&trainer);
+    finetune_data_close(&data);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- commands */
+
+static int run_mlm(const common_options *options) { return run_task(options, DEBERTA_TRAIN_MLM); }
+static int run_rtd(const common_options *options) { return run_task(options, DEBERTA_TRAIN_RTD); }
+static int run_sequence(const common_options *options) { return run_task(options, DEBERTA_TRAIN_SEQUENCE); }
+static int run_choice(const common_options *options) { return run_task(options, DEBERTA_TRAIN_CHOICE); }
+static int run_token(const common_options *options) { return run_task(options, DEBERTA_TRAIN_TOKEN); }
+static int run_qa(const common_options *options) { return run_task(options, DEBERTA_TRAIN_QA); }
+
+#define TASK(word_, summary_, groups_, run_, example_)                                                                 \
+    {                                                                                                                  \
+        .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
+        .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
+        .without = "precision"                                                                                         \
+    }
+static const command train_mlm =
+    TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
+         "  deberta train mlm deberta-v3-small --file corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
+         "  deberta train mlm --config new --file corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+static const command train_rtd = TASK(
+    "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
+    "  deberta train rtd deberta-v3-small --generator generator --file corpus.txt --sequence-tokens 128 --steps 1000 "
+    "--out trained\n");
+#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 -o trained\n"
+static const command finetune_sequence =
+    TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
+         DATA_EXAMPLE("finetune sequence", "--examples train.tsv --new-head --eval held-out.tsv"));
+static const command finetune_choice =
+    TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
+         DATA_EXAMPLE("finetune choice", "--examples train.tsv --new-head --eval held-out.tsv"));
+static const command finetune_token =
+    TASK("finetune token", "classes of tokens", finetune_token_groups, run_token,
+         DATA_EXAMPLE("finetune token", "--examples train.tsv --new-head --eval held-out.tsv"));
+static const command finetune_qa =
+    TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
+         DATA_EXAMPLE("finetune qa", "--examples train.jsonl --new-head --eval held-out.jsonl"));
+
+static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
+#if HAVE_VIZ
+                                                &train_plot,
+#endif
+                                                NULL};
+static const command *const finetune_commands[] = {&finetune_sequence, &finetune_choice, &finetune_token, &finetune_qa,
+                                                   NULL};
+
+static int run_without_task(const common_options *options)
+{
+    const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
+    return say_usage(
+        options, "expected what is trained: %s",
+        fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --examples FILE --steps N --out FOLDER)"
+                   : "mlm, rtd, tokenizer or plot (train mlm MODEL --file FILE --steps N --out FOLDER)");
+}
+
+const command command_train = {
+    .name = "train",
+    .summary = "pre-train: gradients of a batch, or a run of updates",
+    .arguments = "mlm|rtd|tokenizer|plot MODEL",
+    .max_arguments = 64,
+    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --file FILE --steps N --out FOLDER\n",
+    .run = run_without_task,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
+    .subcommands = train_commands,
+};
+
+const command command_finetune = {
+    .name = "finetune",
+    .summary = "fine-tune a head with its encoder",
+    .arguments = "sequence|choice|token|qa MODEL",
+    .max_arguments = 64,
+    .example = "  deberta finetune sequence --help\n\n"
+               "a run is: deberta finetune sequence MODEL --examples FILE --new-head --steps N --out FOLDER\n",
+    .run = run_without_task,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
+    .subcommands = finetune_commands,
+};

@@ -1,0 +1,168 @@
+/* Questions about contexts: objects with "question", "context", "text", the answer, and "start", the character of the
+ * context that it begins at; without "text" the context has no answer. A context that does not fit is cut into windows
+ * that overlap by half.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/train/finetune_lists.h"
+#include "core/base/grow.h"
+#include "core/base/status.h"
+#include "core/base/utf8.h"
+
+enum { FEWEST_CONTEXT_TOKENS = 8 }; /* that a window must have room for */
+
+/* A question: its tokens are the reader's, its answer is in characters of the context. */
+typedef struct question {
+    text_record *record;
+    const deberta_tokens *tokens;
+    bool answered;
+    size_t begin, end;         /* characters of the answer */
+    size_t first, count;       /* tokens of the context */
+    size_t answer, answer_end; /* of these, inclusive */
+} question;
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+static const char *skip_characters(const char *text, const char *end, size_t count)
+{
+    for (; count > 0 && text < end; count--) {
+        uint32_t character;
+        text += utf8_decode(text, (size_t)(end - text), &character);
+    }
+    return count ? NULL : text;
+}
+
+static size_t count_characters(const char *text, size_t bytes)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < bytes; count++) {
+        uint32_t character;
+        at += utf8_decode(text + at, bytes - at, &character);
+    }
+    return count;
+}
+
+static const char *const other_keys[] = {"answers", "answer", "answer_text", "answer_start", "start"};
+
+static deberta_status find_answer(question *q, deberta_error *err)
+{
+    text_record *r = q->record;
+    const json_t *text = json_object_get(r->object, "text"), *start = json_object_get(r->object, "start");
+    /* without "text" there is no answer, which a key of another name must not come to mean */
+    for (size_t k = 0; !text && k < sizeof other_keys / sizeof *other_keys; k++)
+        if (json_object_get(r->object, other_keys[k]))
+            return text_record_spoil(r, err,
+                                     "found \"%s\", expected \"text\", the answer, and \"start\", its first character",
+                                     other_keys[k]);
+    q->answered = json_is_string(text) && json_string_length(text) > 0;
+    if (!q->answered) return DEBERTA_OK;
+    if (!json_is_integer(start) || json_integer_value(start) < 0)
+        return text_record_spoil(r, err, "expected \"start\", the answer's first character in the context");
+    const size_t bytes = json_string_length(text);
+    const char *end = r->pair + r->pair_bytes;
+    q->begin = (size_t)json_integer_value(start);
+    q->end = q->begin + count_characters(json_string_value(text), bytes);
+    const char *at = skip_characters(r->pair, end, q->begin);
+    if (!at || (size_t)(end - at) < bytes || memcmp(at, json_string_value(text), bytes) != 0)
+        return text_record_spoil(r, err, "the context does not have the answer '%.60s' at character %zu",
+                                 json_string_value(text), q->begin);
+    return DEBERTA_OK;
+}
+
+/* Tokens of the context, and which of them the answer has. */
+static deberta_status place_answer(question *q, deberta_error *err)
+{
+    const deberta_tokens *tokens = q->tokens;
+    q->answer = q->answer_end = SIZE_MAX;
+    for (size_t t = 0; t < tokens->count; t++) {
+        if (tokens->token_types[t] != 1 || tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
+        if (q->count++ == 0) q->first = t;
+        const deberta_place place = deberta_token_place(tokens, t, q->record->pair);
+        if (!q->answered || place.characters.begin >= q->end || place.characters.end <= q->begin) continue;
+        if (q->answer == SIZE_MAX) q->answer = t - q->first;
+        q->answer_end = t - q->first;
+    }
+    if (q->count == 0) return text_record_spoil(q->record, err, "the context holds no tokens");
+    if (q->answered && q->answer == SIZE_MAX) return text_record_spoil(q->record, err, "the answer holds no tokens");
+    return DEBERTA_OK;
+}
+
+/* [CLS] question [SEP] the window's tokens [SEP]. */
+static deberta_status add_window(const question *q, size_t offset, size_t count, example_list *list, deberta_error *err)
+{
+    const size_t tokens = q->first + count + 1;
+    const deberta_tokens *all = q->tokens;
+    int32_t *ids = malloc(2 * tokens * sizeof *ids), *types = ids ? ids + tokens : NULL;
+    deberta_example *added;
+    answer_window *windows = grown(list->windows, &list->window_capacity, list->count + 1, sizeof *windows);
+    if (windows) list->windows = windows;
+    if (!ids || !windows) {
+        free(ids);
+        return no_memory(err);
+    }
+    memcpy(ids, all->ids, q->first * sizeof *ids);
+    memcpy(types, all->token_types, q->first * sizeof *types);
+    memcpy(ids + q->first, all->ids + q->first + offset, count * sizeof *ids);
+    for (size_t t = q->first; t < tokens; t++) types[t] = 1;
+    ids[tokens - 1] = all->ids[all->count - 1];
+    const bool inside = q->answered && q->answer >= offset && q->answer_end < offset + count;
+    const int32_t none = q->answered ? NO_LABEL : 0; /* [CLS] stands for no answer */
+    const deberta_example example = {
+        .tokens = tokens,
+        .ids = ids,
+        .token_types = types,
+        .label = NO_LABEL,
+        .start = inside ? (int32_t)(q->first + q->answer - offset) : none,
+        .end = inside ? (int32_t)(q->first + q->answer_end - offset) : none,
+    };
+    windows[list->count] = (answer_window){list->questions, q->first, count, offset, q->answer, q->answer_end};
+    const deberta_status status = example_list_add(list, &example, &added, err);
+    free(ids);
+    return status;
+}
+
+static deberta_status add_windows(const finetune_reader *r, const question *q, example_list *list, deberta_error *err)
+{
+    const size_t frame = q->first + 1, room = r->most_tokens > frame ? r->most_tokens - frame : 0;
+    if (room < FEWEST_CONTEXT_TOKENS && room < q->count)
+        return text_record_spoil(q->record, err, "the question has %zu tokens, which leaves no room for its context",
+                                 q->first);
+    for (size_t offset = 0; offset == 0 || offset + room - room / 2 < q->count; offset += room / 2) {
+        const size_t count = q->count - offset < room ? q->count - offset : room;
+        DEBERTA_TRY(add_window(q, offset, count, list, err));
+        if (offset + count == q->count) break;
+    }
+    list->questions++;
+    return DEBERTA_OK;
+}
+
+static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list, deberta_error *err)
+{
+    finetune_reader whole = *r;
+    question q = {.record = record};
+    if (record->text_bytes == 0) return text_record_spoil(record, err, "the question is empty");
+    DEBERTA_TRY(find_answer(&q, err));
+    whole.most_tokens = SIZE_MAX; /* windows are cut here */
+    whole.cuts = false;
+    if (!record->problem) DEBERTA_TRY(reader_tokenize(&whole, record, record->pair, record->pair_bytes, err));
+    r->tokens = whole.tokens;
+    q.tokens = whole.tokens;
+    if (!record->problem) DEBERTA_TRY(place_answer(&q, err));
+    return record->problem ? DEBERTA_OK : add_windows(r, &q, list, err);
+}
+
+deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
+{
+    deberta_status status = DEBERTA_OK;
+    list->choices = 1;
+    for (bool end = false; status == DEBERTA_OK && !end;) {
+        text_record record;
+        DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
+        if (!end && !record.problem) status = take_question(r, &record, list, err);
+        if (status == DEBERTA_OK) status = reader_problem(&record, err);
+        text_record_free(&record);
+    }
+    return status;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train/finetune_data.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/train/task_scores.h"
+#include "program/frame/open_model.h"
+#include "core/base/status.h"
+
+enum { DEFAULT_TOKENS = 512, MOST_NEW_LABELS = 100000 };
+
+/* ----------------------------------------------------------------------------------------------------------- labels */
+
+/* "3": so many labels without names; "a,b,c": these. */
+static deberta_status take_given_labels(label_list *labels, const char *text, deberta_error *err)
+{
+    char *end;
+    errno = 0;
+    const unsigned long number = strtoul(text, &end, 10);
+    const bool counted = *text >= '0' && *text <= '9' && !*end;
+    if (counted && (errno || number == 0 || number > MOST_NEW_LABELS))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: expected 1 to %d labels, found %s", MOST_NEW_LABELS, text);
+    labels->count = counted ? number : 1;
+    for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
+    labels->capacity = labels->count;
+    labels->names = calloc(labels->count, sizeof *labels->names);
+    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; !counted && k < labels->count; k++, text++) {
+        const size_t length = strcspn(text, ",");
+        if (length == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: name %zu is empty", k);
+        labels->names[k] = strndup(text, length);
+        if (!labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        text += length;
+    }
+    for (size_t k = 0, first; !counted && k < labels->count; k++) {
+        if (!label_list_number(labels, labels->names[k], &first)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status take_model_labels(label_list *labels, const deberta_model *model, size_t count,
+                                        deberta_error *err)
+{
+    labels->names = calloc(count + 1, sizeof *labels->names);
+    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    labels->count = labels->capacity = count;
+    labels->of_model = true;
+    for (size_t k = 0; k < count; k++) {
+        const char *name = deberta_model_label(model, k);
+        labels->names[k] = name ? strdup(name) : NULL;
+        if (name && !labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_task head_of(deberta_training_task task)
+{
+    if (task == DEBERTA_TRAIN_TOKEN) return DEBERTA_TASK_TOKEN;
+    return task == DEBERTA_TRAIN_QA ? DEBERTA_TASK_QA : DEBERTA_TASK_SEQUENCE;
+}
+
+static bool has_names(deberta_training_task task)
+{
+    return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
+}
+
+/* Of --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
+static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
+{
+    const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;
+    if (has_names(r->task)) return take_given_labels(&r->labels, text, err);
+    if (strlen(text) == 1 && (size_t)(*text - '0') == outputs) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: this head has %zu output%s, found '%s'", outputs,
+                 outputs == 1 ? "" : "s", text);
+}
+
+static deberta_status choose_labels(finetune_data *data, const deberta_model *model, deberta_error *err)
+{
+    const train_options *o = data->options;
+    finetune_reader *r = &data->reader;
+    const size_t width = deberta_task_width(model, head_of(r->task));
+    if (o->labels) {
+        DEBERTA_TRY(choose_new_labels(r, o->labels, err));
+    } else if (o->new_head) {
+        r->labels.collects = has_names(r->task);
+    } else {
+        if (width == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head for this task: %s makes one", r->model,
+                         has_names(r->task) ? "--labels or --new-head" : "--new-head");
+        DEBERTA_TRY(take_model_labels(&r->labels, model, width, err));
+    }
+    r->regression = r->task == DEBERTA_TRAIN_SEQUENCE && !r->labels.collects && r->labels.count == 1;
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+static deberta_status choose_length(finetune_data *data, const deberta_model *model, deberta_error *err)
+{
+    const deberta_model_info *info = deberta_model_describe(model);
+    finetune_reader *r = &data->reader;
+    const size_t places = info->position_biased_input ? info->max_positions : 0,
+                 asked = data->options->trainer.sequence_tokens;
+    if (places && asked > places)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--sequence-tokens %zu: the position table of %s has %zu rows", asked,
+                     r->model, places);
+    r->most_tokens = asked ? asked : places && places < DEFAULT_TOKENS ? places : DEFAULT_TOKENS;
+    r->cuts = data->options->cut;
+    return DEBERTA_OK;
+}
+
+static deberta_status read_file(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
+{
+    switch (r->task) {
+    case DEBERTA_TRAIN_TOKEN: return finetune_read_tags(r, stream, list, err);
+    case DEBERTA_TRAIN_CHOICE: return finetune_read_choices(r, stream, list, err);
+    case DEBERTA_TRAIN_QA: return finetune_read_answers(r, stream, list, err);
+    default: return finetune_read_texts(r, stream, list, err);
+    }
+}
+
+/* Names of the keys of objects; an answer's are those of `deberta answer`. */
+static const text_stream_names *names_of(deberta_training_task task)
+{
+    static const text_stream_names texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true},
+                                   words = {.keeps_object = true, .columns = true},
+                                   answers = {.text = "question",
+                                              .pair = "context",
+                                              .pair_required = true,
+                                              .keeps_object = true};
+    if (task == DEBERTA_TRAIN_TOKEN) return &words;
+    return task == DEBERTA_TRAIN_QA ? &answers : &texts;
+}
+
+static int read_files(finetune_data *data, const text_list *files, example_list *list)
+{
+    finetune_reader *r = &data->reader;
+    for (size_t i = 0; i < files->count; i++) {
+        text_stream stream;
+        deberta_error error = {0};
+        const reading_options reading = {.common = data->options->common, .files = {&files->items[i], 1}};
+        const size_t before = list->count;
+        const int opened = text_stream_open(&stream, &reading, names_of(r->task));
+        if (opened != EXIT_OK) return opened;
+        deberta_status status = read_file(r, &stream, list, &error);
+        if (status == DEBERTA_OK && list->count == before)
+            status = status_fail(&error, DEBERTA_E_FORMAT, "%s holds no example", files->items[i]);
+        text_stream_close(&stream);
+        if (status != DEBERTA_OK) return say_error(&data->options->common, &error);
+    }
+    return EXIT_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- all */
+
+/* The model's labels and how long texts may be; then its tokenizer. */
+static int open_reader(finetune_data *data)
+{
+    deberta_error error = {0};
+    deberta_model *model;
+    const common_options *common = &data->options->common;
+    finetune_reader *r = &data->reader;
+    const int status = open_description(common, &model);
+    if (status != EXIT_OK) return status;
+    deberta_status fine = choose_labels(data, model, &error);
+    if (fine == DEBERTA_OK) fine = choose_length(data, model, &error);
+    if (fine == DEBERTA_OK) fine = deberta_tokenizer_open(&r->tokenizer, r->model, &error);
+    deberta_model_free(&model);
+    return fine == DEBERTA_OK ? EXIT_OK : say_error(common, &error);
+}
+
+static size_t new_outputs(const finetune_data *data)
+{
+    const finetune_reader *r = &data->reader;
+    if (!data->options->labels && !data->options->new_head) return 0;
+    if (r->task == DEBERTA_TRAIN_QA) return 2;
+    return r->task == DEBERTA_TRAIN_CHOICE ? 1 : r->labels.count;
+}
+
+static void give_labels(const finetune_data *data, deberta_trainer_options *t)
+{
+    const finetune_reader *r = &data->reader;
+    t->new_labels = new_outputs(data);
+    t->labels = has_names(r->task) && !r->regression && r->labels.count && r->labels.names[0] ? r->labels.names : NULL;
+}
+
+static deberta_status finish(finetune_data *data, deberta_trainer_options *t, deberta_error *err)
+{
+    finetune_reader *r = &data->reader;
+    if (data->train.choices && data->held_out.choices && data->held_out.choices != data->train.choices)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "held-out questions have %zu choices, the others %zu",
+                     data->held_out.choices, data->train.choices);
+    give_labels(data, t);
+    t->examples = data->train.items;
+    t->example_count = data->train.count;
+    t->choices = data->train.choices;
+    t->held_out_examples = data->held_out.items;
+    t->held_out_example_count = data->held_out.count;
+    t->held_out_count = 0;
+    if (data->held_out.count == 0) return DEBERTA_OK;
+    DEBERTA_TRY(
+        task_scorer_make(&data->scorer, r->task, &data->held_out, &r->labels, r->labels.count, r->regression, err));
+    t->scorer = &data->scorer;
+    return DEBERTA_OK;
+}
+
+/* What a new head will tell apart; columns in the wrong order show here. */
+static void note_labels(const finetune_data *data)
+{
+    enum { SHOWN = 8 };
+    char names[512] = "";
+    size_t used = 0;
+    const label_list *labels = &data->reader.labels;
+    const common_options *options = &data->options->common;
+    for (size_t k = 0; k < labels->count && k < SHOWN && used < sizeof names; k++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "", labels->names[k]);
+    say_note(options, "%zu label%s: %s%s", labels->count, labels->count == 1 ? "" : "s", names,
+             labels->count > SHOWN ? " ..." : "");
+    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && labels->count > 2 && 2 * labels->count > data->train.count)
+        say_note(options, "note: %zu labels for %zu text%s; a line is the label, a tab, the text, in this order",
+                 labels->count, data->train.count, data->train.count == 1 ? "" : "s");
+}
+
+/* A new head for batches that somebody else has made. */
+static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
+{
+    deberta_error error = {0};
+    if (choose_new_labels(&data->reader, data->options->labels, &error) != DEBERTA_OK)
+        return say_error(&data->options->common, &error);
+    data->reader.regression = data->reader.task == DEBERTA_TRAIN_SEQUENCE && data->reader.labels.count == 1;
+    give_labels(data, trainer);
+    return EXIT_OK;
+}
+
+static deberta_status sort_labels(finetune_data *data, deberta_error *err)
+{
+    size_t *places = NULL;
+    const deberta_status status = label_list_sort(&data->reader.labels, &places, err);
+    if (status == DEBERTA_OK) example_list_renumber(&data->train, places);
+    free(places);
+    return status;
+}
+
+int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
+{
+    deberta_error error = {0};
+    *data = (finetune_data){.options = o};
+    data->reader = (finetune_reader){.options = &o->common, .model = o->common.arguments[0], .task = trainer->task};
+    if (o->data.count == 0) return o->labels ? open_labels(data, trainer) : EXIT_OK;
+    int status = open_reader(data);
+    const bool collects = data->reader.labels.collects;
+    if (status == EXIT_OK) status = read_files(data, &o->data, &data->train);
+    if (status != EXIT_OK) return status;
+    if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
+        return say_error(&o->common, &error);
+    if (collects && sort_labels(data, &error) != DEBERTA_OK) return say_error(&o->common, &error);
+    if (collects && data->reader.labels.count < 2) {
+        status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
+                    data->reader.labels.names[0]);
+        return say_error(&o->common, &error);
+    }
+    if (collects) note_labels(data);
+    status = read_files(data, &o->held_out, &data->held_out);
+    if (status == EXIT_OK && finish(data, trainer, &error) != DEBERTA_OK) return say_error(&o->common, &error);
+    return status;
+}
+
+void finetune_data_close(finetune_data *data)
+{
+    task_scorer_free(&data->scorer);
+    example_list_free(&data->train);
+    example_list_free(&data->held_out);
+    label_list_free(&data->reader.labels);
+    deberta_tokens_free(&data->reader.tokens);
+    deberta_tokenizer_free(&data->reader.tokenizer);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train/finetune_lists.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+/* --------------------------------------------------------------------------------------------------------- examples */
+
+static int32_t *copy_numbers(const int32_t *numbers, size_t count)
+{
+    int32_t *copy = malloc((count + 1) * sizeof *copy);
+    if (copy) memcpy(copy, numbers, count * sizeof *copy);
+    return copy;
+}
+
+deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
+                                deberta_error *err)
+{
+    deberta_example *items = grown(list->items, &list->capacity, list->count + 1, sizeof *items);
+    if (!items) return no_memory(err);
+    list->items = items;
+    deberta_example *item = &items[list->count];
+    *item = *example;
+    item->ids = copy_numbers(example->ids, example->tokens);
+    item->token_types = example->token_types ? copy_numbers(example->token_types, example->tokens) : NULL;
+    item->token_labels = example->token_labels ? copy_numbers(example->token_labels, example->tokens) : NULL;
+    list->count++;
+    *added = item;
+    if (!item->ids || (example->token_types && !item->token_types) || (example->token_labels && !item->token_labels))
+        return no_memory(err);
+    return DEBERTA_OK;
+}
+
+void example_list_free(example_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free((void *)list->items[i].ids);
+        free((void *)list->items[i].token_types);
+        free((void *)list->items[i].token_labels);
+    }
+    free(list->items);
+    free(list->windows);
+    *list = (example_list){0};
+}
+
+void example_list_renumber(example_list *list, const size_t *places)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        deberta_example *e = &list->items[i];
+        int32_t *tags = (int32_t *)e->token_labels;
+        if (e->label >= 0) e->label = (int32_t)places[e->label];
+        for (size_t t = 0; tags && t < e->tokens; t++)
+            if (tags[t] >= 0) tags[t] = (int32_t)places[tags[t]];
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- records */
+
+deberta_status reader_problem(const text_record *record, deberta_error *err)
+{
+    char place[256];
+    if (!record->problem) return DEBERTA_OK;
+    text_record_place(record, place);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
+}
+
+deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes,
+                               deberta_error *err)
+{
+    const deberta_text text = {.struct_size = sizeof text,
+                               .text = record->text,
+                               .text_bytes = record->text_bytes,
+                               .pair = pair,
+                               .pair_bytes = pair_bytes,
+                               .max_tokens = r->cuts ? r->most_tokens : 0,
+                               .strict = 1};
+    deberta_error reason = {0};
+    const deberta_status status = deberta_tokenize(&r->tokens, r->tokenizer, &text, &reason);
+    if (status == DEBERTA_E_MEMORY) return no_memory(err);
+    if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", reason.message);
+    if (r->tokens->count > r->most_tokens)
+        return text_record_spoil(record, err, "%s has %zu tokens, expected at most %zu: --cut shortens it",
+                                 pair ? "the pair" : "the text", r->tokens->count, r->most_tokens);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,154 @@
+/* Words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and "labels".
+ * The words of a sentence are joined by spaces, and the first piece of a word has its label.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/train/finetune_lists.h"
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+/* A sentence while its words come in. */
+typedef struct sentence {
+    text_record record; /* the joined words, with the place of the first */
+    size_t *begins;     /* [words]: bytes */
+    int32_t *labels;    /* [words] */
+    size_t words, begins_capacity, labels_capacity, bytes_capacity;
+} sentence;
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+static deberta_status add_word(sentence *s, const char *word, int32_t label, deberta_error *err)
+{
+    text_record *r = &s->record;
+    const size_t length = strlen(word);
+    char *text = grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
+    if (text) r->text = text;
+    size_t *begins = grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
+    if (begins) s->begins = begins;
+    int32_t *labels = grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
+    if (labels) s->labels = labels;
+    if (!text || !begins || !labels) return no_memory(err);
+    if (s->words > 0) text[r->text_bytes++] = ' ';
+    begins[s->words] = r->text_bytes;
+    labels[s->words++] = label;
+    memcpy(text + r->text_bytes, word, length + 1);
+    r->text_bytes += length;
+    return DEBERTA_OK;
+}
+
+static void free_sentence(sentence *s)
+{
+    text_record_free(&s->record);
+    free(s->begins);
+    free(s->labels);
+    *s = (sentence){0};
+}
+
+/* A word that has no piece of its own (its characters are all dropped) has no label. */
+static void label_tokens(const sentence *s, const deberta_tokens *tokens, int32_t *token_labels)
+{
+    size_t word = 0;
+    for (size_t t = 0; t < tokens->count; t++) {
+        const deberta_place place = deberta_token_place(tokens, t, s->record.text);
+        token_labels[t] = NO_LABEL;
+        if (tokens->roles[t] == DEBERTA_TOKEN_FRAME || place.bytes.begin >= place.bytes.end) continue;
+        while (word + 1 < s->words && s->begins[word + 1] < place.bytes.end) {
+            if (s->begins[word] >= place.bytes.begin) break;
+            word++;
+        }
+        if (word < s->words && s->begins[word] < place.bytes.end && s->begins[word] >= place.bytes.begin)
+            token_labels[t] = s->labels[word++];
+    }
+}
+
+static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list *list, deberta_error *err)
+{
+    deberta_example *added;
+    if (s->words == 0) return DEBERTA_OK;
+    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0, err));
+    if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
+        DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
+    DEBERTA_TRY(reader_problem(&s->record, err));
+    int32_t *labels = malloc(r->tokens->count * sizeof *labels);
+    if (!labels) return no_memory(err);
+    label_tokens(s, r->tokens, labels);
+    const deberta_example example = {.tokens = r->tokens->count,
+                                     .ids = r->tokens->ids,
+                                     .token_types = r->tokens->token_types,
+                                     .token_labels = labels,
+                                     .label = NO_LABEL,
+                                     .start = NO_LABEL,
+                                     .end = NO_LABEL};
+    const deberta_status status = example_list_add(list, &example, &added, err);
+    free(labels);
+    free_sentence(s);
+    return status;
+}
+
+static deberta_status take_word(finetune_reader *r, sentence *s, text_record *record, const char *word,
+                                const char *name, deberta_error *err)
+{
+    int32_t label;
+    if (!*word) return text_record_spoil(record, err, "the word is empty");
+    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record, err));
+    if (record->problem) return DEBERTA_OK;
+    if (s->words == 0) {
+        s->record.source = record->source;
+        s->record.line = record->line;
+    }
+    return add_word(s, word, label, err);
+}
+
+static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+{
+    const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
+    const size_t count = json_array_size(words);
+    if (!json_is_array(words) || !json_is_array(labels) || json_array_size(labels) != count || count == 0)
+        return text_record_spoil(record, err, "expected arrays \"words\" and \"labels\" of the same length");
+    for (size_t k = 0; k < count && !record->problem; k++) {
+        const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
+        if (!json_is_string(word) || !json_is_string(label))
+            return text_record_spoil(record, err, "word %zu or its label is no text", k);
+        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label), err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+{
+    char *tab = memchr(record->text, '\t', record->text_bytes);
+    if (!tab) return text_record_spoil(record, err, "expected a word, a tab and a label, found no tab");
+    if (strchr(tab + 1, '\t')) return text_record_spoil(record, err, "expected a word and a label, found more fields");
+    *tab = 0;
+    return take_word(r, s, record, record->text, tab + 1, err);
+}
+
+static deberta_status take_record(finetune_reader *r, sentence *s, text_record *record, example_list *list,
+                                  deberta_error *err)
+{
+    const bool ends = record->object || record->text_bytes == 0;
+    if (record->object)
+        DEBERTA_TRY(take_object(r, s, record, err));
+    else if (!record->problem && !ends)
+        DEBERTA_TRY(take_line(r, s, record, err));
+    DEBERTA_TRY(reader_problem(record, err));
+    return ends ? end_sentence(r, s, list, err) : DEBERTA_OK;
+}
+
+deberta_status finetune_read_tags(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
+{
+    sentence s = {0};
+    deberta_status status = DEBERTA_OK;
+    list->choices = 1;
+    for (bool end = false; status == DEBERTA_OK && !end;) {
+        text_record record;
+        status = text_stream_next(stream, &record, &end, err);
+        if (status == DEBERTA_OK && !end) status = take_record(r, &s, &record, list, err);
+        text_record_free(&record);
+    }
+    if (status == DEBERTA_OK) status = end_sentence(r, &s, list, err);
+    free_sentence(&s);
+    return status;
+}

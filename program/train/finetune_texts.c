@@ -1,0 +1,107 @@
+/* Texts and pairs with a label or a value, and texts with choices. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include "program/train/finetune_lists.h"
+#include "program/frame/input/labelled_text.h"
+#include "core/base/status.h"
+
+static deberta_status read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record,
+                                 deberta_error *err)
+{
+    char *end;
+    if (!r->regression) return label_list_find(&r->labels, text, &example->label, record, err);
+    example->target = strtof(text, &end);
+    if (*text && !*end && isfinite(example->target)) return DEBERTA_OK;
+    return text_record_spoil(record, err, "the label is '%.80s', expected a number", text);
+}
+
+static deberta_example example_of(const deberta_tokens *tokens)
+{
+    return (deberta_example){.tokens = tokens->count,
+                             .ids = tokens->ids,
+                             .token_types = tokens->token_types,
+                             .label = NO_LABEL,
+                             .start = NO_LABEL,
+                             .end = NO_LABEL};
+}
+
+/* The lines of a file, one after the other: `take` may spoil the record. */
+typedef deberta_status (*line_taker)(finetune_reader *reader, text_record *record, const labelled_text *labelled,
+                                     example_list *list, deberta_error *err);
+
+static deberta_status read_lines(finetune_reader *r, text_stream *stream, example_list *list, bool has_choices,
+                                 line_taker take, deberta_error *err)
+{
+    deberta_status status = DEBERTA_OK;
+    for (bool end = false; status == DEBERTA_OK && !end;) {
+        text_record record;
+        labelled_text labelled = {0};
+        DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
+        if (!end) status = labelled_text_split(&labelled, &record, has_choices, err);
+        if (!end && status == DEBERTA_OK && !labelled.skipped && !record.problem)
+            status = take(r, &record, &labelled, list, err);
+        if (status == DEBERTA_OK) status = reader_problem(&record, err);
+        labelled_text_free(&labelled);
+        text_record_free(&record);
+    }
+    return status;
+}
+
+static deberta_status take_text(finetune_reader *r, text_record *record, const labelled_text *labelled,
+                                example_list *list, deberta_error *err)
+{
+    deberta_example *added;
+    DEBERTA_TRY(reader_tokenize(r, record, record->pair, record->pair_bytes, err));
+    if (record->problem) return DEBERTA_OK;
+    deberta_example example = example_of(r->tokens);
+    DEBERTA_TRY(read_label(r, labelled->label, &example, record, err));
+    return record->problem ? DEBERTA_OK : example_list_add(list, &example, &added, err);
+}
+
+deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
+{
+    list->choices = 1;
+    return read_lines(r, stream, list, false, take_text, err);
+}
+
+/* The label is the number of a choice. */
+static deberta_status read_choice(const labelled_text *labelled, int32_t *label, text_record *record,
+                                  deberta_error *err)
+{
+    char *end;
+    const size_t count = json_array_size(labelled->choices);
+    const unsigned long number = strtoul(labelled->label, &end, 10);
+    *label = (int32_t)number;
+    if (labelled->label[0] >= '0' && labelled->label[0] <= '9' && !*end && number < count) return DEBERTA_OK;
+    return text_record_spoil(record, err, "the label is '%.80s', expected the right choice, 0 to %zu", labelled->label,
+                             count - 1);
+}
+
+static deberta_status take_choices(finetune_reader *r, text_record *record, const labelled_text *labelled,
+                                   example_list *list, deberta_error *err)
+{
+    int32_t label;
+    size_t k;
+    const json_t *choice;
+    const size_t count = json_array_size(labelled->choices);
+    DEBERTA_TRY(read_choice(labelled, &label, record, err));
+    if (!list->choices) list->choices = count;
+    if (count != list->choices)
+        return text_record_spoil(record, err, "%zu choices, expected %zu as before", count, list->choices);
+    json_array_foreach(labelled->choices, k, choice)
+    {
+        deberta_example *added;
+        DEBERTA_TRY(reader_tokenize(r, record, json_string_value(choice), json_string_length(choice), err));
+        if (record->problem) return DEBERTA_OK;
+        deberta_example example = example_of(r->tokens);
+        example.label = label;
+        DEBERTA_TRY(example_list_add(list, &example, &added, err));
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status finetune_read_choices(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
+{
+    return read_lines(r, stream, list, true, take_choices, err);
+}

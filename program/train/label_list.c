@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train/label_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/frame/input/labelled_text.h"
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+/* ------------------------------------------------------------------------------------------------------------ the index */
+
+/* Where a name is, or the free slot where it would be. slot_count is a power of two, and at least one slot is free. */
+static size_t slot_of(const label_list *labels, const char *name)
+{
+    uint32_t hash = 0x811c9dc5u; /* FNV-1a */
+    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x01000193u;
+    size_t slot = hash & (labels->slot_count - 1);
+    while (labels->slots[slot] && strcmp(labels->names[labels->slots[slot] - 1], name) != 0)
+        slot = (slot + 1) & (labels->slot_count - 1);
+    return slot;
+}
+
+/* Of two labels with one name the first is found. */
+static void index_label(label_list *labels, size_t number)
+{
+    const size_t slot = labels->names[number] ? slot_of(labels, labels->names[number]) : 0;
+    if (labels->names[number] && !labels->slots[slot]) labels->slots[slot] = number + 1;
+}
+
+/* All names that are there become findable; at most half of the slots are taken. */
+static bool index_all(label_list *labels)
+{
+    enum { LEAST_SLOTS = 64 };
+    if (2 * labels->count > labels->slot_count || !labels->slots) {
+        size_t slots = LEAST_SLOTS;
+        while (slots < 4 * labels->count) slots *= 2;
+        free(labels->slots);
+        labels->slots = calloc(slots, sizeof *labels->slots);
+        labels->slot_count = slots;
+        labels->indexed = 0;
+    }
+    for (; labels->slots && labels->indexed < labels->count; labels->indexed++) index_label(labels, labels->indexed);
+    return labels->slots != NULL;
+}
+
+bool label_list_number(label_list *labels, const char *name, size_t *number)
+{
+    if (!index_all(labels)) return false;
+    const size_t found = labels->slots[slot_of(labels, name)];
+    *number = found ? found - 1 : SIZE_MAX;
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the labels */
+
+static deberta_status add_label(label_list *labels, const char *name, deberta_error *err)
+{
+    const char **names = grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
+    if (!names) return no_memory(err);
+    labels->names = names;
+    names[labels->count] = strdup(name);
+    return names[labels->count++] ? DEBERTA_OK : no_memory(err);
+}
+
+deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
+                               deberta_error *err)
+{
+    size_t found;
+    *label = NO_LABEL;
+    if (!*name) return text_record_spoil(record, err, "the label is empty");
+    labels->lines += labels->collects && !record->object;
+    if (!label_list_number(labels, name, &found)) return no_memory(err);
+    if (found == SIZE_MAX && labels->collects) {
+        *label = (int32_t)labels->count;
+        return add_label(labels, name, err);
+    }
+    if (found == SIZE_MAX) found = labelled_text_number(labels->count, name);
+    if (found == SIZE_MAX)
+        return text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
+                                 labels->count - 1,
+                                 labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
+    *label = (int32_t)found;
+    return DEBERTA_OK;
+}
+
+/* Of labels few are used by one line only, of texts nearly all. A small file may be an exception; a large one can be
+ * given as objects, which name the label. */
+deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
+{
+    enum { FEW_LABELS = 10, FEW_TAGS = 20 };
+    const bool tags = task == DEBERTA_TRAIN_TOKEN;
+    if (labels->count < (tags ? FEW_TAGS : FEW_LABELS)) return DEBERTA_OK;
+    if (tags ? 4 * labels->count <= labels->lines : 4 * labels->count <= 3 * labels->lines) return DEBERTA_OK;
+    if (labels->lines == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                 "%zu labels for %zu lines: are the columns swapped? A line is %s; if it is so, objects (.jsonl) with "
+                 "\"%s\" and \"%s\" are taken as they are",
+                 labels->count, labels->lines,
+                 tags ? "word, tab, label (label, tab, text is for 'finetune sequence')" : "label, tab, text",
+                 tags ? "words" : "label", tags ? "labels" : "text");
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+deberta_status label_list_sort(label_list *labels, size_t **result, deberta_error *err)
+{
+    const size_t count = labels->count;
+    const char **before = malloc((count + 1) * sizeof *before);
+    size_t *places = malloc((count + 1) * sizeof *places);
+    bool fits = before && places;
+    *result = places;
+    if (fits) {
+        memcpy(before, labels->names, count * sizeof *before);
+        qsort(labels->names, count, sizeof *labels->names, compare_names);
+        free(labels->slots);
+        labels->slots = NULL;
+    }
+    for (size_t k = 0; fits && k < count; k++) fits = label_list_number(labels, before[k], &places[k]);
+    labels->collects = false;
+    free(before);
+    return fits ? DEBERTA_OK : no_memory(err);
+}
+
+void label_list_free(label_list *labels)
+{
+    for (size_t k = 0; k < labels->count; k++) free((void *)labels->names[k]);
+    free(labels->names);
+    free(labels->slots);
+    *labels = (label_list){0};
+}

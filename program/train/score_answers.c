@@ -1,0 +1,110 @@
+/* Scores of answers, in tokens of the context: whether the best span of all windows of a question is the answer, and F1
+ * of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the spans.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "program/train/score_kinds.h"
+#include "core/base/status.h"
+
+enum { LONGEST_ANSWER = 30 }; /* as `deberta answer` has it */
+
+/* The best span of a question so far; begin SIZE_MAX: none, or no answer. */
+typedef struct best_answer {
+    double score;
+    size_t begin, end;
+    bool seen;
+} best_answer;
+
+typedef struct answer_scores {
+    score_context base;
+    const example_list *examples;
+    float **logits; /* [examples][tokens][2] */
+    best_answer *best;
+    bool has_unanswered;
+} answer_scores;
+
+static void free_answers(void *context)
+{
+    answer_scores *s = context;
+    for (size_t i = 0; s->logits && i < s->examples->count; i++) free(s->logits[i]);
+    free(s->logits);
+    free(s->best);
+    free(s);
+}
+
+static void begin_answers(void *context)
+{
+    answer_scores *s = context;
+    for (size_t q = 0; q < s->examples->questions; q++) s->best[q] = (best_answer){.begin = SIZE_MAX};
+}
+
+static void answer_row(void *context, size_t example, size_t token, const float *logits, size_t width)
+{
+    float *to = ((answer_scores *)context)->logits[example] + 2 * token;
+    (void)width;
+    to[0] = logits[0];
+    to[1] = logits[1];
+}
+
+static void offer(best_answer *best, double score, size_t begin, size_t end)
+{
+    if (best->seen && !(score > best->score)) return;
+    *best = (best_answer){.score = score, .begin = begin, .end = end, .seen = true};
+}
+
+static void search_window(answer_scores *s, size_t example)
+{
+    const answer_window *w = &s->examples->windows[example];
+    const float *logits = s->logits[example];
+    best_answer *best = &s->best[w->question];
+    if (s->has_unanswered) offer(best, (double)logits[0] + (double)logits[1], SIZE_MAX, SIZE_MAX);
+    for (size_t b = 0; b < w->count; b++)
+        for (size_t e = b; e < w->count && e < b + LONGEST_ANSWER; e++)
+            offer(best, (double)logits[2 * (w->first + b)] + (double)logits[2 * (w->first + e) + 1], w->offset + b,
+                  w->offset + e);
+}
+
+static double f1_of(const answer_window *w, const best_answer *best)
+{
+    if (w->answer == SIZE_MAX || best->begin == SIZE_MAX) return w->answer == best->begin;
+    const size_t begin = w->answer > best->begin ? w->answer : best->begin,
+                 end = w->answer_end < best->end ? w->answer_end : best->end;
+    const size_t common = end + 1 > begin ? end + 1 - begin : 0,
+                 both = w->answer_end - w->answer + 1 + best->end - best->begin + 1;
+    return 2 * (double)common / (double)both;
+}
+
+static void end_answers(void *context, double measures[DEBERTA_MEASURES])
+{
+    answer_scores *s = context;
+    const example_list *list = s->examples;
+    for (size_t i = 0; i < list->count; i++) search_window(s, i);
+    for (size_t i = 0; i < list->count; i++) {
+        const answer_window *w = &list->windows[i];
+        if (w->offset > 0) continue; /* one window speaks for its question */
+        const double f1 = f1_of(w, &s->best[w->question]);
+        measures[0] += f1;
+        measures[1] += f1 >= 1;
+    }
+    for (size_t k = 0; k < 2; k++) measures[k] /= (double)list->questions;
+}
+
+deberta_status score_answers_make(deberta_scorer *scorer, const example_list *held_out, deberta_error *err)
+{
+    answer_scores *s = calloc(1, sizeof *s);
+    bool fits = s != NULL;
+    if (!fits) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    s->base.free = free_answers;
+    s->examples = held_out;
+    s->logits = calloc(held_out->count + 1, sizeof *s->logits);
+    s->best = calloc(held_out->questions + 1, sizeof *s->best);
+    for (size_t i = 0; s->logits && i < held_out->count; i++) {
+        s->logits[i] = calloc(2 * held_out->items[i].tokens + 1, sizeof **s->logits);
+        fits = fits && s->logits[i];
+        s->has_unanswered = s->has_unanswered || held_out->windows[i].answer == SIZE_MAX;
+    }
+    *scorer = (deberta_scorer){
+        .names = {"f1", "exact_match"}, .context = s, .begin = begin_answers, .row = answer_row, .end = end_answers};
+    return fits && s->logits && s->best ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+}

@@ -1,0 +1,16 @@
+/* Scorers of one kind of task each. SPDX-License-Identifier: MIT */
+#ifndef CLI_TRAIN_SCORE_KINDS_H
+#define CLI_TRAIN_SCORE_KINDS_H
+
+#include "program/train/finetune_lists.h"
+
+/* What every context begins with: how it is released. */
+typedef struct score_context {
+    void (*free)(void *context);
+} score_context;
+
+deberta_status score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
+                               size_t label_count, deberta_error *err);
+deberta_status score_answers_make(deberta_scorer *scorer, const example_list *held_out, deberta_error *err);
+
+#endif

@@ -1,0 +1,166 @@
+/* Scores of classes, regressions and choices. SPDX-License-Identifier: MIT */
+#include "program/train/task_scores.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/classification.h"
+#include "analysis/logits.h"
+#include "program/train/score_kinds.h"
+#include "core/base/status.h"
+
+static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+
+/* ---------------------------------------------------------------------------------------------------------- classes */
+
+typedef struct class_scores {
+    score_context base;
+    const example_list *examples;
+    confusion confusion;
+} class_scores;
+
+static void free_classes(void *context)
+{
+    confusion_free(&((class_scores *)context)->confusion);
+    free(context);
+}
+
+static void begin_classes(void *context)
+{
+    class_scores *s = context;
+    memset(s->confusion.counts, 0, s->confusion.labels * s->confusion.labels * sizeof *s->confusion.counts);
+}
+
+static void class_row(void *context, size_t example, size_t token, const float *logits, size_t width)
+{
+    class_scores *s = context;
+    (void)token;
+    confusion_add(&s->confusion, (size_t)s->examples->items[example].label, logits_largest(logits, width));
+}
+
+static void end_classes(void *context, double measures[DEBERTA_MEASURES])
+{
+    const classification_score score = confusion_score(&((class_scores *)context)->confusion);
+    measures[0] = score.accuracy;
+    measures[1] = score.macro_f1;
+}
+
+static deberta_status make_classes(deberta_scorer *scorer, const example_list *examples, size_t labels,
+                                   deberta_error *err)
+{
+    class_scores *s = calloc(1, sizeof *s);
+    if (!s) return no_memory(err);
+    s->base.free = free_classes;
+    s->examples = examples;
+    *scorer = (deberta_scorer){
+        .names = {"accuracy", "macro_f1"}, .context = s, .begin = begin_classes, .row = class_row, .end = end_classes};
+    return confusion_create(&s->confusion, labels, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------- one output each */
+
+/* Of a regression the values; of choices the scores, one text after the other. */
+typedef struct value_scores {
+    score_context base;
+    const example_list *examples;
+    double *found, *wanted; /* [count] */
+} value_scores;
+
+static void free_values(void *context)
+{
+    value_scores *s = context;
+    free(s->found);
+    free(s->wanted);
+    free(s);
+}
+
+static void begin_values(void *context) { (void)context; }
+
+static void value_row(void *context, size_t example, size_t token, const float *logits, size_t width)
+{
+    (void)token, (void)width;
+    ((value_scores *)context)->found[example] = (double)logits[0];
+}
+
+/* NaN, where one does not vary, is no measure: 0. */
+static double pearson(const double *a, const double *b, size_t count)
+{
+    double mean_a = 0, mean_b = 0, ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < count; i++) {
+        mean_a += a[i] / (double)count;
+        mean_b += b[i] / (double)count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        ab += (a[i] - mean_a) * (b[i] - mean_b);
+        aa += (a[i] - mean_a) * (a[i] - mean_a);
+        bb += (b[i] - mean_b) * (b[i] - mean_b);
+    }
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+}
+
+static void end_regression(void *context, double measures[DEBERTA_MEASURES])
+{
+    const value_scores *s = context;
+    const size_t count = s->examples->count;
+    measures[0] = pearson(s->found, s->wanted, count);
+    double squares = 0;
+    for (size_t i = 0; i < count; i++) squares += (s->found[i] - s->wanted[i]) * (s->found[i] - s->wanted[i]);
+    measures[1] = -squares / (double)count;
+}
+
+static void end_choices(void *context, double measures[DEBERTA_MEASURES])
+{
+    const value_scores *s = context;
+    const size_t choices = s->examples->choices, questions = s->examples->count / choices;
+    size_t right = 0;
+    for (size_t q = 0; q < questions; q++) {
+        const double *scores = s->found + q * choices;
+        size_t best = 0;
+        for (size_t k = 1; k < choices; k++)
+            if (scores[k] > scores[best]) best = k;
+        right += best == (size_t)s->examples->items[q * choices].label;
+    }
+    measures[0] = (double)right / (double)questions;
+}
+
+static deberta_status make_values(deberta_scorer *scorer, const example_list *examples, bool regression,
+                                  deberta_error *err)
+{
+    value_scores *s = calloc(1, sizeof *s);
+    if (!s) return no_memory(err);
+    s->base.free = free_values;
+    s->examples = examples;
+    s->found = calloc(examples->count, sizeof *s->found);
+    s->wanted = calloc(examples->count, sizeof *s->wanted);
+    *scorer = (deberta_scorer){.names = {"accuracy"},
+                               .context = s,
+                               .begin = begin_values,
+                               .row = value_row,
+                               .end = regression ? end_regression : end_choices};
+    if (regression) scorer->names[0] = "pearson";
+    if (regression) scorer->names[1] = "minus_mse";
+    if (!s->found || !s->wanted) return no_memory(err);
+    for (size_t i = 0; i < examples->count; i++) s->wanted[i] = (double)examples->items[i].target;
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ of tasks */
+
+deberta_status task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
+                                const label_list *labels, size_t label_count, bool regression, deberta_error *err)
+{
+    switch (task) {
+    case DEBERTA_TRAIN_TOKEN: return score_tags_make(scorer, held_out, labels, label_count, err);
+    case DEBERTA_TRAIN_QA: return score_answers_make(scorer, held_out, err);
+    case DEBERTA_TRAIN_CHOICE: return make_values(scorer, held_out, false, err);
+    default:
+        return regression ? make_values(scorer, held_out, true, err) : make_classes(scorer, held_out, label_count, err);
+    }
+}
+
+void task_scorer_free(deberta_scorer *scorer)
+{
+    if (scorer->context) ((score_context *)scorer->context)->free(scorer->context);
+    *scorer = (deberta_scorer){0};
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train/train_log.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/grow.h"
+#include "core/base/path.h"
+#include "core/base/stream.h"
+#include "core/io/quote.h"
+
+enum { MOST_LINE_BYTES = 1 << 20 };
+
+/* ------------------------------------------------------------------------------------------------------------- lines */
+
+static bool append(log_series *s, double step, double value)
+{
+    double *steps = grown(s->steps, &s->steps_capacity, s->count + 1, sizeof *steps);
+    if (steps) s->steps = steps;
+    double *values = grown(s->values, &s->values_capacity, s->count + 1, sizeof *values);
+    if (values) s->values = values;
+    if (!steps || !values) return false;
+    steps[s->count] = step;
+    values[s->count++] = value;
+    return true;
+}
+
+/* The first key of an evaluation that is a measure of its task. */
+static const char *measure_key(const json_t *line)
+{
+    static const char *const others[] = {"eval_loss",      "eval_loss_generator", "eval_loss_discriminator",
+                                         "eval_sequences", "eval_tokens",         "eval_labelled"};
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)line, key, value)
+    {
+        bool other = strncmp(key, "eval_", 5) != 0;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) other = other || strcmp(key, others[i]) == 0;
+        if (!other) return key;
+    }
+    return NULL;
+}
+
+/* What is wrong with a line, NULL: nothing. Steps ascend; what was measured behind a step has its number. */
+static const char *fault_of(const train_log *log, const json_t *line, char text[80])
+{
+    const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
+    const log_series *losses = &log->series[LOG_LOSS];
+    const double number = json_number_value(step), last = losses->count ? losses->steps[losses->count - 1] : 0;
+    if (!json_is_integer(step)) return "it has no \"step\"";
+    if (loss && !json_is_number(loss)) return "its \"loss\" is no number";
+    if (number >= 1 && (loss ? number > last : number >= last)) return NULL;
+    snprintf(text, 80, "step %.0f behind step %.0f", number, last);
+    return text;
+}
+
+/* Of a pair, the norm is the discriminator's. */
+static bool take_line(train_log *log, const json_t *line)
+{
+    const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
+    const double step = json_number_value(json_object_get(line, "step"));
+    if (keys[LOG_MEASURE] && !log->measure && !(log->measure = strdup(keys[LOG_MEASURE] + 5))) return false;
+    if (json_object_get(line, "loss_clean")) {
+        keys[LOG_LOSS] = "loss_clean";
+        keys[LOG_OBJECTIVE] = "loss";
+    }
+    if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
+    for (int k = 0; k < LOG_VALUES; k++) {
+        const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
+        if (json_is_number(value) && !append(&log->series[k], step, json_number_value(value))) return false;
+    }
+    return true;
+}
+
+/* What a run is writing, or was writing when it was killed, is no step yet: a last line that stops inside. */
+static deberta_status read_lines(train_log *log, FILE *file, const char *path, deberta_error *err)
+{
+    char *text = NULL;
+    size_t capacity = 0;
+    deberta_status status = DEBERTA_OK;
+    for (size_t number = 1; status == DEBERTA_OK; number++) {
+        size_t length;
+        status = stream_read_line(file, &text, &capacity, MOST_LINE_BYTES, &length, (stream_place){QUOTE(path), number},
+                                  err);
+        if (status != DEBERTA_OK || !length) break;
+        json_error_t reason;
+        char order[80];
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
+        if (!line && number > 1 && text[length - 1] != '\n') break;
+        const char *fault = line ? fault_of(log, line, order) : reason.text;
+        if (fault)
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
+                                 number, fault);
+        else if (!take_line(log, line))
+            status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+        json_decref(line);
+    }
+    free(text);
+    if (status == DEBERTA_OK && log->series[LOG_LOSS].count == 0)
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s has no step", QUOTE(path));
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- files */
+
+/* "runs/sift-1/" and "runs/sift-1/log.jsonl" are sift-1; "old.jsonl" is old. */
+static char *name_of(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    if (length > 10 && strncmp(path + length - 10, "/log.jsonl", 10) == 0)
+        length -= 10;
+    else if (length > 6 && strncmp(path + length - 6, ".jsonl", 6) == 0)
+        length -= 6;
+    size_t begin = length;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    return strndup(path + begin, length - begin);
+}
+
+deberta_status train_log_read(train_log *log, const char *path, deberta_error *err)
+{
+    struct stat about;
+    *log = (train_log){.name = name_of(path)};
+    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    char *file_path = folder ? path_join(path, "log.jsonl") : strdup(path);
+    FILE *file = file_path ? fopen(file_path, "r") : NULL;
+    deberta_status status = DEBERTA_OK;
+    if (!log->name || !file_path)
+        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+    else if (!file)
+        status = status_fail(err, DEBERTA_E_FILE, "%s: %s", QUOTE(file_path), strerror(errno));
+    else
+        status = read_lines(log, file, file_path, err);
+    stream_discard(file);
+    free(file_path);
+    return status;
+}
+
+const log_series *train_log_objective(const train_log *log)
+{
+    return &log->series[log->series[LOG_OBJECTIVE].count ? LOG_OBJECTIVE : LOG_LOSS];
+}
+
+void train_log_free(train_log *log)
+{
+    for (int k = 0; k < LOG_VALUES; k++) {
+        free(log->series[k].steps);
+        free(log->series[k].values);
+    }
+    free(log->name);
+    free(log->measure);
+    *log = (train_log){0};
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/train/train_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_LAYERS = 256 };
+
+const train_options train_defaults = {
+    .trainer = DEBERTA_TRAINER_DEFAULTS,
+};
+
+int train_options_check(const train_options *o)
+{
+    const deberta_trainer_options *t = &o->trainer;
+    if (!o->config == !o->common.argument_count)
+        return say_usage(&o->common, o->config ? "expected MODEL or --config FOLDER, found both"
+                                               : "expected MODEL, or --config FOLDER for a new one");
+    if (!t->batch && !train_runs(o))
+        return say_usage(&o->common, "expected %s FILE --steps N --out FOLDER",
+                         option_exists(&o->common, &o->data)        ? "--examples"
+                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --file"
+                                                                    : "--file");
+    if (o->texts.count && !t->generator && option_exists(&o->common, &t->generator))
+        return say_usage(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
+    if (o->labels && o->new_head)
+        return option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
+    if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
+    if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
+    if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
+        return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
+    if (t->generator && t->sharing == DEBERTA_SHARING_ES && !o->coupled)
+        return option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
+    if (t->warmup > 0 && t->warmup > t->steps)
+        return option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
+    return EXIT_OK;
+}
+
+/* "layers:2-4" as one pattern a layer; "embeddings" and "encoder" as all of them; anything else as it is. */
+static void add_freeze(const train_options *o, const char *text, const char **patterns, size_t *count)
+{
+    size_t first = 0, last = 0;
+    int end = 0;
+    if (sscanf(text, "layers:%zu-%zu%n", &first, &last, &end) != 2 || text[end]) {
+        end = 0;
+        last = sscanf(text, "layers:%zu%n", &first, &end) == 1 && !text[end] ? first : 0;
+        if (!end || text[end]) end = 0;
+    }
+    if (strcmp(text, "embeddings") == 0 || strcmp(text, "encoder") == 0)
+        patterns[(*count)++] = options_text(&o->common, "%s.*", text);
+    else if (!end)
+        patterns[(*count)++] = text;
+    for (size_t layer = first; end && layer <= last && layer - first < MOST_LAYERS; layer++)
+        patterns[(*count)++] = options_text(&o->common, "encoder.layer.%zu.*", layer);
+}
+
+static void take_freeze(const train_options *o, deberta_trainer_options *t)
+{
+    const char **patterns = options_take(&o->common, o->freeze.count * MOST_LAYERS + 1, sizeof *patterns);
+    for (size_t i = 0; i < o->freeze.count; i++) add_freeze(o, o->freeze.items[i], patterns, &t->freeze_count);
+    t->freeze = patterns;
+}
+
+deberta_trainer_options train_trainer_options(const train_options *o, deberta_training_task task)
+{
+    deberta_trainer_options t = o->trainer;
+    t.task = task;
+    t.model = o->config ? o->config : o->common.arguments[0];
+    t.begin = o->config != NULL;
+    t.perturb_raw = o->perturb;
+    t.by_line = o->by_line;
+    if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
+    take_freeze(o, &t);
+    if (option_given(&o->common, &o->trainer.checkpoint_every) &&
+        !option_given(&o->common, &o->trainer.checkpoint_minutes))
+        t.checkpoint_minutes = 0;
+    t.texts = o->texts.items;
+    t.text_count = o->texts.count;
+    t.held_out = o->held_out.items;
+    t.held_out_count = o->held_out.count;
+    t.reference = (deberta_reference)o->common.reference;
+    t.seed = option_given(&o->common, &o->common.seed) ? o->common.seed : 0;
+    t.folder = train_runs(o) ? options_out(&o->common) : NULL;
+    t.resume = o->resume;
+    t.coupled = o->coupled;
+    t.recompute = o->recompute;
+    t.isa = o->common.isa;
+    t.threads = o->common.threads;
+    t.memory_limit_bytes = o->common.memory_limit_bytes;
+    return t;
+}

@@ -1,0 +1,33 @@
+/* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
+#ifndef CLI_TRAIN_TRAIN_OPTIONS_H
+#define CLI_TRAIN_TRAIN_OPTIONS_H
+
+#include "program/frame/options.h"
+
+typedef struct train_options {
+    common_options common;
+    deberta_trainer_options trainer; /* but for what stands beside it */
+    text_list texts, held_out;
+    text_list data, freeze; /* of finetune: labelled examples; tensors that stay as they are */
+    const char *labels, *config;
+    bool new_head, cut;
+    int perturb, by_line; /* places in lists of choices */
+    const char *gradients;
+    bool resume, coupled, recompute;
+} train_options;
+
+extern const train_options train_defaults;
+extern const option_group train_mlm_groups[], train_rtd_groups[], finetune_sequence_groups[], finetune_token_groups[],
+    finetune_choice_groups[], finetune_qa_groups[];
+
+/* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
+int train_options_check(const train_options *options);
+/* Whether it is a run rather than one step. */
+static inline bool train_runs(const train_options *options)
+{
+    return options->trainer.batches || options->texts.count > 0 || options->data.count > 0;
+}
+/* What the library is asked for. */
+deberta_trainer_options train_trainer_options(const train_options *options, deberta_training_task task);
+
+#endif

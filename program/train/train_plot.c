@@ -1,0 +1,210 @@
+/* `deberta train plot`: loss, rate and gradient norm of training runs, and what was measured on held-out data.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <string.h>
+
+#include "program/frame/figure_style.h"
+#include "program/train/train_commands.h"
+#include "program/train/train_log.h"
+#include "viz/chart_columns.h"
+
+enum { MOST_PATHS = 16, MOST_RUNS = 256 };
+
+typedef struct plot_options {
+    common_options common;
+    bool band;
+    size_t smooth;
+    figure_style style;
+} plot_options;
+
+/* Runs that make one curve. */
+typedef struct run_group {
+    const char *name;
+    size_t first, count; /* of the list of runs, sorted by group */
+} run_group;
+
+typedef struct plot_job {
+    const plot_options *o;
+    train_log *runs; /* [run_count] */
+    size_t run_count;
+    run_group *groups;
+    size_t group_count;
+    chart_columns chart;
+} plot_job;
+
+/* ------------------------------------------------------------------------------------------------------------ groups */
+
+/* "sift-12" is "sift": a number at the end and what joins it. */
+static size_t group_length(const char *name)
+{
+    size_t length = strlen(name);
+    while (length > 0 && isdigit((unsigned char)name[length - 1])) length--;
+    while (length > 0 && strchr("-_.", name[length - 1])) length--;
+    return length ? length : strlen(name);
+}
+
+static bool same_group(const plot_job *job, const char *a, const char *b)
+{
+    const size_t length = group_length(a);
+    if (!job->o->band) return false;
+    return length == group_length(b) && strncmp(a, b, length) == 0;
+}
+
+/* Of runs with one name, such as old/mlm and new/mlm, what was typed. In a band they are one curve. */
+static const char *distinct_name(const plot_job *job, size_t run)
+{
+    for (size_t i = 0; !job->o->band && i < job->run_count; i++)
+        if (i != run && strcmp(job->runs[i].name, job->runs[run].name) == 0) return job->o->common.arguments[run];
+    return job->runs[run].name;
+}
+
+/* Runs of a group stand together, groups in the order of their first runs. */
+static void group_runs(plot_job *job)
+{
+    job->groups = options_take(&job->o->common, job->run_count, sizeof *job->groups);
+    for (size_t i = 0; i < job->run_count;) {
+        run_group *group = &job->groups[job->group_count++];
+        const char *name = job->runs[i].name;
+        *group = (run_group){.name = distinct_name(job, i), .first = i, .count = 1};
+        for (size_t k = ++i; k < job->run_count; k++) {
+            if (!same_group(job, name, job->runs[k].name)) continue;
+            const train_log moved = job->runs[k];
+            memmove(job->runs + i + 1, job->runs + i, (k - i) * sizeof *job->runs);
+            job->runs[i++] = moved;
+            group->count++;
+        }
+        if (group->count > 1)
+            group->name = options_text(&job->o->common, "%.*s (%zu)", (int)group_length(name), name, group->count);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ curves */
+
+/* The mean of the last --smooth values up to this one. */
+static double smoothed(const plot_job *job, const log_series *s, size_t at)
+{
+    const size_t wanted = job->o->smooth, count = at + 1 < wanted ? at + 1 : wanted;
+    double sum = 0;
+    for (size_t k = at + 1 - count; k <= at; k++) sum += s->values[k];
+    return sum / (double)count;
+}
+
+/* A point for every step that all runs of the group have; of several runs the mean, from the least to the greatest. */
+static void add_curve(plot_job *job, const run_group *group, log_value what, chart_kind kind, const char *name,
+                      size_t look)
+{
+    const train_log *runs = job->runs + group->first;
+    size_t at[MOST_RUNS] = {0};
+    chart_add_series(&job->chart, (chart_series){.name = name, .kind = kind, .look = look});
+    for (size_t i = 0; i < runs[0].series[what].count; i++) {
+        const double step = runs[0].series[what].steps[i];
+        double sum = 0, least = 0, greatest = 0;
+        bool everywhere = true;
+        for (size_t run = 0; run < group->count; run++) {
+            const log_series *s = &runs[run].series[what];
+            while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
+            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step;
+            if (!everywhere) break;
+            const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
+            sum += value;
+            least = run == 0 || value < least ? value : least;
+            greatest = run == 0 || value > greatest ? value : greatest;
+        }
+        if (!everywhere) continue;
+        if (group->count == 1)
+            chart_add_point(&job->chart, step, sum);
+        else
+            chart_add_spread(&job->chart, step, sum / (double)group->count, least, greatest);
+    }
+}
+
+static bool any_has(const plot_job *job, log_value what)
+{
+    for (size_t i = 0; i < job->run_count; i++)
+        if (job->runs[i].series[what].count) return true;
+    return false;
+}
+
+static void add_panel(plot_job *job, log_value what, const char *title, const char *label)
+{
+    if (!any_has(job, what)) return;
+    chart_add_panel(&job->chart, (chart_panel){.title = title,
+                                               .x = {.label = "step", .scale = CHART_WHOLE},
+                                               .y = {.label = label, .scale = CHART_LINEAR}});
+    const bool evaluated = what == LOG_EVAL_LOSS || what == LOG_MEASURE;
+    for (size_t g = 0; g < job->group_count; g++)
+        add_curve(job, &job->groups[g], what, evaluated ? CHART_LINE : CHART_CURVE, job->groups[g].name, g + 1);
+}
+
+static const char *measure_name(const plot_job *job)
+{
+    for (size_t i = 0; i < job->run_count; i++)
+        if (job->runs[i].measure) return job->runs[i].measure;
+    return NULL;
+}
+
+static deberta_status draw(plot_job *job, deberta_error *err)
+{
+    const common_options *options = &job->o->common;
+    figure_style style = job->o->style;
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", options_command_line(options, false)}};
+    style.provenance = provenance;
+    style.provenance_count = sizeof provenance / sizeof *provenance;
+    group_runs(job);
+    add_panel(job, LOG_LOSS, "loss", "loss");
+    add_panel(job, LOG_OBJECTIVE, "loss with SiFT's distance", "loss");
+    add_panel(job, LOG_EVAL_LOSS, "held-out loss", "loss");
+    add_panel(job, LOG_MEASURE, measure_name(job), measure_name(job));
+    add_panel(job, LOG_RATE, "learning rate", "rate");
+    add_panel(job, LOG_NORM, "norm of the gradients", "norm");
+    return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
+}
+
+static int run(const common_options *options)
+{
+    const plot_options *o = (const plot_options *)options;
+    plot_job job = {.o = o, .runs = options_take(options, options->argument_count, sizeof *job.runs)};
+    deberta_error error = {0};
+    deberta_status status = DEBERTA_OK;
+    if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the logs that it shows are");
+    if (options->outs.count == 0)
+        return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    figure_style_note_font(options, &o->style);
+    while (status == DEBERTA_OK && job.run_count < options->argument_count) {
+        status = train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error);
+        job.run_count++;
+    }
+    if (status == DEBERTA_OK) status = draw(&job, &error);
+    chart_columns_free(&job.chart);
+    for (size_t i = 0; i < job.run_count; i++) train_log_free(&job.runs[i]);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+}
+
+static const option table[] = {
+    {"band", 0, NULL, "runs whose names differ in the number at the end are one curve: their mean, in a band of all",
+     FLAG_AT(plot_options, band)},
+    {"smooth", 0, "N", "draw the mean of the loss over the last N steps (default 1)",
+     SIZE_AT(plot_options, smooth, 1, 1000000)},
+    FIGURE_STYLE_ROWS(plot_options, style),
+    {.name = NULL},
+};
+
+const command train_plot = {
+    .name = "train plot",
+    .summary = "loss, rate and gradient norm of runs",
+    .arguments = "RUN ...",
+    .min_arguments = 1,
+    .max_arguments = MOST_RUNS,
+    .options = table,
+    .size = sizeof(plot_options),
+    .defaults = &(const plot_options){.smooth = 1},
+    .most_outputs = MOST_PATHS,
+    .example = "  deberta train plot trained -o loss.svg\n"
+               "  deberta train plot base-* sift-* --band --smooth 10 -o seeds.pdf\n"
+               "\na RUN is the folder of a run, or its log.jsonl\n",
+    .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+};

@@ -1,0 +1,116 @@
+/* `deberta train tokenizer`: from texts to a folder with a tokenizer and the configuration of a model, which
+ * `train mlm --config` begins from. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "program/train/train_commands.h"
+#include "program/frame/text_output.h"
+#include "core/base/status.h"
+#include "core/io/atomic_file.h"
+
+typedef struct tokenizer_options {
+    common_options common;
+    text_list texts;
+    size_t pieces, layers, hidden, heads;
+} tokenizer_options;
+
+static int wrong_shape(const tokenizer_options *o)
+{
+    if (!o->texts.count) return say_usage(&o->common, "expected --file FILE");
+    if (!options_out(&o->common)) return say_usage(&o->common, "expected --out FOLDER");
+    if (o->hidden % o->heads)
+        return option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
+    return EXIT_OK;
+}
+
+static deberta_status make_folder(const char *folder, bool *is_new, deberta_error *err)
+{
+    char config[4096];
+    snprintf(config, sizeof config, "%s/config.json", folder);
+    *is_new = mkdir(folder, 0777) == 0;
+    if (!*is_new && errno != EEXIST)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", folder, strerror(errno));
+    struct stat about;
+    if (stat(config, &about) == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds a model already", folder);
+    return DEBERTA_OK;
+}
+
+/* As DeBERTa v3 was published, but for its size: positions in the Enhanced Mask Decoder alone. */
+static deberta_status write_config(const tokenizer_options *o, const char *folder, deberta_error *err)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    json_t *config = json_pack(
+        "{s:s, s:[s], s:b, s:I, s:I, s:I, s:I, s:I, s:s, s:f, s:f, s:f, s:f}", "model_type", "deberta-v2",
+        "architectures", "DebertaV2ForMaskedLM", "legacy", 0, "vocab_size", (json_int_t)o->pieces + 1, "hidden_size",
+        (json_int_t)o->hidden, "num_hidden_layers", (json_int_t)o->layers, "num_attention_heads", (json_int_t)o->heads,
+        "intermediate_size", (json_int_t)(4 * o->hidden), "hidden_act", "gelu", "layer_norm_eps", 1e-7,
+        "initializer_range", 0.02, "hidden_dropout_prob", 0.1, "attention_probs_dropout_prob", 0.1);
+    json_t *rest = json_pack("{s:i, s:i, s:i, s:b, s:b, s:i, s:i, s:s, s:b, s:s, s:I, s:i, s:s, s:b, s:s}",
+                             "max_position_embeddings", 512, "type_vocab_size", 0, "pad_token_id", 0,
+                             "position_biased_input", 0, "relative_attention", 1, "max_relative_positions", -1,
+                             "position_buckets", 256, "norm_rel_ebd", "layer_norm", "share_att_key", 1, "pos_att_type",
+                             "p2c|c2p", "pooler_hidden_size", (json_int_t)o->hidden, "pooler_dropout", 0,
+                             "pooler_hidden_act", "gelu", "tie_word_embeddings", 1, "dtype", "float32");
+    const bool fits = config && rest && json_object_update(config, rest) == 0;
+    char *text = fits ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : NULL;
+    json_decref(config);
+    json_decref(rest);
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const deberta_status status = atomic_file_replace(path, text, strlen(text), err);
+    free(text);
+    return status;
+}
+
+static int run(const common_options *options)
+{
+    const tokenizer_options *o = (const tokenizer_options *)options;
+    deberta_error error = {0};
+    double bits = 0;
+    bool is_new = false;
+    const int wrong = wrong_shape(o);
+    if (wrong != EXIT_OK) return wrong;
+    const char *folder = options_out(options);
+    const deberta_tokenizer_training training = {.struct_size = sizeof training,
+                                                 .texts = o->texts.items,
+                                                 .text_count = o->texts.count,
+                                                 .pieces = o->pieces,
+                                                 .folder = folder};
+    deberta_status status = make_folder(folder, &is_new, &error);
+    if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
+    if (status == DEBERTA_OK) status = write_config(o, folder, &error);
+    if (status != DEBERTA_OK && is_new) rmdir(folder); /* unless something has been written */
+    if (status != DEBERTA_OK) return say_error(options, &error);
+    say_note(options,
+             "%zu pieces, %.3f bits a character, and a configuration in %s; next: deberta train mlm --config %s",
+             o->pieces, bits, folder, folder);
+    if (!options->json) return EXIT_OK;
+    return print_json_to(
+        options, NULL,
+        json_pack("{s:I, s:f, s:s}", "pieces", (json_int_t)o->pieces, "bits_per_character", bits, "folder", folder));
+}
+
+static const option table[] = {
+    {"file", 'f', "FILE", "texts to learn pieces from; may be repeated", TEXTS_AT(tokenizer_options, texts)},
+    {"vocabulary", 0, "N", "size of the vocabulary with [PAD], [CLS], [SEP], [UNK]; [MASK] comes on top (default 8000)",
+     SIZE_AT(tokenizer_options, pieces, 6, 1000000)},
+    {"depth", 0, "N", "of the configuration (default 6)", SIZE_AT(tokenizer_options, layers, 1, 256)},
+    {"width", 0, "N", "its width (default 256)", SIZE_AT(tokenizer_options, hidden, 1, 16384)},
+    {"head-count", 0, "N", "of a layer (default 4)", SIZE_AT(tokenizer_options, heads, 1, 256)},
+    {.name = NULL},
+};
+
+const command train_tokenizer = {
+    .name = "train tokenizer",
+    .summary = "a tokenizer and a configuration from texts",
+    .arguments = "",
+    .options = table,
+    .size = sizeof(tokenizer_options),
+    .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
+    .example = "  deberta train tokenizer --file corpus.txt --vocabulary 6000 --out new\n",
+    .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+};

@@ -1,0 +1,334 @@
+/* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own
+ * deliberate mistakes. SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "program/frame/ablate.h"
+#include "program/commands.h"
+#include "program/frame/input/input.h"
+#include "program/frame/output_paths.h"
+#include "program/frame/open_model.h"
+#include "program/frame/options.h"
+#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
+#include "check/verify_drawn.h"
+#include "program/verify/drawn_output.h"
+#include "program/verify/verify_against.h"
+#include "program/verify/verify_output.h"
+#include "core/base/integers.h"
+#include "core/base/path.h"
+#include "check/verify.h"
+
+/* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
+enum { DRAWN_CASES = 10, MUTATED_CASES = 400, MOST_CASES = 1000000 };
+
+typedef struct verify_request {
+    reading_options reading;
+    size_t tokens;
+    const char *against, *mutate;
+    bool training, allow_extra;
+    size_t configurations, first;
+} verify_request;
+
+static bool is_drawn(const verify_request *request)
+{
+    return request->training || option_given(&request->reading.common, &request->configurations);
+}
+
+static verify_options options_of(const common_options *options)
+{
+    verify_options verify = {.seed = options->seed,
+                             .threads = options->threads,
+                             .reference = (deberta_reference)options->reference,
+                             .precision = (deberta_precision)options->precision,
+                             .memory_limit_bytes = options->memory_limit_bytes,
+                             .ablations = options->ablations,
+                             .ablation_count = options->ablation_count};
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
+        verify.tiers[t] =
+            !deberta_isa_missing((deberta_isa)t) && (options->isa == DEBERTA_ISA_AUTO || t == (int)options->isa);
+    return verify;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- output */
+
+typedef struct verify_output {
+    result_format format;
+    output_paths paths;
+} verify_output;
+
+static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
+{
+    const char *precision = low_precision_name(options);
+    const figure_style style = {
+        .title = precision ? options_text(options, "errors of %s against float64, by layer", precision)
+                           : "errors against float64, by layer",
+        .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier."};
+    return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
+}
+
+/* ------------------------------------------------------------------------------------------------------- mutations */
+
+/* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
+static bool check_mutation_output(const common_options *options, const verify_output *to)
+{
+    if (to->paths.figure_count) {
+        say_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
+        return false;
+    }
+    if (to->format == RESULT_TEXT || to->format == RESULT_JSON) return true;
+    say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format or what --out "
+                       "ends in");
+    return false;
+}
+
+/* Number k of the faults of the forward pass or of the backward pass; false behind the last. */
+static bool fault_at(bool of_training, size_t k, const char **name, const char **description)
+{
+    *name = of_training ? backward_faults[k].name : mutation_list()[k].name;
+    *description = of_training ? backward_faults[k].description : mutation_list()[k].description;
+    return *name != NULL;
+}
+
+static json_t *describe_mutations(bool of_training)
+{
+    const char *name, *description;
+    json_t *list = json_array();
+    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", description));
+    return list;
+}
+
+static int list_mutations(const common_options *options, const verify_output *to, bool of_training)
+{
+    const char *name, *description;
+    text_output output;
+    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, describe_mutations(of_training));
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
+        fprintf(output.file, "%s %s\n", name, description);
+    return text_output_close(options, &output);
+}
+
+/* What a check with a fault in the engine has found. */
+typedef struct verdict {
+    size_t checks, failures;
+} verdict;
+
+static int print_verdict(const common_options *options, const verify_output *to, const char *name, const verdict *found)
+{
+    const bool caught = found->failures > 0;
+    result *r = result_new("deberta-verify-mutation/1");
+    result_set(r, "mutation", json_string(name));
+    result_set(r, "caught", json_boolean(caught));
+    result_set(r, "checks", json_integer((json_int_t)found->checks));
+    result_set(r, "failures", json_integer((json_int_t)found->failures));
+    result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", found->failures,
+               found->checks);
+    return finish_result(options, to->paths.text, r, to->format);
+}
+
+static drawing_options drawing_options_of(const verify_request *request, const verify_options *verify)
+{
+    return (drawing_options){.verify = *verify,
+                             .first = request->first,
+                             .count = request->configurations ? request->configurations : DRAWN_CASES,
+                             .training_only = request->training};
+}
+
+static deberta_status try_backward_fault(const verify_request *request, const verify_options *verify,
+                                         const backward_fault *fault, verdict *found, deberta_error *err)
+{
+    drawn_report report = {0};
+    drawing_options drawing = drawing_options_of(request, verify);
+    if (!request->configurations) drawing.count = MUTATED_CASES;
+    drawing.fault = fault;
+    const deberta_status status = verify_drawn(&report, &drawing, err);
+    for (size_t k = 0; k < report.count; k++) found->checks += report.rows[k].cases;
+    found->failures = report.failures;
+    drawn_report_free(&report);
+    return status;
+}
+
+static deberta_status try_mutation(const verify_options *verify, verdict *found, deberta_error *err)
+{
+    verify_report report = {0};
+    const deberta_status status = verify_standard(&report, verify, err);
+    *found = (verdict){report.count, report.failures};
+    verify_report_free(&report);
+    return status;
+}
+
+/* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
+static int mutate(const verify_request *request, verify_options *verify, const verify_output *to)
+{
+    const common_options *options = &request->reading.common;
+    const char *name = request->mutate;
+    if (!check_mutation_output(options, to)) return EXIT_USAGE;
+    if (strcmp(name, "list") == 0) return list_mutations(options, to, request->training);
+    const backward_fault *fault = request->training ? backward_fault_find(name) : NULL;
+    verify->mutation = request->training ? NULL : mutation_find(name);
+    if (!verify->mutation && !fault)
+        return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+    /* one tier is enough: the fault is in what all of them compute */
+    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
+    verdict found = {0};
+    deberta_error error = {0};
+    if ((fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error)) !=
+        DEBERTA_OK)
+        return say_error(options, &error);
+    const int status = print_verdict(options, to, name, &found);
+    return status == EXIT_OK && found.failures ? EXIT_CHECK_FAILED : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- drawn cases */
+
+/* Only the first is named: the others are in the table, and a case repeats alone. */
+static int run_drawn(const verify_request *request, const verify_options *verify, const verify_output *to)
+{
+    const common_options *options = &request->reading.common;
+    const drawing_options drawing = drawing_options_of(request, verify);
+    drawn_report report = {0};
+    deberta_error error = {0};
+    int status = EXIT_OK;
+    if (verify_drawn(&report, &drawing, &error) != DEBERTA_OK) status = say_error(options, &error);
+    if (status == EXIT_OK) status = finish_result(options, to->paths.text, drawn_result(&report, &drawing), to->format);
+    if (status == EXIT_OK && report.failures) {
+        say_note(options, "repeat: deberta verify%s --configurations 1 --seed %zu --first %zu",
+                 request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
+        status = EXIT_CHECK_FAILED;
+    }
+    drawn_report_free(&report);
+    return status;
+}
+
+static int verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
+{
+    const common_options *options = &request->reading.common;
+    const reading_options *reading = &request->reading;
+    const char *path = options->arguments[0];
+    input_batch input = {0};
+    deberta_model *model = NULL;
+    deberta_error error = {0};
+    deberta_status done;
+    int status = open_model(options, &model);
+    if (status != EXIT_OK) return status;
+    const deberta_model_info info = *deberta_model_describe(model);
+    deberta_model_free(&model);
+    /* What the engine reads is compared first: a damaged byte may be in a row that these tokens do not use. */
+    if (info.packed == DEBERTA_PACKED_MAPPED && (status = check_packed(options)) != EXIT_OK) return status;
+    if (reading->ids.count || reading->texts.count || reading->files.count) {
+        status = input_read(reading, path, &info, &input);
+        if (status != EXIT_OK) return status;
+        done = verify_sequences(report, verify, path, "", input.ids, input.sequence_starts, input.sequences, &error);
+        input_free(&input);
+    } else {
+        const bool ends = info.position_biased_input || info.has_position_table;
+        const size_t most = ends ? info.max_positions : request->tokens;
+        if (request->tokens > most && option_given(options, &request->tokens))
+            return option_wrong(options, &request->tokens,
+                                "%zu tokens, but the position table of this model ends at %zu", request->tokens, most);
+        const size_t tokens = minimum(request->tokens, most), starts[2] = {0, tokens};
+        int32_t *ids = options_take(options, tokens, sizeof *ids);
+        verify_make_ids(ids, tokens, info.vocabulary_size, verify->seed);
+        done = verify_sequences(report, verify, path, "", ids, starts, 1, &error);
+    }
+    return done == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+}
+
+/* What only a model has, and what needs none. */
+static int check_request(const verify_request *request)
+{
+    const common_options *options = &request->reading.common;
+    const void *const of_a_model[] = {&request->against, &request->reading.ids, &request->reading.texts,
+                                      &request->reading.files, &request->tokens};
+    if (options->argument_count && is_drawn(request))
+        return say_usage(options, "--%s makes up its own models: give no MODEL with it",
+                         request->training ? "training" : "configurations");
+    if (option_given(options, &request->first) && !is_drawn(request))
+        return say_usage(options, "--first is of drawn cases: give --configurations N with it");
+    if (options->argument_count && request->mutate)
+        return say_usage(options, "--mutate runs on its own models: give no MODEL with it");
+    for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
+        if (!options->argument_count && option_given(options, of_a_model[k]))
+            return say_usage(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
+    if (!request->against || path_has_suffix(request->against, ".safetensors")) return EXIT_OK;
+    return option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
+}
+
+static int run(const common_options *options)
+{
+    const verify_request *request = (const verify_request *)options;
+    verify_options verify = options_of(options);
+    verify_report report = {0};
+    deberta_error error = {0};
+    verify_output output;
+    int status = EXIT_OK;
+    if (check_request(request) != EXIT_OK || !result_format_read(options, &output.format) ||
+        !output_paths_read(options, &output.paths))
+        return EXIT_USAGE;
+    if (request->mutate) return mutate(request, &verify, &output);
+    if (is_drawn(request)) return run_drawn(request, &verify, &output);
+    if (request->against) {
+        status = verify_against_file(options, request->against, request->allow_extra, &verify, &report);
+    } else if (options->argument_count) {
+        status = verify_one(request, &verify, &report);
+    } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
+               verify_sleef(&report, &verify, &error) != DEBERTA_OK ||
+               verify_standard(&report, &verify, &error) != DEBERTA_OK) {
+        status = say_error(options, &error);
+    }
+    if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
+    if (status == EXIT_OK)
+        status = finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
+    if (status == EXIT_OK && report.failures) {
+        say_note(options, "repeat: %s", options_command_line(options, false));
+        status = EXIT_CHECK_FAILED;
+    }
+    verify_report_free(&report);
+    return status;
+}
+
+static const option options[] = {
+    {"text", 0, "TEXT", "verify on this text; may be repeated", TEXTS_AT(reading_options, texts),
+     .not_with = "ids tokens expected"},
+    {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input",
+     TEXTS_AT(reading_options, files), .not_with = "ids tokens expected"},
+    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens expected"},
+    {"tokens", 'n', "N", "verify on N made-up ids (default 48)", SIZE_AT(verify_request, tokens, 1, 1 << 16),
+     .not_with = "expected"},
+    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
+     TEXT_AT(verify_request, against)},
+    {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
+     FLAG_AT(verify_request, allow_extra), .needs = "expected"},
+    ABLATE_OPTION,
+    {"mutate", 0, "NAME",
+     "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
+     TEXT_AT(verify_request, mutate)},
+    {"training", 0, NULL, "of drawn cases, or of faults, those of training alone", FLAG_AT(verify_request, training),
+     .not_with = "text file ids tokens expected ablate precision"},
+    {"configurations", 0, "N", "N drawn models and texts through every feature, against float64 and other ways",
+     SIZE_AT(verify_request, configurations, 1, MOST_CASES),
+     .not_with = "text file ids tokens expected ablate precision"},
+    {"first", 0, "K", "the drawn cases from number K on (default 0): a seed and a number are a case",
+     SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens expected ablate precision"},
+    RESULT_FORMAT_OPTIONS,
+    {.name = NULL},
+};
+
+const command command_verify = {
+    .name = "verify",
+    .summary = "every tier bit for bit against scalar, and all of them against float64",
+    .arguments = "[MODEL]",
+    .options = options,
+    .size = sizeof(verify_request),
+    .defaults = &(const verify_request){.tokens = 48},
+    .most_outputs = OUTPUT_PATHS_MOST,
+    .example =
+        "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
+        "  deberta verify models/demo --text 'Call me Ishmael.' --format latex -o errors.pdf   # a chart by layer\n"
+        "  deberta verify --mutate p2c_ji\n"
+        "  deberta verify --configurations 20\n"
+        "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case",
+    .run = run,
+};

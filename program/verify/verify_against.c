@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "program/verify/verify_against.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/frame/input/encoded_input.h"
+#include "core/base/status.h"
+#include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
+
+typedef struct against_job {
+    const verify_options *verify;
+    verify_report *report;
+    const char *path;
+    mapped_file file;
+    tensor_list tensors;
+    encoded_input ours;
+    deberta_isa isa;
+    bool extras;     /* tensors that nobody computes may be there */
+    size_t compared; /* tensors */
+} against_job;
+
+/* One tensor of the file against ours. */
+typedef struct comparison {
+    const float *expected; /* the whole tensor */
+    const char *where;     /* of a value: format of its token or row, and of its column */
+    double scale;
+    size_t values;
+    verify_errors errors;
+} comparison;
+
+static deberta_status compare_piece(void *context, const encoded_piece *piece, deberta_error *err)
+{
+    (void)err;
+    comparison *c = context;
+    const float *found = piece->values, *expected = c->expected + piece->first;
+    for (size_t k = 0; k < piece->count; k++)
+        verify_errors_add(&c->errors, (double)found[k], (double)expected[k], c->scale, c->where, piece->token,
+                          piece->column + k);
+    c->values += piece->count;
+    return DEBERTA_OK;
+}
+
+/* Values of another shape answer another input or another model, and must not be read as answers to these. A head of
+ * one number a token may have that number as a dimension of its own, or leave it out. */
+static deberta_status expect_shape(const against_job *job, const tensor *t, const export_tensor *ours,
+                                   deberta_error *err)
+{
+    const size_t rank = t->rank < ours->rank ? t->rank : ours->rank;
+    bool same = memcmp(t->shape, ours->shape, rank * sizeof *t->shape) == 0 && rank >= 2;
+    for (size_t d = rank; d < t->rank; d++) same = same && t->shape[d] == 1;
+    for (size_t d = rank; d < ours->rank; d++) same = same && ours->shape[d] == 1;
+    if (same) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%.200s: %.60s has the shape %s, expected %s of this model and its input_ids",
+                 job->path, t->name, shape_describe(t->shape, t->rank).text,
+                 shape_describe(ours->shape, ours->rank).text);
+}
+
+/* The row of the report; errors get larger with every layer. */
+static verify_row row_of(const against_job *job, const tensor *t, const encoded_meaning *what)
+{
+    const bool logits = what->kind == ENCODED_LOGITS, hidden = what->kind == ENCODED_HIDDEN;
+    const size_t layers = logits ? job->ours.info.layers + 2 : what->layer + 1;
+    /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
+    verify_row row = {.tier = job->isa, .limit = 2 * verify_limit_of_a_layer(job->verify->precision) * (double)layers};
+    snprintf(row.subject, sizeof row.subject, "%s", t->name);
+    if (logits) return row;
+    row.place.layer = what->layer;
+    snprintf(row.place.quantity, sizeof row.place.quantity, "%s",
+             hidden ? "hidden" : deberta_component_name((deberta_component)what->which));
+    return row;
+}
+
+/* Place of the tensor among ours, ours->count if the engine computes nothing of that name. */
+static size_t find_ours(const encoded_input *ours, const tensor *t)
+{
+    size_t k = 0;
+    while (k < ours->count && strcmp(ours->tensors[k].name, t->name) != 0) k++;
+    return k;
+}
+
+static deberta_status compare_tensor(against_job *job, const tensor *t, size_t k, const float *values,
+                                     deberta_error *err)
+{
+    encoded_input *ours = &job->ours;
+    const encoded_meaning *what = &ours->meanings[k];
+    DEBERTA_TRY(expect_shape(job, t, &ours->tensors[k], err));
+    comparison c = {.expected = values, .where = "token %zu, column %zu"};
+    if (what->kind == ENCODED_ATTENTION) c.where = "token %zu, key %zu";
+    if (what->kind == ENCODED_LOGITS && what->which == DEBERTA_TASK_SEQUENCE) c.where = "row %zu, label %zu";
+    double largest = 1e-30;
+    for (size_t e = 0; e < t->elements; e++)
+        if (isfinite(values[e])) largest = fmax(largest, fabs((double)values[e]));
+    c.scale = FLT_EPSILON * largest;
+    deberta_status status = encoded_walk(ours, k, compare_piece, &c, err);
+    if (status != DEBERTA_OK) {
+        verify_errors_free(&c.errors);
+        return status;
+    }
+    verify_row row = row_of(job, t, what);
+    row.values = c.values;
+    job->compared++;
+    return verify_report_add(job->report, &row, &c.errors, err);
+}
+
+/* Tensors of a file that cannot be compared, as a list for a sentence that ends somewhere. */
+typedef struct leftovers {
+    char names[300];
+    size_t used, count;
+} leftovers;
+
+static void leave_over(leftovers *list, const tensor *t)
+{
+    list->count++;
+    const bool full = list->used + 80 > sizeof list->names;
+    if (full && strcmp(list->names + list->used - 3, "...") == 0) return;
+    if (full) {
+        list->used += (size_t)snprintf(list->names + list->used, sizeof list->names - list->used, ", ...");
+        return;
+    }
+    list->used += (size_t)snprintf(list->names + list->used, sizeof list->names - list->used, "%s%.50s (%s)",
+                                   list->used ? ", " : "", t->name, dtype_name(t->dtype));
+}
+
+/* A check that passes over something says nothing about it: all that the file holds is compared, or it is refused. */
+static deberta_status expect_all_compared(const against_job *job, deberta_error *err)
+{
+    leftovers unknown = {.count = 0}, unreadable = {.count = 0};
+    for (size_t i = 0; i < job->tensors.count; i++) {
+        const tensor *t = &job->tensors.items[i].tensor;
+        const size_t k = find_ours(&job->ours, t);
+        if (encoded_is_input(t->name)) continue;
+        if (k == job->ours.count)
+            leave_over(&unknown, t);
+        else if (!dtype_is_floating(t->dtype))
+            leave_over(&unreadable, t);
+    }
+    if (unreadable.count)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%.100s: %zu of its tensors cannot be compared: %s; expected F32, F64, F16 or "
+                     "BF16",
+                     job->path, unreadable.count, unreadable.names);
+    if (unknown.count && !job->extras)
+        DEBERTA_FAIL(
+            err, DEBERTA_E_FORMAT,
+            "%.100s: %zu of its tensors are none that this model computes (hidden_states.*, attn.*, logits.*): %s "
+            "(--allow-extra passes over them)",
+            job->path, unknown.count, unknown.names);
+    return DEBERTA_OK;
+}
+
+static deberta_status compare_file(against_job *job, deberta_error *err)
+{
+    DEBERTA_TRY(expect_all_compared(job, err));
+    for (size_t k = 0; k < job->tensors.count; k++) {
+        const stored_tensor *stored = &job->tensors.items[k];
+        const size_t place = find_ours(&job->ours, &stored->tensor);
+        if (place == job->ours.count || encoded_is_input(stored->tensor.name)) continue;
+        float *values = malloc((stored->tensor.elements + 1) * sizeof *values);
+        if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        tensor_convert_f32(values, stored, job->file.bytes, 0, stored->tensor.elements);
+        const deberta_status status = compare_tensor(job, &stored->tensor, place, values, err);
+        free(values);
+        DEBERTA_TRY(status);
+    }
+    if (job->compared == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: none of its %zu tensors is one that this model computes (hidden_states.*, attn.*, logits.*)",
+                     job->path, job->tensors.count);
+    return DEBERTA_OK;
+}
+
+static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error *err)
+{
+    encoded_input *ours = &job->ours;
+    deberta_session_options session_options = {.struct_size = sizeof session_options,
+                                               .isa = isa,
+                                               .threads = job->verify->threads,
+                                               .memory_limit_bytes = job->verify->memory_limit_bytes,
+                                               .ablations = job->verify->ablations,
+                                               .ablation_count = job->verify->ablation_count};
+    job->isa = isa;
+    job->compared = 0;
+    DEBERTA_TRY(encoded_prepare(ours, err));
+    ours->capture.hidden = true;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&ours->capture, (deberta_component)c);
+    for (int task = 0; task < DEBERTA_TASK_COUNT; task++) ours->tasks[task] = ours->info.tasks_present & 1u << task;
+    DEBERTA_TRY(encoded_run(ours, &session_options, err));
+    return compare_file(job, err);
+}
+
+static deberta_status run_job(against_job *job, deberta_error *err)
+{
+    encoded_input *ours = &job->ours;
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = job->verify->reference,
+                                                 .precision = job->verify->precision,
+                                                 .threads = job->verify->threads,
+                                                 .memory_limit_bytes = job->verify->memory_limit_bytes};
+    DEBERTA_TRY(input_read_tensors(&ours->input, job->path, err));
+    if (ours->input.sequences == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: every position is masked", job->path);
+    DEBERTA_TRY(mapped_file_open(&job->file, job->path, err));
+    DEBERTA_TRY(safetensors_list(&job->tensors, job->file.bytes, job->file.size_bytes, job->path, err));
+    DEBERTA_TRY(deberta_model_open(&ours->model, ours->options->arguments[0], &model_options, err));
+    ours->info = *deberta_model_describe(ours->model);
+    DEBERTA_TRY(input_check(&ours->input, &ours->info, job->path, err));
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
+        if (!job->verify->tiers[t]) continue;
+        const deberta_status status = run_tier(job, (deberta_isa)t, err);
+        encoded_release(ours);
+        DEBERTA_TRY(status);
+    }
+    return DEBERTA_OK;
+}
+
+int verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
+                        verify_report *report)
+{
+    deberta_error error = {0};
+    against_job job = {
+        .verify = verify, .report = report, .path = path, .extras = extras, .ours = {.options = options}};
+    report->errors_only = true;
+    const deberta_status status = run_job(&job, &error);
+    tensor_list_free(&job.tensors);
+    mapped_file_close(&job.file);
+    encoded_free(&job.ours);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+}

@@ -1,0 +1,27 @@
+/* Prepared batches: a safetensors file with input_ids and what belongs to them (docs/training.md, "--one-batch"). One
+ * step, or a leading axis of steps.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_BATCH_FILE_H
+#define TRAIN_BATCH_FILE_H
+
+#include "train/engine/step.h"
+
+typedef struct batch_file batch_file;
+
+/* has_steps: tensors have a leading axis of steps. */
+deberta_status batch_file_open(batch_file **file, const char *path, bool has_steps, step_task task, deberta_error *err);
+void batch_file_close(batch_file **file);
+
+/* Tokens of the longest step: what a learner must have room for. */
+size_t batch_file_most_tokens(const batch_file *file);
+/* Tokens of the longest sequence. */
+size_t batch_file_longest(const batch_file *file);
+
+/* SHA-256 of the file. */
+void batch_file_digest(const batch_file *file, char digest[65]);
+
+/* Steps beyond the last begin again with the first. */
+batch_source batch_file_source(batch_file *file);
+
+#endif

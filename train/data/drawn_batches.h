@@ -1,0 +1,30 @@
+/* Batches of a masked language model, drawn from a corpus: sequences in an order that every epoch shuffles anew, masked
+ * anew every time. The batch of a step follows from the options and its number alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_DRAWN_BATCHES_H
+#define TRAIN_DRAWN_BATCHES_H
+
+#include "train/data/batch_order.h"
+#include "train/data/corpus.h"
+#include "train/data/masking.h"
+#include "train/engine/step_batch.h"
+
+typedef struct drawn_options {
+    masking_options masking;
+    batch_order_options order;
+} drawn_options;
+
+typedef struct drawn_batches drawn_batches;
+
+/* The corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
+deberta_status drawn_batches_open(drawn_batches **batches, const corpus *corpus, const drawn_options *options,
+                                  deberta_error *err);
+void drawn_batches_close(drawn_batches **batches);
+
+/* Tokens that a step has at most. */
+size_t drawn_batches_most_tokens(const drawn_batches *batches);
+
+batch_source drawn_batches_source(drawn_batches *batches);
+
+#endif

@@ -1,0 +1,29 @@
+/* Which tokens of a text a masked language model must guess, and what it sees there instead (docs/training.md).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_MASKING_H
+#define TRAIN_MASKING_H
+
+#include "core/base/status.h"
+#include "train/engine/counters.h"
+
+enum { MASKING_MOST_NGRAM = 16 };
+
+typedef enum masking_kind { MASKING_NGRAM, MASKING_UNIFORM } masking_kind;
+
+typedef struct masking_options {
+    masking_kind kind;
+    double probability; /* above 0, below 1: share of the tokens that are labelled */
+    size_t max_ngram;   /* words of a stretch, at most MASKING_MOST_NGRAM; above 1 words are masked whole */
+    int32_t mask_id;    /* [MASK] */
+    size_t vocabulary;  /* of the tokenizer: what random pieces are drawn from */
+    bool hides_all;     /* every labelled piece becomes [MASK]: what a generator fills */
+    size_t full_tokens; /* the quota of a sequence is at most that of so many tokens, rounded up to tens */
+} masking_options;
+
+/* ids: [CLS] pieces [SEP], changed in place; labels[t]: what stood there, or NOT_LABELLED. begins[t]: whether a word
+ * begins with piece t. A text without a piece gets no label. */
+deberta_status mask_sequence(const masking_options *options, counter_draws *draws, size_t count, int32_t *ids,
+                             const uint8_t *begins, int32_t *labels, deberta_error *err);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/engine/backward_chunk.h"
+
+#include "train/engine/position_strips.h"
+#include "train/engine/step_dropout.h"
+
+/* -------------------------------------------------------------------------------------------------------------- scores */
+
+/* d_qkv at the first key of the chunk: which is 1 for keys and 2 for values. */
+static float *d_keys_of(const chunk_work *c, size_t which)
+{
+    const step_state *step = c->step;
+    const learner *l = step->learner;
+    const attention_head *head = &c->work->head;
+    return step->memory->d_qkv + (head->first_token + c->key) * l->qkv_stride + which * l->heads_width +
+           head->head * l->model->padded_head;
+}
+
+/* P, or what reaches it from behind dropout. */
+static void drop_scores(const chunk_work *c, float *scores)
+{
+    const step_state *step = c->step;
+    const layer_record *record = c->work->job->record;
+    const dropout_place place = {
+        .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = c->work->head.head};
+    for (size_t i = 0; step_drops(step) && i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        dropout_probabilities(learner_kernels(step->learner), &step->dropout, &place, scores + piece->row * c->lds,
+                              c->lds, c->work->head.first_token + piece->place, piece->count, c->key, c->keys);
+    }
+}
+
+/* The logits of the forward pass again. A block of one piece keeps its strip from chunk to chunk. */
+static void make_logits(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const deberta_session *s = c->step->learner->session;
+    const query_block *block = c->block;
+    const size_t dp = s->model->padded_head;
+    worker_scratch *forward = &work->scratch->forward;
+    for (size_t i = 0; i < block->piece_count; i++) {
+        const query_run *piece = &block->pieces[i];
+        const attention_queries queries = {
+            .rows = c->queries + piece->row * dp, .ld = dp, .first = piece->place, .count = piece->count};
+        if (s->has_c2p && (c->key == 0 || block->piece_count > 1)) attention_strip(s, &work->head, &queries, forward);
+        attention_logits(s, &work->head, &queries, c->key, c->keys, attention_terms_of(s),
+                         forward->logits + piece->row * c->lds, c->lds, forward);
+    }
+}
+
+/* P into the logits' place and dS into scratch->gradients. */
+static void make_scores(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const learner *l = c->step->learner;
+    const deberta_session *s = l->session;
+    attention_scratch *scratch = work->scratch;
+    const size_t d = l->model->head_size, first = (size_t)(c->queries - s->queries) / l->model->padded_head;
+    make_logits(c);
+    const gemm_task products = {
+        .rows = c->block->count,
+        .depth = d,
+        .panels = ceiling_divide(c->keys, PANEL),
+        .a = c->d_context,
+        .lda = s->context_stride,
+        .b = scratch->packed_values + c->key * d,
+        .b_panel_stride = d * PANEL,
+        .c = scratch->gradients,
+        .ldc = c->lds,
+        .c_panel_stride = PANEL,
+    };
+    s->kernels.gemm_f32(&products);
+    drop_scores(c, scratch->gradients);
+    const softmax_backward_task softmax = {
+        .rows = c->block->count,
+        .keys = c->keys,
+        .s = scratch->forward.logits,
+        .dp = scratch->gradients,
+        .lds = c->lds,
+        .lddp = c->lds,
+        .key_bias = work->head.key_bias ? work->head.key_bias + c->key : NULL,
+        .maximum = work->job->record->maximum + first,
+        .inverse_total = work->job->record->inverse_total + first,
+        .delta = c->keys < work->head.n ? scratch->delta : NULL,
+    };
+    s->kernels.softmax_backward_f32(&softmax);
+    drop_scores(c, scratch->forward.logits); /* values get from what was mixed */
+}
+
+/* ------------------------------------------------------------------------------------------------------------- content */
+
+/* Of dk or dv: to [keys][qkv_stride] = or += a' b, over the block's queries. */
+static void add_transposed(const chunk_work *c, const float *a, const float *b, size_t ldb, float *to)
+{
+    const learner *l = c->step->learner;
+    const gemm_tn_task task = {
+        .columns = c->keys,
+        .panels = l->model->head_panels,
+        .a = a,
+        .lda = c->lds,
+        .b = b,
+        .ldb = ldb,
+        .b_panel_stride = PANEL,
+        .c = to,
+        .ldc = l->qkv_stride,
+        .c_panel_stride = PANEL,
+        .rows = c->block->count,
+        .accumulate = !c->block->begins,
+    };
+    l->session->kernels.gemm_tn_f32(&task);
+}
+
+static void content_backward(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const learner *l = c->step->learner;
+    const attention_scratch *scratch = work->scratch;
+    const gemm_task d_queries = {
+        .rows = c->block->count,
+        .depth = c->keys,
+        .panels = l->model->head_panels,
+        .a = scratch->gradients,
+        .lda = c->lds,
+        .b = scratch->key_columns + c->key * PANEL,
+        .b_panel_stride = work->head.n * PANEL,
+        .c = c->d_queries,
+        .ldc = work->job->ld_queries,
+        .c_panel_stride = PANEL,
+        .accumulate = c->key > 0,
+    };
+    add_transposed(c, scratch->forward.logits, c->d_context, l->session->context_stride, d_keys_of(c, 2));
+    add_transposed(c, scratch->gradients, c->queries, l->model->padded_head, d_keys_of(c, 1));
+    l->session->kernels.gemm_f32(&d_queries);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- positions */
+
+/* Rows of the relative table that the chunk's distances reach. */
+static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
+{
+    const query_block *block = c->block;
+    const query_run *last_piece = &block->pieces[block->piece_count - 1];
+    const ptrdiff_t key = (ptrdiff_t)c->key, last_key = key + (ptrdiff_t)c->keys - 1;
+    const ptrdiff_t last_place = (ptrdiff_t)(last_piece->place + last_piece->count) - 1;
+    size_t last;
+    position_map_rows(&c->step->learner->session->positions, (ptrdiff_t)block->pieces[0].place - last_key,
+                      last_place - key, first, &last);
+    *count = last - *first + 1;
+}
+
+/* Of a block's queries or a chunk's keys. */
+static position_strips strips_of(const chunk_work *c, size_t rows, size_t others)
+{
+    return (position_strips){.learner = c->step->learner,
+                             .strips = c->work->scratch->strip,
+                             .rows = rows,
+                             .others = others,
+                             .has_pieces = c->block->piece_count > 1};
+}
+
+/* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
+static void c2p_backward(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
+    const position_map *map = &l->session->positions;
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
+    position_strips strip = strips_of(c, c->block->count, c->keys);
+    size_t first_row;
+    rows_of_chunk(c, &first_row, &strip.places);
+    strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
+    strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
+    position_strips_clear(&strip);
+    for (size_t i = 0; i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        const fold_runs_task task = {
+            .rows = piece->count,
+            .columns = c->keys,
+            .s = work->scratch->gradients + piece->row * c->lds,
+            .row_step = c->lds,
+            .column_step = 1,
+            .place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)piece->place),
+            .first = (int32_t)strip.first,
+            .unit_steps = map->unit_steps,
+            .strip = work->scratch->strip + piece->row * l->fold_stride,
+            .ld_strip = l->fold_stride,
+        };
+        l->session->kernels.fold_runs_f32(&task);
+    }
+    const strip_products products = {
+        .table = step->memory->table_columns + work->head.head * rows * dp + strip.first * PANEL,
+        .d_rows = c->d_queries,
+        .ld_rows = work->job->ld_queries,
+        .vectors = c->queries,
+        .d_table = work->tables[TABLE_KEYS] + strip.first * dp,
+    };
+    position_strips_multiply(&strip, &products);
+}
+
+/* E_jx = sum of dS_ij over the queries i that read row x: dk += E PQ, dPQ += E' k. */
+static void p2c_backward(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
+    const deberta_session *s = l->session;
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
+    position_strips strip = strips_of(c, c->keys, c->block->count);
+    rows_of_chunk(c, &strip.first, &strip.places);
+    strip.place_of = s->positions.row_of + ((ptrdiff_t)c->block->pieces[0].place - (ptrdiff_t)c->key);
+    position_strips_clear(&strip);
+    for (size_t i = 0; i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        const fold_runs_task task = {
+            .rows = c->keys,
+            .columns = piece->count,
+            .s = work->scratch->gradients + piece->row * c->lds,
+            .row_step = 1,
+            .column_step = c->lds,
+            .place_of = s->positions.row_of + ((ptrdiff_t)piece->place - (ptrdiff_t)c->key),
+            .first = (int32_t)strip.first,
+            .unit_steps = s->positions.unit_steps,
+            .strip = work->scratch->strip,
+            .ld_strip = l->fold_stride,
+        };
+        s->kernels.fold_runs_f32(&task);
+    }
+    const strip_products products = {
+        .table =
+            step->memory->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
+        .d_rows = d_keys_of(c, 1),
+        .ld_rows = l->qkv_stride,
+        .vectors = head_key(s, work->head.head, work->head.first_token + c->key),
+        .d_table = work->tables[TABLE_QUERIES] + strip.first * dp,
+    };
+    position_strips_multiply(&strip, &products);
+}
+
+void chunk_backward(const chunk_work *c)
+{
+    const deberta_session *s = c->step->learner->session;
+    make_scores(c);
+    content_backward(c);
+    if (s->has_c2p) c2p_backward(c);
+    if (s->has_p2c) p2c_backward(c);
+}

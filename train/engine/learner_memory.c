@@ -1,0 +1,318 @@
+/* How large the memory of steps is, and which piece of it is for what. SPDX-License-Identifier: MIT */
+#include "train/engine/learner_memory.h"
+
+#include <stdlib.h>
+
+#include "core/base/large_floats.h"
+#include "core/base/memory_need.h"
+#include "core/model/linear.h"
+#include "train/engine/learner_transposed.h"
+
+/* ---------------------------------------------------------------------------------------------------------- carving */
+
+static float *take_floats(arena *memory, size_t rows, size_t columns)
+{
+    size_t count = 0;
+    if (!size_multiply(rows, columns, &count)) memory->overflow = true;
+    return arena_take(memory, count, sizeof(float));
+}
+
+/* All but the input. layer: of a pass of the decoder, whose keys and values it has; else NULL. */
+static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer)
+{
+    const deberta_session *s = l->session;
+    const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
+    *record = (layer_record){
+        .queries = take_floats(memory, rows, l->heads_width),
+        .keys = layer ? layer->keys : take_floats(memory, rows, l->heads_width),
+        .values = layer ? layer->values : take_floats(memory, rows, l->heads_width),
+        .context = take_floats(memory, rows, s->context_stride),
+        .maximum = take_floats(memory, rows, heads),
+        .inverse_total = take_floats(memory, rows, heads),
+        .attention_sum = take_floats(memory, rows, s->normed_stride),
+        .normed = take_floats(memory, rows, s->normed_stride),
+        .inner = take_floats(memory, rows, s->inner_stride),
+        .output_sum = take_floats(memory, rows, s->hidden_stride),
+    };
+}
+
+static embedding_rows carve_embedding_rows(const learner *l, arena *memory)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity, convolved = config->convolution_width ? rows : 0;
+    return (embedding_rows){
+        .embedded = take_floats(memory, rows, s->hidden_stride),
+        .narrow = take_floats(memory, config->embedding_size == config->hidden_size ? 0 : rows, s->normed_stride),
+        .convolution = take_floats(memory, convolved, s->hidden_stride),
+        .convolution_sum = take_floats(memory, convolved, s->hidden_stride),
+    };
+}
+
+static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
+{
+    step_memory *m = &l->memory;
+    const size_t layers = l->model->config.layers, stride = l->session->hidden_stride;
+    layer_record record;
+    pair_memory *pairs = &m->pairs;
+    *pairs = (pair_memory){.layers = m->records, .rows = *rows, .joined_rows = carve_embedding_rows(l, memory)};
+    for (size_t half = 0; half < PAIR_HALVES; half++) {
+        pairs->half_layers[half] = arena_take(memory, layers, sizeof *pairs->half_layers[half]);
+        pairs->hidden[half] = take_floats(memory, ceiling_divide(l->tokens_capacity, PAIR_HALVES), stride);
+    }
+    pairs->joined_layers = arena_take(memory, layers, sizeof *pairs->joined_layers);
+    carve_record(l, memory, &record, NULL);
+    record.input = take_floats(memory, l->tokens_capacity, stride);
+    for (record.layer = 0; pairs->joined_layers && record.layer < layers; record.layer++)
+        pairs->joined_layers[record.layer] = record;
+}
+
+static void carve_records(learner *l, arena *memory)
+{
+    step_memory *m = &l->memory;
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity;
+    m->records = arena_take(memory, config->layers, sizeof *m->records);
+    layer_record record = {0};
+    for (size_t i = 0; i < config->layers; i++) {
+        if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, NULL);
+        record.layer = i;
+        record.input = take_floats(memory, rows, s->hidden_stride);
+        if (m->records) m->records[i] = record;
+    }
+    for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
+        layer_record *decoder = &m->decoder_records[pass];
+        carve_record(l, memory, decoder, &record);
+        decoder->layer = config->layers - 1;
+        decoder->pass = pass;
+        decoder->input = take_floats(memory, rows, s->hidden_stride);
+    }
+    const embedding_rows kept = carve_embedding_rows(l, memory);
+    m->forward = (forward_record){
+        .layers = m->records,
+        .decoder = m->decoder_records,
+        .decoder_only = l->options.decodes,
+        .embedded = kept.embedded,
+        .narrow = kept.narrow,
+        .convolution = kept.convolution,
+        .convolution_sum = kept.convolution_sum,
+    };
+    if (l->options.pairs_up) carve_pairs(l, memory, &kept);
+}
+
+static void carve_attention(learner *l, arena *memory, attention_scratch *w)
+{
+    const deberta_session *s = l->session;
+    const deberta_model *model = l->model;
+    const size_t n = round_up(l->tokens_capacity, PANEL), d = model->head_size, tile = s->kernels.tile_panels;
+    const size_t reached = QUERY_BLOCK + tile * PANEL, rows = model->relative_rows;
+    const size_t table = rows * model->padded_head,
+                 transposed_rows = s->positions.unit_steps ? minimum(rows, reached) : rows;
+    *w = (attention_scratch){
+        .forward = {.strip = take_floats(memory, QUERY_BLOCK, s->strip_stride),
+                    .transposed = take_floats(memory, tile * transposed_rows, PANEL),
+                    .bias = take_floats(memory, tile * QUERY_BLOCK, PANEL),
+                    .logits = take_floats(memory, QUERY_BLOCK, s->logits_stride)},
+        .gradients = take_floats(memory, QUERY_BLOCK, s->logits_stride),
+        .strip = take_floats(memory, KEY_CHUNK, l->fold_stride),
+        .delta = take_floats(memory, QUERY_BLOCK, 1),
+        .packed_keys = take_floats(memory, n, d),
+        .far_p2c = take_floats(memory, n, FAR_SIDES),
+        .packed_values = take_floats(memory, n, d),
+        .key_columns = take_floats(memory, n, model->padded_head),
+        .table_keys = take_floats(memory, table, 1),
+        .table_queries = take_floats(memory, table, 1),
+    };
+}
+
+static void carve_pass(learner *l, arena *memory, layer_pass *pass)
+{
+    const deberta_session *s = l->session;
+    const size_t rows = l->tokens_capacity;
+    *pass = (layer_pass){
+        .d_output_sum = take_floats(memory, rows, s->normed_stride),
+        .d_attention_sum = take_floats(memory, rows, s->normed_stride),
+        .d_normed = take_floats(memory, rows, s->normed_stride),
+        .dropped = {take_floats(memory, l->options.drops ? rows : 0, s->normed_stride),
+                    take_floats(memory, l->options.drops ? rows : 0, s->normed_stride)},
+        .activated = take_floats(memory, rows, s->inner_stride),
+        .d_inner = take_floats(memory, rows, s->inner_stride),
+        .d_context = take_floats(memory, rows, s->context_stride),
+        .d_queries = take_floats(memory, l->options.decodes ? rows : 0, row_stride(l->heads_width)),
+    };
+}
+
+/* Some words as rows and as panels, or one panel of many. */
+static size_t vocabulary_floats(const model_config *config)
+{
+    const size_t words = 2 * VOCABULARY_WORDS * round_up(config->embedding_size, PANEL);
+    return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
+}
+
+/* Of all rows of a layer, so that those of any kind can be gathered. */
+static size_t widest_row(const learner *l)
+{
+    const deberta_session *s = l->session;
+    const size_t inside = maximum(s->inner_stride, row_stride(l->heads_width));
+    return maximum(inside, maximum(s->context_stride, maximum(s->normed_stride, s->hidden_stride)));
+}
+
+static void carve_gradients(learner *l, arena *memory)
+{
+    step_memory *m = &l->memory;
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity, table_rows = l->model->relative_rows;
+    m->carried.output = take_floats(memory, rows, s->hidden_stride);
+    m->carried.input = take_floats(memory, rows, s->hidden_stride);
+    m->d_first = take_floats(memory, rows, s->hidden_stride);
+    m->d_qkv = take_floats(memory, rows, l->qkv_stride);
+    for (size_t i = 0; i < sizeof m->head_rows / sizeof *m->head_rows; i++)
+        m->head_rows[i] = take_floats(memory, rows, s->normed_stride);
+    for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &m->passes[i]);
+    m->passes[1].d_output = take_floats(memory, l->options.decodes ? rows : 0, s->hidden_stride);
+    for (size_t i = 0; i < 2; i++)
+        m->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest_row(l));
+    m->vocabulary_stride = vocabulary_floats(config);
+    m->vocabulary = take_floats(memory, l->options.threads, m->vocabulary_stride);
+    m->columns =
+        take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
+    m->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
+    m->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
+    m->d_table = take_floats(memory, table_rows, s->hidden_stride);
+    m->table_work = take_floats(memory, table_rows, s->hidden_stride);
+    m->table_normal = take_floats(memory, table_rows, s->hidden_stride);
+    m->second_weight = take_floats(memory, table_rows ? l->heads_width : 0, s->hidden_stride);
+    m->second_vector = take_floats(memory, l->heads_width, 1);
+    m->dropout_tokens = arena_take(memory, l->options.drops ? rows : 0, sizeof *m->dropout_tokens);
+    m->dropped_table = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    m->dropped_reversed = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    m->fold_workspace = take_floats(memory, l->options.drops ? table_rows : 0, l->heads_width);
+    m->runs = arena_take(memory, rows, sizeof *m->runs);
+}
+
+static void learner_carve(learner *l, arena *memory)
+{
+    step_memory *m = &l->memory;
+    l->largest = learner_transposed_carve(l, memory);
+    m->weight = take_floats(memory, l->largest.weight_floats, 1);
+    m->vector = take_floats(memory, l->largest.vector_floats, 1);
+    carve_records(l, memory);
+    carve_gradients(l, memory);
+    m->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *m->group_starts);
+    m->positions = arena_take(memory, l->tokens_capacity, sizeof *m->positions);
+    m->wanted = arena_take(memory, l->tokens_capacity, sizeof *m->wanted);
+    m->losses = arena_take(memory, l->tokens_capacity, sizeof *m->losses);
+    m->order = arena_take(memory, l->tokens_capacity, sizeof *m->order);
+    m->row_ids = arena_take(memory, l->tokens_capacity, sizeof *m->row_ids);
+    m->workers = arena_take(memory, l->options.threads, sizeof *m->workers);
+    for (size_t i = 0; i < l->options.threads; i++) {
+        attention_scratch measured;
+        carve_attention(l, memory, m->workers ? &m->workers[i] : &measured);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- sums of groups of shards */
+
+static size_t table_floats(const learner *l)
+{
+    return l->model->config.layers * POSITION_TABLES * l->model->relative_rows * l->heads_width;
+}
+
+/* The word table gets from the decoder and from look-ups, each a tree of its own. */
+static size_t looked_up_floats(const learner *l)
+{
+    const parameter *words = parameter_find(&l->set, shared_tables[0]);
+    const bool is_tied =
+        l->options.predicts_words && words && l->set.items + l->model->tasks.mlm_decoder.index == words;
+    return is_tied && l->plan.least < l->plan.shards ? words->count : 0;
+}
+
+static size_t weight_floats(const learner *l)
+{
+    size_t floats = 0;
+    for (size_t i = 0; i < l->set.count; i++) floats += l->set.items[i].count;
+    return floats;
+}
+
+static deberta_status open_sums(learner *l, deberta_error *err)
+{
+    step_memory *m = &l->memory;
+    const size_t tables = table_floats(l), words = looked_up_floats(l);
+    size_t count = 0;
+    gradient_place *places = calloc(l->set.count + 2, sizeof *places);
+    m->tree.places = places;
+    m->table_sums = large_floats(tables);
+    m->looked_up = words ? large_floats(words) : NULL;
+    if (!places || !m->table_sums || (words && !m->looked_up))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the gradients of a step");
+    for (size_t i = 0; i < l->set.count; i++)
+        places[count++] = (gradient_place){&l->set.items[i].gradient, l->set.items[i].count};
+    if (tables) places[count++] = (gradient_place){&m->table_sums, tables};
+    if (words) places[count++] = (gradient_place){&m->looked_up, words};
+    return gradient_tree_open(&m->tree, places, count, l->plan.shards, l->plan.least, err);
+}
+
+size_t learner_sum_bytes(const learner *l)
+{
+    const size_t others = table_floats(l) + looked_up_floats(l);
+    return others * sizeof(float) + gradient_tree_bytes(l->plan.shards, l->plan.least, weight_floats(l) + others);
+}
+
+size_t learner_bytes(const learner *l)
+{
+    const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
+    return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
+           deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
+           l->memory.arena.capacity_bytes;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static void settle_shapes(learner *l)
+{
+    const deberta_model *model = l->model;
+    /* queries of the decoder may come from all over a sequence */
+    const size_t rows = model->relative_rows;
+    const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
+    l->options.threads = deberta_session_threads(l->session);
+    l->tokens_capacity = l->session->max_tokens;
+    l->heads_width = model->config.heads * model->padded_head;
+    l->qkv_stride = row_stride(3 * l->heads_width);
+    l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
+}
+
+/* Before the largest part is taken. */
+static deberta_status check_memory(const learner *l, deberta_error *err)
+{
+    size_t bytes = 0;
+    const size_t limit = l->options.memory_limit_bytes;
+    if (limit == 0) return DEBERTA_OK;
+    DEBERTA_TRY(arena_predict(&l->memory.arena, "training", 0, &bytes, err));
+    bytes += learner_bytes(l);
+    if (bytes <= limit) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
+                 l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
+}
+
+deberta_status learner_memory_open(learner *l, deberta_error *err)
+{
+    step_memory *m = &l->memory;
+    settle_shapes(l);
+    learner_carve(l, &m->arena);
+    DEBERTA_TRY(check_memory(l, err));
+    DEBERTA_TRY(arena_allocate(&m->arena, "training", 0, err));
+    learner_carve(l, &m->arena);
+    return open_sums(l, err);
+}
+
+void learner_memory_free(learner *l)
+{
+    step_memory *m = &l->memory;
+    arena_release(&m->arena);
+    free(m->logits);
+    gradient_tree_free(&m->tree);
+    free(m->table_sums);
+    free(m->looked_up);
+}

@@ -1,0 +1,34 @@
+/* Gradients of logits by places of a table of positions: a strip for each query or key, into which `fold_runs_f32` adds
+ * up what reads the same place, and the products of strips with the table and with the vectors.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_POSITION_STRIPS_H
+#define TRAIN_POSITION_STRIPS_H
+
+#include "train/engine/learner.h"
+
+/* Rows are of one side, queries or keys; `others` of the other side read places for each of them. */
+typedef struct position_strips {
+    const learner *learner;
+    float *strips; /* [rows][fold_stride] */
+    size_t rows, others;
+    size_t first, places;    /* of the table: that of column 0, and how many columns there are */
+    const int32_t *place_of; /* place_of[x - row]: the place that the x-th of the other side reads */
+    bool has_pieces;         /* rows or others come from several places of the sequence: place_of is of the first */
+} position_strips;
+
+/* Strips begin as zeros. */
+void position_strips_clear(const position_strips *strips);
+
+/* d_rows += strips `table`;  d_table += strips' `vectors`: a chain for each number, over places and over rows. */
+typedef struct strip_products {
+    const float *table; /* [dp / 16][2K][16], at the first place */
+    float *d_rows;
+    size_t ld_rows;
+    const float *vectors; /* [rows][dp] */
+    float *d_table;       /* [places][dp], at the first place */
+} strip_products;
+
+void position_strips_multiply(const position_strips *strips, const strip_products *products);
+
+#endif

@@ -1,0 +1,28 @@
+/* Pieces of a unigram model (Kudo 2018), learned from counted words: many candidates, their probabilities by
+ * expectation and maximisation, and round by round those dropped that the likelihood misses least.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_PIECE_LEARNER_H
+#define TRAIN_PIECE_LEARNER_H
+
+#include "train/pieces/piece_words.h"
+
+typedef struct learned_piece {
+    size_t begin, bytes; /* in learned_pieces.texts */
+    double score;        /* logarithm of its probability */
+} learned_piece;
+
+typedef struct learned_pieces {
+    char *texts;
+    learned_piece *items; /* by falling score */
+    size_t count;
+    double bits_per_character; /* of the words, as the candidates before the last cut had them */
+} learned_pieces;
+
+/* `count` pieces, every character of the words among them but the rarest 0.05 %. DEBERTA_E_ARGUMENT: the words do not
+ * have so many, or more characters. */
+deberta_status piece_learner_run(learned_pieces *pieces, const text_counts *words, const text_counts *characters,
+                                 size_t count, deberta_error *err);
+void learned_pieces_free(learned_pieces *pieces);
+
+#endif

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/run/run_checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/integers.h"
+#include "core/io/atomic_file.h"
+#include "train/run/run_claim.h"
+#include "train/run/run_digests.h"
+#include "train/run/save.h"
+
+enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
+
+#define STATE_FILE "training.json"
+
+/* A path that is too long becomes an empty one, which cannot be opened. */
+static void join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
+{
+    const int length = snprintf(path, RUN_PATH_BYTES, "%s%s%s", folder, *name ? "/" : "", name);
+    if (length >= RUN_PATH_BYTES) *path = 0;
+}
+
+static deberta_status system_error(const char *path, const char *what, deberta_error *err)
+{
+    return status_fail(err, DEBERTA_E_SYSTEM, "%s: %s: %s", QUOTE(path), what, strerror(errno));
+}
+
+/* ---------------------------------------------------------------------------------------------------------- folders */
+
+static deberta_status make_folder(const char *path, deberta_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return DEBERTA_OK;
+    return system_error(path, "cannot make this folder", err);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static deberta_status remove_folder(const char *path, deberta_error *err)
+{
+    if (nftw(path, remove_entry, MOST_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) return DEBERTA_OK;
+    return system_error(path, "cannot be removed", err);
+}
+
+static int sync_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    const bool synced = file_sync(file);
+    const int reason = errno;
+    close(file);
+    errno = reason;
+    return synced ? 0 : -1;
+}
+
+static deberta_status sync_folder(const char *path, deberta_error *err)
+{
+    if (nftw(path, sync_entry, MOST_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0) return DEBERTA_OK;
+    return system_error(path, "cannot be brought to the disk", err);
+}
+
+static const char prefix[] = "checkpoint-";
+
+/* By its name; it need not be whole. */
+static bool is_checkpoint(const char *name) { return strncmp(name, prefix, sizeof prefix - 1) == 0; }
+
+/* The step in the name of a whole checkpoint, 0 if it is none. */
+static size_t step_of(const char *folder, const char *name)
+{
+    char path[RUN_PATH_BYTES], state[RUN_PATH_BYTES], expected[64];
+    if (!is_checkpoint(name)) return 0;
+    const size_t step = (size_t)strtoull(name + sizeof prefix - 1, NULL, 10);
+    snprintf(expected, sizeof expected, "%s%06zu", prefix, step);
+    join(path, folder, name);
+    join(state, path, STATE_FILE);
+    return strcmp(name, expected) == 0 && access(state, R_OK) == 0 ? step : 0;
+}
+
+/* The latest checkpoint before step `below`, 0 if there is none. */
+static deberta_status latest(size_t *step, const char *folder, size_t below, deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    *step = 0;
+    if (!entries) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(folder), strerror(errno));
+    while ((entry = readdir(entries))) {
+        const size_t found = step_of(folder, entry->d_name);
+        if (found < below) *step = maximum(*step, found);
+    }
+    closedir(entries);
+    return DEBERTA_OK;
+}
+
+static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_t step)
+{
+    char name[32];
+    snprintf(name, sizeof name, "checkpoint-%06zu", step);
+    join(path, folder, name);
+}
+
+/* What is left of a checkpoint whose removal was interrupted. */
+static deberta_status remove_remains(const char *folder, deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    deberta_status status = DEBERTA_OK;
+    if (!entries) return system_error(folder, "cannot be read", err);
+    while (status == DEBERTA_OK && (entry = readdir(entries))) {
+        char path[RUN_PATH_BYTES];
+        join(path, folder, entry->d_name);
+        if (is_checkpoint(entry->d_name) && !step_of(folder, entry->d_name)) status = remove_folder(path, err);
+    }
+    closedir(entries);
+    return status;
+}
+
+/* Of what is removed the state goes first, so that what is left of it is no checkpoint. */
+static deberta_status remove_checkpoint(const char *path, deberta_error *err)
+{
+    char state[RUN_PATH_BYTES];
+    join(state, path, STATE_FILE);
+    if (unlink(state) != 0 && errno != ENOENT) return system_error(state, "cannot be removed", err);
+    return remove_folder(path, err);
+}
+
+static deberta_status remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    DEBERTA_TRY(remove_remains(folder, err));
+    for (size_t kept = 1; step > 0; kept++) {
+        DEBERTA_TRY(latest(&step, folder, step, err));
+        checkpoint_name(path, folder, step);
+        if (step > 0 && kept >= keep) DEBERTA_TRY(remove_checkpoint(path, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- writing */
+
+deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err)
+{
+    if (parts->pair) pair_share_tables(parts->pair);
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        const run_part *part = &parts->items[i];
+        join(path, folder, part->name);
+        DEBERTA_TRY(make_folder(path, err));
+        const learner *learner = part->training->learner;
+        DEBERTA_TRY(save_model(path, part->source_folder, &learner->set, learner->config, dtype, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status write_state(const char *folder, size_t step, const json_t *recipe, json_t *digests,
+                                  deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    atomic_file *file = NULL;
+    json_t *state = json_pack("{s:I, s:O, s:O}", "step", (json_int_t)step, "recipe", recipe, "sha256", digests);
+    char *text = state ? json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(state);
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
+    join(path, folder, STATE_FILE);
+    deberta_status status = atomic_file_open(&file, path, err);
+    if (status == DEBERTA_OK) status = atomic_file_write(file, 0, text, strlen(text), err);
+    if (status == DEBERTA_OK)
+        status = atomic_file_commit(&file, err);
+    else
+        atomic_file_discard(&file);
+    free(text);
+    return status;
+}
+
+static deberta_status fill_folder(const run_parts *parts, const char *folder, deberta_dtype dtype, const json_t *recipe,
+                                  deberta_error *err)
+{
+    DEBERTA_TRY(make_folder(folder, err));
+    DEBERTA_TRY(run_parts_save(parts, folder, dtype, err));
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        const training *training = parts->items[i].training;
+        join(path, folder, parts->items[i].name);
+        DEBERTA_TRY(save_moments(path, &training->learner->set, &training->optimizer, err));
+    }
+    json_t *digests = NULL;
+    deberta_status status = run_digests_take(&digests, parts, folder, err);
+    if (status == DEBERTA_OK) status = write_state(folder, run_parts_done(parts), recipe, digests, err);
+    json_decref(digests);
+    return status == DEBERTA_OK ? sync_folder(folder, err) : status;
+}
+
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
+                                    deberta_error *err)
+{
+    char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
+    const size_t step = run_parts_done(parts);
+    join(unfinished, folder, ".checkpoint");
+    checkpoint_name(path, folder, step);
+    DEBERTA_TRY(remove_folder(unfinished, err));
+    DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, recipe, err));
+    DEBERTA_TRY(remove_folder(path, err));
+    if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
+    DEBERTA_TRY(folder_sync_of(path, err)); /* before older ones are removed */
+    return remove_older(folder, step, keep, err);
+}
+
+deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
+                                         deberta_error *err)
+{
+    return fill_folder(parts, folder, parts->save_dtype, recipe, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+static char *show(const json_t *value)
+{
+    return value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+}
+
+/* Texts of 64 hexadecimal digits: SHA-256 of data and of models, which tell a reader only that they differ. */
+static bool is_digest(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    return text && strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64;
+}
+
+/* "seed 1, now 2; the data has other contents now; ...": both recipes have the same members, unless a file was made by
+ * other hands. */
+static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, deberta_error *err)
+{
+    char differences[DIFFERENCES_BYTES] = "";
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)now, key, value)
+    {
+        const json_t *before = json_object_get(was, key);
+        const size_t length = strlen(differences);
+        if (json_equal(before, value)) continue;
+        if (is_digest(before) && is_digest(value)) {
+            snprintf(differences + length, sizeof differences - length, "%sthe %s has other contents now",
+                     length ? "; " : "", key);
+            continue;
+        }
+        char *one = show(before), *other = show(value);
+        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "", key,
+                 one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
+        free(one);
+        free(other);
+    }
+    if (!*differences) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is of another run: %s", QUOTE(path), differences);
+}
+
+/* What a run leaves that was killed before it had written its recipe: an empty file, temporaries. */
+static bool is_no_trace(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&
+           !atomic_file_is_temporary(name);
+}
+
+/* A folder without a checkpoint, in which a run could begin anew but for such an entry. */
+static deberta_status refuse_entries(const char *folder, bool (*is_refused)(const char *name), deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    deberta_status status = DEBERTA_OK;
+    if (!entries) return system_error(folder, "cannot be read", err);
+    while (status == DEBERTA_OK && (entry = readdir(entries)))
+        if (is_refused(entry->d_name))
+            status = status_fail(err, DEBERTA_E_ARGUMENT,
+                                 "%s has no checkpoint to go on from, but %s, which no run leaves that was stopped "
+                                 "before its first one",
+                                 QUOTE(folder), QUOTE(entry->d_name));
+    closedir(entries);
+    return status;
+}
+
+/* Without a checkpoint a run begins anew, if it is the same. */
+static deberta_status check_begun(const char *folder, const json_t *recipe, deberta_error *err)
+{
+    json_t *before = run_claim_recipe(folder);
+    if (!before) return refuse_entries(folder, is_no_trace, err);
+    deberta_status status = refuse_entries(folder, is_checkpoint, err);
+    if (status == DEBERTA_OK) status = compare_recipes(folder, before, recipe, err);
+    json_decref(before);
+    return status;
+}
+
+/* A run that has ended is a checkpoint itself: nothing follows from it. Step 0: there is none. */
+static deberta_status choose(run_checkpoint *found, const char *folder, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    join(path, folder, STATE_FILE);
+    *found = (run_checkpoint){0};
+    if (access(path, R_OK) == 0) {
+        join(found->path, folder, "");
+        return DEBERTA_OK;
+    }
+    if (access(folder, F_OK) != 0 && errno == ENOENT)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: there is no such folder, and so no run to resume", QUOTE(folder));
+    DEBERTA_TRY(latest(&found->step, folder, SIZE_MAX, err));
+    if (found->step) checkpoint_name(found->path, folder, found->step);
+    return DEBERTA_OK;
+}
+
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    json_t *state = NULL;
+    DEBERTA_TRY(choose(found, folder, err));
+    if (!*found->path) return check_begun(folder, recipe, err);
+    join(path, found->path, STATE_FILE);
+    DEBERTA_TRY(json_file_read(&state, path, &run_json_limits, err));
+    const size_t named = found->step; /* 0: not in the name */
+    const json_int_t step = json_integer_value(json_object_get(state, "step"));
+    deberta_status status = DEBERTA_OK;
+    if (step < 1 || (named && step != (json_int_t)named))
+        status = status_fail(err, DEBERTA_E_FORMAT,
+                             "%s: 'step' is no number of steps, or not that in the folder's name", QUOTE(path));
+    else
+        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, err);
+    if (status == DEBERTA_OK) status = run_digests_check(json_object_get(state, "sha256"), found->path, err);
+    found->step = (size_t)step;
+    json_decref(state);
+    return status;
+}
+
+void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES])
+{
+    join(path, checkpoint->path, name);
+}
+
+deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        training *training = parts->items[i].training;
+        run_checkpoint_part(checkpoint, parts->items[i].name, path);
+        DEBERTA_TRY(read_moments(path, &training->learner->set, &training->optimizer, err));
+        optimizer_set_done(&training->optimizer, checkpoint->step);
+    }
+    return DEBERTA_OK;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/run/run_evaluation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/stream.h"
+#include "core/io/quote.h"
+
+/* ----------------------------------------------------------------------------------------------------------- measures */
+
+typedef struct row_teller {
+    const deberta_scorer *scorer;
+    const training *model;
+} row_teller;
+
+static size_t head_width(const learner *l, step_task task) { return task == STEP_ANSWER ? 2 : l->model->tasks.labels; }
+
+static void tell_rows(void *context, const step_state *step, const step_batch *batch, const head_rows *rows,
+                      const float *logits, size_t stride)
+{
+    const row_teller *teller = context;
+    const learner *l = step->learner;
+    const deberta_scorer *scorer = teller->scorer;
+    for (size_t i = 0; i < rows->count; i++) {
+        const size_t sequence = session_sequence_of(l->session, rows->tokens[i]);
+        scorer->row(scorer->context, batch->members[sequence], rows->tokens[i] - batch->starts[sequence],
+                    logits + i * stride, head_width(l, teller->model->options.task));
+    }
+}
+
+/* The value that decides, the higher the better. */
+static double write_measures(const run_evaluation *e, double loss, FILE *log)
+{
+    double measures[DEBERTA_MEASURES] = {0};
+    if (!e->scorer) return -loss;
+    e->scorer->end(e->scorer->context, measures);
+    for (size_t k = 0; k < DEBERTA_MEASURES && e->scorer->names[k]; k++)
+        fprintf(log, ", \"eval_%s\": %.17g", e->scorer->names[k], measures[k]);
+    return measures[0];
+}
+
+/* ------------------------------------------------------------------------------------------------------------ the best */
+
+static void take(run_evaluation *e, size_t step, double value)
+{
+    e->worse_runs++;
+    if (e->best_step && !(value > e->best)) return;
+    e->best = value;
+    e->best_step = step;
+    e->worse_runs = 0;
+}
+
+void run_evaluation_recall(run_evaluation *e, FILE *log)
+{
+    char *line = NULL, key[128];
+    size_t capacity = 0, step;
+    snprintf(key, sizeof key, "\"eval_%s\": ", e->scorer ? e->scorer->names[0] : "loss");
+    while (getline(&line, &capacity, log) > 0) {
+        const char *found = strstr(line, key);
+        if (!found || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
+        const double value = strtod(found + strlen(key), NULL);
+        take(e, step, e->scorer ? value : -value);
+    }
+    free(line);
+}
+
+static deberta_status save_best(const run_evaluation *e, const run_parts *parts, deberta_error *err)
+{
+    char folder[RUN_PATH_BYTES];
+    snprintf(folder, sizeof folder, "%s/best", e->folder);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));
+    return run_parts_save(parts, folder, parts->save_dtype, err);
+}
+
+deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FILE *log, deberta_error *err)
+{
+    run_held_out report;
+    training *model = parts->items[0].training;
+    const size_t done = run_parts_done(parts);
+    row_teller teller = {.scorer = e->scorer, .model = model};
+    const logit_listener listener = {.context = &teller, .on_logits = tell_rows};
+    if (e->scorer) e->scorer->begin(e->scorer->context);
+    model->options.listener = e->scorer ? &listener : NULL;
+    const deberta_status status = run_parts_evaluate(parts, e->held_out, &report, err);
+    model->options.listener = NULL;
+    DEBERTA_TRY(status);
+    fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, ", done, report.loss);
+    if (parts->pair)
+        fprintf(log, "\"eval_loss_generator\": %.17g, \"eval_loss_discriminator\": %.17g, ", report.all.loss,
+                report.discriminator.loss);
+    fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu", report.all.sequences,
+            report.all.tokens, report.all.labelled);
+    take(e, done, write_measures(e, report.loss, log));
+    fputs("}\n", log);
+    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
+    return e->best_step == done ? save_best(e, parts, err) : DEBERTA_OK;
+}

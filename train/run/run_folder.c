@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/run/run_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/integers.h"
+#include "core/base/stream.h"
+#include "core/io/atomic_file.h"
+#include "core/io/quote.h"
+#include "train/run/run_evaluation.h"
+
+deberta_status run_folder_check(const char *folder, deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    if (!entries && errno == ENOENT) return DEBERTA_OK;
+    if (!entries) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(folder), strerror(errno));
+    const struct dirent *entry;
+    bool empty = true;
+    while (empty && (entry = readdir(entries)))
+        empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    closedir(entries);
+    if (empty) return DEBERTA_OK;
+    run_claim claim = {0};
+    DEBERTA_TRY(run_claim_join(&claim, folder, err)); /* a run that is at work says more than that there is something */
+    run_claim_release(&claim);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
+                 QUOTE(folder));
+}
+
+deberta_status run_folder_prepare(const char *folder, deberta_error *err)
+{
+    if (mkdir(folder, 0777) == 0) return DEBERTA_OK;
+    if (errno != EEXIST)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));
+    return run_folder_check(folder, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- log */
+
+/* log.jsonl, and how many of its steps were passed over. */
+typedef struct run_log {
+    FILE *file;
+    size_t skipped;
+} run_log;
+
+/* Where the first line of a step that is not behind begins; -1: the log does not reach that far. A line without its end
+ * is that of a step that was interrupted. */
+static long end_of_steps(FILE *log, size_t done, size_t *skipped)
+{
+    char *line = NULL;
+    size_t capacity = 0, step = 0, last = 0;
+    ssize_t length;
+    long end = 0;
+    while ((length = getline(&line, &capacity, log)) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 &&
+           step <= done) {
+        if (line[length - 1] != '\n') {
+            last = 0;
+            break;
+        }
+        last = step;
+        *skipped += strstr(line, ", \"skipped\": ") != NULL;
+        end = ftell(log);
+    }
+    free(line);
+    return last == done ? end : -1;
+}
+
+static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *skipped, deberta_error *err)
+{
+    const long end = end_of_steps(log, done, skipped);
+    if (end < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s does not reach step %zu, or its line is cut off", QUOTE(path), done);
+    if (fseek(log, end, SEEK_SET) != 0 || ftruncate(fileno(log), end) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    return DEBERTA_OK;
+}
+
+static deberta_status open_log(run_log *log, const char *folder, size_t done, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/log.jsonl", folder);
+    *log = (run_log){.file = fopen(path, done > 0 ? "r+" : "w")};
+    if (!log->file) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    const deberta_status status = done > 0 ? cut_log(log->file, path, done, &log->skipped, err) : DEBERTA_OK;
+    if (status != DEBERTA_OK) stream_discard(log->file);
+    return status;
+}
+
+static deberta_status flush_log(FILE *log, const char *folder, deberta_error *err)
+{
+    if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
+    return DEBERTA_OK;
+}
+
+static deberta_status write_line(FILE *log, const training_run *run, const deberta_training_step *step, double seconds,
+                                 deberta_error *err)
+{
+    fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", step->step, step->loss);
+    if (run->parts.items[0].training->options.sift_weight > 0)
+        fprintf(log, "\"loss_clean\": %.17g, ", step->loss_clean);
+    if (run->parts.pair) {
+        fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", step->loss_generator,
+                step->loss_discriminator);
+        fprintf(log, "\"gradient_norm_generator\": %.17g, \"gradient_norm_discriminator\": %.17g, ",
+                step->gradient_norm_generator, step->gradient_norm_discriminator);
+    } else {
+        fprintf(log, "\"gradient_norm\": %.17g, ", step->gradient_norm);
+    }
+    fprintf(log, "\"learning_rate\": %.17g, \"sequences\": %zu, \"tokens\": %zu, \"labelled\": %zu, ",
+            step->learning_rate, step->sequences, step->tokens, step->labelled);
+    fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", step->epoch, seconds);
+    return flush_log(log, run->folder, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ steps */
+
+/* A step that is not finite is a line that says why, and the next one is tried. */
+static deberta_status pass_over(const training_run *run, FILE *log, size_t step, const deberta_error *why,
+                                deberta_error *err)
+{
+    json_t *line = json_pack("{s:I, s:s}", "step", (json_int_t)step, "skipped", why->message);
+    char *text = line ? json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
+    json_decref(line);
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line of the log");
+    fprintf(log, "%s\n", text);
+    free(text);
+    run_parts_skip(&run->parts, step);
+    return flush_log(log, run->folder, err);
+}
+
+static deberta_status take_step(const training_run *run, run_log *log, bool *goes_on, deberta_error *err)
+{
+    deberta_training_step step;
+    deberta_error why = {0};
+    bool is_bad = false;
+    const size_t number = run_parts_done(&run->parts) + 1;
+    const double began = clock_seconds();
+    const deberta_status status = run_parts_step(&run->parts, &step, &is_bad, &why);
+    if (is_bad && log->skipped < run->skip_bad) {
+        log->skipped++;
+        return pass_over(run, log->file, number, &why, err);
+    }
+    if (status != DEBERTA_OK) {
+        if (err) *err = why;
+        return status;
+    }
+    DEBERTA_TRY(write_line(log->file, run, &step, clock_seconds() - began, err));
+    if (run->on_step && run->on_step(run->context, &step) != 0) *goes_on = false;
+    return DEBERTA_OK;
+}
+
+/* Behind the last step, and every eval_every steps. *goes_on: false where none has been better for too long. */
+static deberta_status evaluate(const training_run *run, run_evaluation *evaluation, FILE *log, bool *goes_on,
+                               deberta_error *err)
+{
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    const bool due =
+        optimizer->done == optimizer->options.steps || (run->eval_every && optimizer->done % run->eval_every == 0);
+    if (!run->held_out || !due) return DEBERTA_OK;
+    DEBERTA_TRY(run_evaluation_run(evaluation, &run->parts, log, err));
+    *goes_on = !run->patience || evaluation->worse_runs < run->patience;
+    return DEBERTA_OK;
+}
+
+/* The log first: going on needs its lines up to the checkpoint. */
+static deberta_status write_checkpoint(const training_run *run, FILE *log, deberta_error *err)
+{
+    if (!file_sync(fileno(log)))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
+    return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
+}
+
+/* Of the steps before one that is not finite; of a pair that step may have changed the generator. */
+static deberta_status keep_good(const training_run *run, FILE *log, deberta_error *err)
+{
+    const size_t done = run_parts_done(&run->parts);
+    for (size_t i = 1; i < run->parts.count; i++)
+        if (run->parts.items[i].training->optimizer.done != done) return DEBERTA_OK;
+    return done > 0 ? write_checkpoint(run, log, err) : DEBERTA_OK;
+}
+
+/* The log stands at its end, before and after. */
+static void recall(run_evaluation *evaluation, FILE *log)
+{
+    rewind(log);
+    run_evaluation_recall(evaluation, log);
+    fseek(log, 0, SEEK_END);
+}
+
+static bool is_due(const training_run *run, size_t done, double kept_at)
+{
+    return (run->checkpoint_every && done % run->checkpoint_every == 0) ||
+           (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
+}
+
+/* *ended: no step is to follow, because the last one is behind or because none has been better for too long. */
+static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
+{
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
+    run_evaluation evaluation = {.held_out = run->held_out, .scorer = run->scorer, .folder = run->folder};
+    bool goes_on = true, improves = true;
+    if (optimizer->done > 0 && run->held_out) {
+        recall(&evaluation, log->file);
+        improves = !run->patience || evaluation.worse_runs < run->patience;
+        *ended = *ended || !improves;
+    }
+    size_t kept = optimizer->done;
+    double kept_at = clock_seconds();
+    while (goes_on && improves && optimizer->done < end) {
+        deberta_error second;
+        const deberta_status status = take_step(run, log, &goes_on, err);
+        if (status == DEBERTA_E_NOT_FINITE && optimizer->done > kept) keep_good(run, log->file, &second);
+        DEBERTA_TRY(status);
+        DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
+        *ended = optimizer->done == steps || !improves;
+        const bool stops = !goes_on || optimizer->done == end;
+        if (*ended || !(stops || is_due(run, optimizer->done, kept_at))) continue;
+        DEBERTA_TRY(write_checkpoint(run, log->file, err));
+        kept = optimizer->done;
+        kept_at = clock_seconds();
+    }
+    return DEBERTA_OK;
+}
+
+/* A run whose first step failed leaves nothing that would be in the way of the next: an empty folder is not. */
+static void remove_log(const training_run *run)
+{
+    char path[RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/log.jsonl", run->folder);
+    unlink(path);
+    run_claim_remove(run->claim, run->folder);
+}
+
+deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
+{
+    run_log log;
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    *finished = optimizer->done == optimizer->options.steps;
+    DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
+    const deberta_status status = take_steps(run, &log, finished, err);
+    const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
+    const bool written = stream_close(log.file);
+    if (status != DEBERTA_OK && is_empty) remove_log(run);
+    DEBERTA_TRY(status);
+    if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
+    return *finished ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
+}

@@ -1,0 +1,421 @@
+/* deberta_trainer_*: models, data, recipe and run of a training, behind the public header. SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/config.h"
+#include "core/model/synthetic_name.h"
+#include "train/engine/learner_memory.h"
+#include "train/engine/learner_open.h"
+#include "train/engine/new_tensors.h"
+#include "train/run/run_folder.h"
+#include "train/run/save.h"
+#include "train/run/trainer.h"
+
+#define LEAST_EPSILON 1e-30 /* elements are float32, in which less may be 0 */
+
+static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
+
+/* ---------------------------------------------------------------------------------------------------------- options */
+
+static deberta_status check_choices(const deberta_trainer_options *o, deberta_error *err)
+{
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } choices[] = {{"task", o->task, DEBERTA_TRAIN_QA},
+                   {"head", o->head, DEBERTA_TRAIN_HEAD_MLM_EMD},
+                   {"optimizer", o->optimizer, DEBERTA_XADAM},
+                   {"schedule", o->schedule, DEBERTA_SCHEDULE_CONSTANT},
+                   {"masking", o->masking, DEBERTA_MASKING_UNIFORM},
+                   {"sharing", o->sharing, DEBERTA_SHARING_NONE},
+                   {"save_dtype", o->save_dtype, DEBERTA_FLOAT16},
+                   {"reference", o->reference, DEBERTA_REFERENCE_HF}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value > choices[i].most)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %u, expected 0 to %u",
+                         choices[i].name, choices[i].value, choices[i].most);
+    return DEBERTA_OK;
+}
+
+/* Moments that forget nothing have a correction of 0, and a root of 0 needs something beside it. Negated: NaN. */
+static deberta_status check_optimizer(const deberta_trainer_options *o, deberta_error *err)
+{
+    if (!(o->beta1 >= 0 && o->beta1 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta1 is %g, expected 0 to below 1", o->beta1);
+    if (!(o->beta2 >= 0 && o->beta2 < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta2 is %g, expected 0 to below 1", o->beta2);
+    if (!(o->epsilon >= LEAST_EPSILON && o->epsilon <= 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "epsilon is %g, expected %g to 1", o->epsilon, LEAST_EPSILON);
+    return DEBERTA_OK;
+}
+
+static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
+{
+    const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
+    DEBERTA_TRY(check_choices(o, err));
+    if (!o->model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: no model");
+    if (sources != 1)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches, texts and examples, found %d",
+                     sources);
+    if (o->choices == 0 || o->example_count % o->choices || o->held_out_example_count % o->choices)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu and %zu examples are no multiples of %zu choices", o->example_count,
+                     o->held_out_example_count, o->choices);
+    if (o->shards == 0 || o->shards > MAX_ROW_PARTS || (o->shards & (o->shards - 1)))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu shards, expected a power of two up to %d", o->shards, MAX_ROW_PARTS);
+    if (o->warmup > 0 && o->warmup > o->steps)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
+    if (o->max_ngram == 0 || o->max_ngram > MASKING_MOST_NGRAM)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_ngram is %zu, expected 1 to %d", o->max_ngram, MASKING_MOST_NGRAM);
+    if (!(o->mask_probability > 0 && o->mask_probability < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mask_probability is %g, expected above 0 and below 1",
+                     o->mask_probability);
+    DEBERTA_TRY(check_optimizer(o, err));
+    if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
+    if (o->folder && o->model && synthetic_names(o->model))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
+                     o->model);
+    if (o->task == DEBERTA_TRAIN_RTD && o->text_count > 0 && !o->generator)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "texts need a generator, which replaces their tokens");
+    if (o->generator && o->sharing == DEBERTA_SHARING_ES && !o->coupled)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "one table for both models (es) is coupled only: without it the "
+                     "generator's update would leave out what the discriminator teaches");
+    if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "SiFT compares what a classifier or a regression says, not places in a text or pieces");
+    if (!(o->checkpoint_minutes >= 0))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "checkpoint_minutes is %g, expected 0 or more", o->checkpoint_minutes);
+    if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
+    if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
+    return DEBERTA_OK;
+}
+
+void deberta_trainer_set_defaults(deberta_trainer_options *options)
+{
+    *options = (deberta_trainer_options)DEBERTA_TRAINER_DEFAULTS;
+}
+
+static bool copy_text(char **copy, const char **text)
+{
+    if (!*text) return true;
+    *copy = strdup(*text);
+    *text = *copy;
+    return *copy != NULL;
+}
+
+/* Lists of files are read while opening and not kept. */
+static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
+{
+    deberta_trainer_options *o = &t->options;
+    if (copy_text(&t->model, &o->model) && copy_text(&t->generator, &o->generator) && copy_text(&t->folder, &o->folder))
+        return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static deberta_status choose_dropout(const deberta_trainer *t, const model_config *config, const char *folder,
+                                     dropout_rates *rates, deberta_error *err)
+{
+    const double all = t->options.dropout;
+    *rates = (dropout_rates){all, all, all, all};
+    if (all < 0)
+        *rates = (dropout_rates){config->hidden_dropout, config->attention_dropout, config->pooler_dropout,
+                                 config->classifier_dropout};
+    if (rates->hidden >= 0 && rates->attention >= 0 && rates->pooler >= 0 && rates->classifier >= 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a dropout of its config.json is no number from 0 to below 1", folder);
+}
+
+/* The same of a folder without weights, whose model will have both heads. */
+static deberta_status describe_config(const deberta_trainer *t, training *run, trainer_target *target,
+                                      deberta_error *err)
+{
+    model_config config;
+    DEBERTA_TRY(config_read(&config, target->folder, err));
+    run->options.decodes = run->options.task == STEP_MLM && t->options.head != DEBERTA_TRAIN_HEAD_MLM;
+    target->vocabulary = config.vocabulary_size;
+    target->places = config.position_biased_input || run->options.decodes ? config.max_positions : 0;
+    run->options.seed = (uint32_t)t->options.seed;
+    const deberta_status status = choose_dropout(t, &config, target->folder, &run->options.dropout, err);
+    config_free(&config);
+    return status;
+}
+
+/* A new head has the decoder where the table of positions is there that it needs. */
+static bool decodes_by_default(const deberta_trainer *t, const training *run, const deberta_model *model)
+{
+    weight_tensor positions;
+    if (!t->options.new_labels || run != &t->pair.discriminator)
+        return deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    return model->config.embedding_size == model->config.hidden_size &&
+           model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
+}
+
+/* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
+static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
+                                     deberta_error *err)
+{
+    if (t->options.begin) return describe_config(t, run, target, err);
+    const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
+    deberta_model *model = NULL;
+    DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
+    if (run->options.task == STEP_MLM)
+        run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO
+                                   ? decodes_by_default(t, run, model)
+                                   : t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
+    const bool reads_positions = model->config.position_biased_input || run->options.decodes;
+    target->vocabulary = model->config.vocabulary_size;
+    target->places = reads_positions ? model->config.max_positions : 0;
+    run->options.seed = (uint32_t)t->options.seed;
+    const deberta_status status = choose_dropout(t, &model->config, target->folder, &run->options.dropout, err);
+    target->labels = t->options.new_labels ? t->options.new_labels : model->tasks.labels;
+    deberta_model_free(&model);
+    return status;
+}
+
+/* Of a pair the second has what the first has left. */
+static size_t left_of_limit(const deberta_trainer *t)
+{
+    const size_t limit = t->options.memory_limit_bytes, used = deberta_trainer_memory_bytes(t);
+    return limit == 0 ? 0 : limit > used ? limit - used : 1;
+}
+
+/* Tensors that stay as they are; a pattern that fits none, of a pair in neither model, is a mistake. */
+static deberta_status freeze(deberta_trainer *t, deberta_error *err)
+{
+    const deberta_trainer_options *o = &t->options;
+    for (size_t i = 0; i < o->freeze_count; i++) {
+        size_t count = parameter_set_freeze(&t->pair.discriminator.learner->set, o->freeze[i]);
+        if (t->generator) count += parameter_set_freeze(&t->pair.generator.learner->set, o->freeze[i]);
+        if (count == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be frozen", t->model, o->freeze[i]);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status open_training(const deberta_trainer *t, training *run, const char *folder, const char *part,
+                                    deberta_error *err)
+{
+    const deberta_trainer_options *o = &t->options;
+    const size_t passes = o->sift_weight > 0 ? 2 : 1;
+    const optimizer_options recipe = trainer_optimizer(o);
+    const dropout_rates *rates = &run->options.dropout;
+    const bool goes_on = t->checkpoint.step > 0;
+    const new_head head = {
+        .task = o->task, .names = o->labels, .labels = o->new_labels, .decodes = run->options.decodes};
+    run->batches = t->data.source;
+    const learner_options options = {
+        .threads = o->threads,
+        .max_tokens = passes * t->data.most_tokens,
+        .parts = o->shards,
+        .isa = o->isa,
+        .memory_limit_bytes = left_of_limit(t),
+        .moments = o->steps > 0,
+        .reference = o->reference,
+        .decodes = run->options.decodes,
+        .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
+        .longest = passes * t->data.longest,
+        .micro_tokens = o->micro_tokens,
+        .predicts_words = run->options.task == STEP_MLM,
+        .recomputes = o->recompute != 0,
+        .pairs_up = o->sift_weight > 0,
+        .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
+        .head = o->new_labels && !goes_on && run == &t->pair.discriminator ? &head : NULL,
+        .begins = o->begin && !goes_on,
+        .seed = (uint32_t)o->seed,
+    };
+    char resumed[RUN_PATH_BYTES];
+    run_checkpoint_part(&t->checkpoint, part, resumed);
+    DEBERTA_TRY(learner_open(&run->learner, goes_on ? resumed : folder, &options, err));
+    if (o->steps == 0) return DEBERTA_OK;
+    return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
+}
+
+/* The recipe of a run, and the checkpoint that it goes on from. */
+static deberta_status open_run(deberta_trainer *t, deberta_error *err)
+{
+    const deberta_trainer_options *o = &t->options;
+    if (o->steps == 0) return DEBERTA_OK;
+    DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
+                                        t->generator ? &t->pair.generator.options : NULL, err));
+    return o->resume ? run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err) : DEBERTA_OK;
+}
+
+static deberta_status open_pair(deberta_trainer *t, const trainer_target *target, deberta_error *err)
+{
+    DEBERTA_TRY(open_training(t, &t->pair.discriminator, target->folder, "discriminator", err));
+    DEBERTA_TRY(open_training(t, &t->pair.generator, t->generator, "generator", err));
+    t->pair.options = (pair_options){.sharing = t->options.sharing, .coupled = t->options.coupled != 0};
+    return pair_open(&t->pair, err);
+}
+
+static run_parts parts_of(deberta_trainer *t)
+{
+    const deberta_dtype dtype = t->options.save_dtype;
+    if (!t->generator) return (run_parts){.items = {{"", t->model, main_training(t)}}, .count = 1, .save_dtype = dtype};
+    return (run_parts){
+        .items = {{"generator", t->generator, &t->pair.generator}, {"discriminator", t->model, &t->pair.discriminator}},
+        .count = 2,
+        .save_dtype = dtype,
+        .pair = &t->pair};
+}
+
+/* Data must fit both. What the generator draws the discriminator must be able to read. */
+static deberta_status join_targets(trainer_target *target, const trainer_target *generator, deberta_error *err)
+{
+    if (generator->vocabulary > target->vocabulary)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has %zu words, but %s, which reads what it draws, %zu",
+                     generator->folder, generator->vocabulary, target->folder, target->vocabulary);
+    target->vocabulary = generator->vocabulary;
+    target->generator_folder = generator->folder;
+    if (generator->places && (!target->places || generator->places < target->places))
+        target->places = generator->places;
+    return DEBERTA_OK;
+}
+
+static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
+{
+    training *run = main_training(t);
+    DEBERTA_TRY(check_options(&t->options, err));
+    DEBERTA_TRY(keep_options(t, err));
+    if (t->folder) /* before long work */
+        DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
+    run->options = (step_options){.task = (step_task)t->options.task,
+                                  .rtd_weight = (float)t->options.rtd_weight,
+                                  .sift_weight = (float)t->options.sift_weight,
+                                  .perturbs_raw = t->options.perturb_raw != 0};
+    trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
+    DEBERTA_TRY(describe_model(t, run, &target, err));
+    t->pair.generator.options = (step_options){.task = STEP_MLM, .is_generator = true};
+    if (t->generator) {
+        DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
+        DEBERTA_TRY(join_targets(&target, &generator, err));
+    }
+    DEBERTA_TRY(trainer_data_open(&t->data, &t->options, &target, err));
+    DEBERTA_TRY(open_run(t, err));
+    DEBERTA_TRY(t->generator ? open_pair(t, &target, err) : open_training(t, run, t->model, "", err));
+    DEBERTA_TRY(freeze(t, err));
+    t->parts = parts_of(t);
+    return t->checkpoint.step ? run_checkpoint_read(&t->checkpoint, &t->parts, err) : DEBERTA_OK;
+}
+
+deberta_status deberta_trainer_open(deberta_trainer **result, const deberta_trainer_options *options,
+                                    deberta_error *err)
+{
+    if (!result || !options)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_open needs a place for the trainer, and options");
+    *result = NULL;
+    deberta_trainer *t = calloc(1, sizeof *t);
+    if (!t) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
+    deberta_status status = copy_struct(&t->options, options, sizeof t->options, "deberta_trainer_options", err);
+    if (status == DEBERTA_OK) status = open_trainer(t, err);
+    if (status == DEBERTA_OK)
+        *result = t;
+    else
+        deberta_trainer_free(&t);
+    return status;
+}
+
+void deberta_trainer_free(deberta_trainer **place)
+{
+    if (!place || !*place) return;
+    deberta_trainer *t = *place;
+    training *const both[] = {&t->pair.generator, &t->pair.discriminator};
+    for (size_t i = 0; i < 2; i++) {
+        optimizer_free(&both[i]->optimizer);
+        learner_free(&both[i]->learner);
+    }
+    trainer_data_close(&t->data);
+    json_decref(t->recipe);
+    run_claim_release(&t->claim);
+    free(t->model);
+    free(t->generator);
+    free(t->folder);
+    free(t);
+    *place = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ steps */
+
+size_t deberta_trainer_memory_bytes(const deberta_trainer *t)
+{
+    const learner *generator = t->pair.generator.learner, *own = t->pair.discriminator.learner;
+    return (generator ? learner_bytes(generator) : 0) + (own ? learner_bytes(own) : 0);
+}
+
+size_t deberta_trainer_steps_done(const deberta_trainer *t) { return run_parts_done(&t->parts); }
+
+static deberta_status write_gradients(const deberta_trainer *t, const char *path, const deberta_training_step *step,
+                                      deberta_error *err)
+{
+    if (t->generator) {
+        const named_loss losses[] = {{"loss", step->loss},
+                                     {"loss.generator", step->loss_generator},
+                                     {"loss.discriminator", step->loss_discriminator}};
+        const named_set sets[] = {{"grad.generator.", &t->pair.generator.learner->set},
+                                  {"grad.discriminator.", &t->pair.discriminator.learner->set}};
+        return save_gradients(path, losses, 3, sets, 2, err);
+    }
+    const bool is_rtd = t->options.task == DEBERTA_TRAIN_RTD, has_part = is_rtd || t->options.sift_weight > 0;
+    const named_loss losses[] = {{"loss", step->loss},
+                                 is_rtd ? (named_loss){"loss.discriminator", step->loss_discriminator}
+                                        : (named_loss){"loss.clean", step->loss_clean}};
+    const named_set set = {"grad.", &t->pair.discriminator.learner->set};
+    return save_gradients(path, losses, has_part ? 2 : 1, &set, 1, err);
+}
+
+deberta_status deberta_trainer_gradients(deberta_trainer *t, const char *path, deberta_training_step *step,
+                                         deberta_error *err)
+{
+    if (!t || !step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_gradients needs a trainer and a step");
+    DEBERTA_TRY(run_parts_gradients(&t->parts, step, err));
+    return path ? write_gradients(t, path, step, err) : DEBERTA_OK;
+}
+
+deberta_status deberta_trainer_step(deberta_trainer *t, deberta_training_step *step, deberta_error *err)
+{
+    if (!t || !step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_step needs a trainer and a step");
+    if (run_parts_done(&t->parts) >= t->options.steps)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "all %zu steps of the run are behind", t->options.steps);
+    return run_parts_step(&t->parts, step, NULL, err);
+}
+
+deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *context, const deberta_training_step *step),
+                                   void *context, int *finished, deberta_error *err)
+{
+    bool ended = false;
+    if (!t || !finished || !t->folder || t->options.steps == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_run needs a trainer with steps and a folder");
+    const deberta_trainer_options *o = &t->options;
+    const training_run run = {
+        .parts = t->parts,
+        .folder = t->folder,
+        .claim = &t->claim,
+        .recipe = t->recipe,
+        .checkpoint_every = o->checkpoint_every,
+        .checkpoint_minutes = o->checkpoint_minutes,
+        .keep = o->keep,
+        .stop_at = o->stop_at,
+        .held_out = t->data.has_held_out ? &t->data.held_out_source : NULL,
+        .eval_every = o->eval_every,
+        .skip_bad = o->skip_bad,
+        .scorer = o->held_out_example_count ? o->scorer : NULL,
+        .patience = o->patience,
+        .on_step = on_step,
+        .context = context,
+    };
+    if (!o->resume) DEBERTA_TRY(run_folder_prepare(run.folder, err));
+    DEBERTA_TRY(run_claim_take(&t->claim, run.folder, run.recipe, err));
+    if (!o->resume && !t->claim.is_new)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: another run has just begun in this folder", QUOTE(run.folder));
+    const deberta_status status = run_folder_train(&run, &ended, err);
+    *finished = ended;
+    return status;
+}
+
+deberta_status deberta_trainer_save(const deberta_trainer *t, const char *folder, deberta_error *err)
+{
+    if (!t || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_save needs a trainer and a folder");
+    return run_parts_save(&t->parts, folder, t->options.save_dtype, err);
+}

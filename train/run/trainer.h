@@ -1,0 +1,26 @@
+/* What a deberta_trainer is: for its own functions, and for checks that look at gradients or put a fault into a
+ * learner.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
+
+#include "train/run/run_checkpoint.h"
+#include "train/run/run_claim.h"
+#include "train/data/trainer_data.h"
+#include "train/run/trainer_recipe.h"
+
+/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
+ * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */
+struct deberta_trainer {
+    deberta_trainer_options options;
+    char *model, *generator, *folder;
+    training_pair pair;
+    run_parts parts;
+    trainer_data data;
+    json_t *recipe;
+    run_claim claim;           /* of a run's folder */
+    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
+};
+
+#endif

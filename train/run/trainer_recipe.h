@@ -1,0 +1,18 @@
+/* What decides about the bits of a run, as JSON. SPDX-License-Identifier: MIT */
+#ifndef TRAIN_TRAINER_RECIPE_H
+#define TRAIN_TRAINER_RECIPE_H
+
+#include <jansson.h>
+
+#include "train/engine/optimizer.h"
+#include "train/data/trainer_data.h"
+
+/* As the optimiser takes it. */
+optimizer_options trainer_optimizer(const deberta_trainer_options *options);
+
+/* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
+deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
+                                       const trainer_data *data, const step_options *step,
+                                       const step_options *generator, deberta_error *err);
+
+#endif

@@ -1,9 +1,0 @@
-/* What the losses of a step are means over. SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_COUNTS_H
-#define TRAIN_STEP_COUNTS_H
-
-#include "train/heads.h"
-
-head_counts step_counts(const step_batch *batch, step_task task, class_pairs pairs);
-
-#endif
