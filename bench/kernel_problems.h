@@ -37,7 +37,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "check/kernels/kernel_problem.h"
+#include "check/kernels/kernel_slots.h"
 #include "core/base/status.h"
 
 enum { PROBLEM_LINE_BYTES = 128 };

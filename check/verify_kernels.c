@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/kernels/kernel_problem.h"
+#include "check/kernels/kernel_slots.h"
 #include "check/verify.h"
 #include "core/base/random.h"
 #include "core/base/status.h"

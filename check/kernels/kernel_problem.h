@@ -1,23 +1,4 @@
-/* Every kernel described once, for all who try it: `deberta verify`, `deberta bench kernel`, and in the tests checkasm
- * and its benchmark.
- *
- * A problem is a slot of the kernel table with sizes and options. Its description (problem_*.c) says which arrays it
- * works on, what is in them, how the slot is called, what the results are in float64, and how much work a call is. A
- * problem goes through these steps:
- *
- *     kernel_problem p = {.slot = SLOT_softmax_f32, .rows = 3, .columns = 37, .random = seed};
- *     problem_lay_out(&p);        which arrays there are, how large, with which gaps between rows
- *     ... memory: p.arrays[k].initial and .at have place for p.arrays[k].words numbers of 32 bits each ...
- *     problem_fill(&p);           writes `initial`
- *     ... `at` becomes a copy of `initial`, or is the same memory ...
- *     problem_call(&table, &p);   works on `at`
- *     problem_exact(&p, &judge);  hands every result in `at` to the judge, with what it should be
- *
- * Whose memory that is makes the difference between the users: checkasm's arrays touch pages that cannot be read, those
- * of verify lie at another address in every tier, those of a benchmark are aligned.
- *
- * The table of descriptions is made from the list of kernels (core/kernels.h): a kernel without a description does not
- * link, and a description without one of its functions does not compile.
+/* What a problem of a kernel is, and what a description of a kernel is made of (kernel_slots.h says what for).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECK_KERNELS_KERNEL_PROBLEM_H
@@ -32,12 +13,6 @@ typedef enum kernel_slot {
 #undef X
         KERNEL_SLOTS
 } kernel_slot;
-
-const char *slot_name(kernel_slot slot);
-/* Whose kernel the table has there: "avx2". */
-const char *slot_isa(kernel_slot slot, const kernels *table);
-/* Whether both tables hold the same function. */
-bool slot_same(kernel_slot slot, const kernels *a, const kernels *b);
 
 /* ----------------------------------------------------------------------------------------------------------- arrays */
 
@@ -142,10 +117,6 @@ typedef struct kernel_problem {
     const void *next;                  /* FETCH_NEXT; may be replaced afterwards */
 } kernel_problem;
 
-void problem_lay_out(kernel_problem *p);
-void problem_fill(kernel_problem *p);
-void problem_call(const kernels *table, const kernel_problem *p);
-
 /* The bound of an error is `limit` times `size`. A size is an ULP of the exact result, or eps S, or half a step of
  * digits. eps is 2^-24, half an ULP of 1; S is the sum of the absolute values of the terms before they cancel. */
 typedef enum error_unit { UNIT_ULP, UNIT_EPS_S, UNIT_HALF_STEP, UNIT_COUNT } error_unit;
@@ -163,18 +134,6 @@ typedef struct exact_judge {
                   const exact_value *want);
     void *context;
 } exact_judge;
-
-void problem_exact(const kernel_problem *p, const exact_judge *judge);
-
-/* "rows 3, depth 7, columns 48, bias, gelu": what a message says of it. */
-void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes);
-
-/* Of one call: what it multiplies and adds (0: not counted), the memory it moves at least with what is restored before
- * it, and the elements that times are divided by. Of a problem that is laid out. */
-typedef struct problem_work {
-    double flop, bytes, elements;
-} problem_work;
-problem_work problem_work_of(const kernel_problem *p);
 
 /* Whether a word of an output is what it should be. A NaN is as good as another, but POISON equals only itself: it is
  * what memory holds that nobody has written, a signalling NaN. */
@@ -218,12 +177,11 @@ typedef struct kernel_description {
     bool restored; /* works in place: before it is measured again its arrays are made anew */
 } kernel_description;
 
-const kernel_description *problem_description(kernel_slot slot);
 #define X(name, parameters) extern const kernel_description describe_##name;
 KERNEL_LIST(X)
 #undef X
 
-/* What a description needs; the rest follows by name. */
+/* What a description needs; the rest follows by name. Without one of these functions it does not compile. */
 #define DESCRIBE_KERNEL(slot_, word_, ...)                                                                             \
     const kernel_description describe_##slot_ = {.name = #slot_,                                                       \
                                                  .word = (word_),                                                      \

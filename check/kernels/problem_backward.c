@@ -9,34 +9,35 @@
 
 /* ------------------------------------------------------------------------------------------- layernorm_backward_f32 */
 
-enum { X, DY, NORMAL, DX, GAMMA };
+enum { BACK_X, BACK_DY, BACK_NORMAL, BACK_DX, BACK_GAMMA };
 static const float norm_epsilon = 1e-7f;
 
 static void layernorm_backward_f32_lay_out(kernel_problem *p)
 {
     const bool in_place = has_option(p, IN_PLACE);
     const array_kind kind = in_place ? ARRAY_OUTPUT : ARRAY_INPUT;
-    take_matrix(p, X, "x", kind, p->rows, p->columns, 1);
-    take_matrix(p, DY, "dy", kind, p->rows, p->columns, 1);
-    if (!in_place) take_matrix(p, NORMAL, "normal", ARRAY_OUTPUT, p->rows, p->columns, 0);
-    if (!in_place) take_matrix(p, DX, "dx", ARRAY_OUTPUT, p->rows, p->columns, 0);
-    if (has_option(p, WITH_GAIN)) take_vector(p, GAMMA, "gamma", ARRAY_INPUT, p->columns, 1);
+    take_matrix(p, BACK_X, "x", kind, p->rows, p->columns, 1);
+    take_matrix(p, BACK_DY, "dy", kind, p->rows, p->columns, 1);
+    if (!in_place) take_matrix(p, BACK_NORMAL, "normal", ARRAY_OUTPUT, p->rows, p->columns, 0);
+    if (!in_place) take_matrix(p, BACK_DX, "dx", ARRAY_OUTPUT, p->rows, p->columns, 0);
+    if (has_option(p, WITH_GAIN)) take_vector(p, BACK_GAMMA, "gamma", ARRAY_INPUT, p->columns, 1);
 }
 
 static void layernorm_backward_f32_call(const kernels *table, const kernel_problem *p)
 {
-    const size_t normal = has_option(p, IN_PLACE) ? X : NORMAL, dx = has_option(p, IN_PLACE) ? DY : DX;
+    const size_t normal = has_option(p, IN_PLACE) ? BACK_X : BACK_NORMAL,
+                 dx = has_option(p, IN_PLACE) ? BACK_DY : BACK_DX;
     const layernorm_backward_task task = {.rows = p->rows,
                                           .n = p->columns,
                                           .dx = now_in(p, dx),
                                           .normal = now_in(p, normal),
-                                          .x = now_in(p, X),
-                                          .dy = now_in(p, DY),
-                                          .gamma = now_in(p, GAMMA),
+                                          .x = now_in(p, BACK_X),
+                                          .dy = now_in(p, BACK_DY),
+                                          .gamma = now_in(p, BACK_GAMMA),
                                           .lddx = p->arrays[dx].ld,
                                           .ld_normal = p->arrays[normal].ld,
-                                          .ldx = p->arrays[X].ld,
-                                          .lddy = p->arrays[DY].ld,
+                                          .ldx = p->arrays[BACK_X].ld,
+                                          .lddy = p->arrays[BACK_DY].ld,
                                           .eps = norm_epsilon};
     table->layernorm_backward_f32(&task);
 }
@@ -49,7 +50,7 @@ typedef struct norm_row {
 
 static double gradient_of(const kernel_problem *p, size_t i, size_t e)
 {
-    return given(p, DY, i, e) * (has_option(p, WITH_GAIN) ? given(p, GAMMA, 0, e) : 1);
+    return given(p, BACK_DY, i, e) * (has_option(p, WITH_GAIN) ? given(p, BACK_GAMMA, 0, e) : 1);
 }
 
 static norm_row norm_row_of(const kernel_problem *p, size_t i)
@@ -58,14 +59,14 @@ static norm_row norm_row_of(const kernel_problem *p, size_t i)
     norm_row row = {0};
     double variance = 0;
     for (size_t e = 0; e < p->columns; e++) {
-        row.mean += given(p, X, i, e) / n;
-        row.size += fabs(given(p, X, i, e)) / n;
+        row.mean += given(p, BACK_X, i, e) / n;
+        row.size += fabs(given(p, BACK_X, i, e)) / n;
     }
     for (size_t e = 0; e < p->columns; e++)
-        variance += (given(p, X, i, e) - row.mean) * (given(p, X, i, e) - row.mean) / n;
+        variance += (given(p, BACK_X, i, e) - row.mean) * (given(p, BACK_X, i, e) - row.mean) / n;
     row.r = 1 / sqrt(variance + (double)norm_epsilon);
     for (size_t e = 0; e < p->columns; e++) {
-        const double u = gradient_of(p, i, e), x = given(p, X, i, e);
+        const double u = gradient_of(p, i, e), x = given(p, BACK_X, i, e);
         add_term(&row.average, u / n);
         row.slope.value += u * (x - row.mean) * row.r / n;
         row.slope.terms += fabs(u) * (fabs(x) + row.size) * row.r / n;
@@ -75,12 +76,13 @@ static norm_row norm_row_of(const kernel_problem *p, size_t i)
 
 static void layernorm_backward_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
-    const size_t normal_in = has_option(p, IN_PLACE) ? X : NORMAL, dx_in = has_option(p, IN_PLACE) ? DY : DX;
+    const size_t normal_in = has_option(p, IN_PLACE) ? BACK_X : BACK_NORMAL,
+                 dx_in = has_option(p, IN_PLACE) ? BACK_DY : BACK_DX;
     const double limit = 4 * (double)((p->columns + PANEL - 1) / PANEL) + 48;
     for (size_t i = 0; i < p->rows; i++) {
         const norm_row row = norm_row_of(p, i);
         for (size_t e = 0; e < p->columns; e++) {
-            const double x = given(p, X, i, e), u = gradient_of(p, i, e), normal = (x - row.mean) * row.r;
+            const double x = given(p, BACK_X, i, e), u = gradient_of(p, i, e), normal = (x - row.mean) * row.r;
             const double reach = (fabs(x) + row.size) * row.r, smallest = 0x1p-149 * (1 + row.r);
             const double dx = row.r * (u - row.average.value - normal * row.slope.value);
             const double terms = row.r * (fabs(u) + row.average.terms + reach * row.slope.terms);
@@ -153,33 +155,33 @@ DESCRIBE_KERNEL(activate_backward_f32, "activate_backward", .fill = activate_bac
 
 /* --------------------------------------------------------------------------------------------- softmax_backward_f32 */
 
-enum { S, DP, KEY_BIAS, MAXIMUM, INVERSE_TOTAL, DELTA };
+enum { DS_S, DS_DP, DS_KEY_BIAS, DS_MAXIMUM, DS_INVERSE_TOTAL, DS_DELTA };
 
 static void softmax_backward_f32_lay_out(kernel_problem *p)
 {
-    take_matrix(p, S, "s", ARRAY_OUTPUT, p->rows, p->columns, 1);
-    take_matrix(p, DP, "dp", ARRAY_OUTPUT_ANY_ZERO, p->rows, p->columns, 1);
-    if (has_option(p, WITH_MASK)) take_vector(p, KEY_BIAS, "key_bias", ARRAY_INPUT, p->columns, 0);
-    take_vector(p, MAXIMUM, "maximum", ARRAY_INPUT, p->rows, 0);
-    take_vector(p, INVERSE_TOTAL, "inverse_total", ARRAY_INPUT, p->rows, 0);
-    if (!has_option(p, OWN_DELTA)) take_vector(p, DELTA, "delta", ARRAY_INPUT, p->rows, 1);
+    take_matrix(p, DS_S, "s", ARRAY_OUTPUT, p->rows, p->columns, 1);
+    take_matrix(p, DS_DP, "dp", ARRAY_OUTPUT_ANY_ZERO, p->rows, p->columns, 1);
+    if (has_option(p, WITH_MASK)) take_vector(p, DS_KEY_BIAS, "key_bias", ARRAY_INPUT, p->columns, 0);
+    take_vector(p, DS_MAXIMUM, "maximum", ARRAY_INPUT, p->rows, 0);
+    take_vector(p, DS_INVERSE_TOTAL, "inverse_total", ARRAY_INPUT, p->rows, 0);
+    if (!has_option(p, OWN_DELTA)) take_vector(p, DS_DELTA, "delta", ARRAY_INPUT, p->rows, 1);
 }
 
-static float logit(const kernel_problem *p, size_t i, size_t j)
+static float backward_logit(const kernel_problem *p, size_t i, size_t j)
 {
-    const float s = given_in(p, S)[i * p->arrays[S].ld + j];
-    return has_option(p, WITH_MASK) ? s + given_in(p, KEY_BIAS)[j] : s;
+    const float s = given_in(p, DS_S)[i * p->arrays[DS_S].ld + j];
+    return has_option(p, WITH_MASK) ? s + given_in(p, DS_KEY_BIAS)[j] : s;
 }
 
 static void softmax_backward_f32_fill(kernel_problem *p)
 {
     for (size_t j = 0; has_option(p, WITH_MASK) && j < p->columns; j++)
-        given_in(p, KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
+        given_in(p, DS_KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
     for (size_t i = 0; i < p->rows; i++) {
         float maximum = -INFINITY;
-        for (size_t j = 0; j < p->columns; j++) maximum = fmaxf(maximum, logit(p, i, j));
-        given_in(p, MAXIMUM)[i] = maximum;
-        given_in(p, INVERSE_TOTAL)[i] = maximum == -INFINITY ? 0.0f : draw_uniform(p, 0.1f, 1.0f);
+        for (size_t j = 0; j < p->columns; j++) maximum = fmaxf(maximum, backward_logit(p, i, j));
+        given_in(p, DS_MAXIMUM)[i] = maximum;
+        given_in(p, DS_INVERSE_TOTAL)[i] = maximum == -INFINITY ? 0.0f : draw_uniform(p, 0.1f, 1.0f);
     }
 }
 
@@ -187,33 +189,33 @@ static void softmax_backward_f32_call(const kernels *table, const kernel_problem
 {
     const softmax_backward_task task = {.rows = p->rows,
                                         .keys = p->columns,
-                                        .s = now_in(p, S),
-                                        .dp = now_in(p, DP),
-                                        .lds = p->arrays[S].ld,
-                                        .lddp = p->arrays[DP].ld,
-                                        .key_bias = now_in(p, KEY_BIAS),
-                                        .maximum = now_in(p, MAXIMUM),
-                                        .inverse_total = now_in(p, INVERSE_TOTAL),
-                                        .delta = now_in(p, DELTA)};
+                                        .s = now_in(p, DS_S),
+                                        .dp = now_in(p, DS_DP),
+                                        .lds = p->arrays[DS_S].ld,
+                                        .lddp = p->arrays[DS_DP].ld,
+                                        .key_bias = now_in(p, DS_KEY_BIAS),
+                                        .maximum = now_in(p, DS_MAXIMUM),
+                                        .inverse_total = now_in(p, DS_INVERSE_TOTAL),
+                                        .delta = now_in(p, DS_DELTA)};
     table->softmax_backward_f32(&task);
 }
 
 /* p of a key; growth: by how much the rounding of the logit's difference counts for more than eps. */
 static double probability_of(const kernel_problem *p, size_t i, size_t j, double *growth)
 {
-    const double s = (double)logit(p, i, j), top = (double)given_in(p, MAXIMUM)[i];
+    const double s = (double)backward_logit(p, i, j), top = (double)given_in(p, DS_MAXIMUM)[i];
     const bool is_hidden = isinf(s) || isinf(top);
     *growth = is_hidden ? 1 : 1 + fmin(fabs(s - top), 88) / 8;
-    return is_hidden ? 0 : exp(s - top) * (double)given_in(p, INVERSE_TOTAL)[i];
+    return is_hidden ? 0 : exp(s - top) * (double)given_in(p, DS_INVERSE_TOTAL)[i];
 }
 
 static exact_sum delta_of(const kernel_problem *p, size_t i)
 {
     exact_sum delta = {0};
     double growth;
-    if (!has_option(p, OWN_DELTA)) add_term(&delta, given(p, DELTA, 0, i));
+    if (!has_option(p, OWN_DELTA)) add_term(&delta, given(p, DS_DELTA, 0, i));
     for (size_t j = 0; has_option(p, OWN_DELTA) && j < p->columns; j++) {
-        const double term = probability_of(p, i, j, &growth) * given(p, DP, i, j);
+        const double term = probability_of(p, i, j, &growth) * given(p, DS_DP, i, j);
         delta.value += term;
         delta.terms += 2 * fabs(term) * growth;
     }
@@ -227,12 +229,12 @@ static void softmax_backward_f32_exact(const kernel_problem *p, const exact_judg
         const exact_sum delta = delta_of(p, i);
         for (size_t j = 0; j < p->columns; j++) {
             double growth;
-            const double probability = probability_of(p, i, j, &growth), dp = given(p, DP, i, j);
+            const double probability = probability_of(p, i, j, &growth), dp = given(p, DS_DP, i, j);
             const double size = (EPS * probability + 0x1p-126) * growth;
             const double reach = size * (fabs(dp) + delta.terms) + 0x1p-126;
-            if (!expect_result(p, judge, S, i * p->arrays[S].ld + j,
+            if (!expect_result(p, judge, DS_S, i * p->arrays[DS_S].ld + j,
                                (exact_value){probability, size, LIMIT, UNIT_EPS_S}) ||
-                !expect_result(p, judge, DP, i * p->arrays[DP].ld + j,
+                !expect_result(p, judge, DS_DP, i * p->arrays[DS_DP].ld + j,
                                (exact_value){probability * (dp - delta.value), reach, LIMIT_OF_DS, UNIT_EPS_S}))
                 return;
         }

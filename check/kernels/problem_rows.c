@@ -6,40 +6,40 @@
 
 /* ------------------------------------------------------------------------------------------------------ softmax_f32 */
 
-enum { S, KEY_BIAS, MAXIMUM, TOTAL, RESCALE };
+enum { SOFTMAX_S, SOFTMAX_KEY_BIAS, SOFTMAX_MAXIMUM, SOFTMAX_TOTAL, SOFTMAX_RESCALE };
 
 /* In a first chunk maximum and total are only written, and rescale is not touched at all: it is NULL. */
 static void softmax_f32_lay_out(kernel_problem *p)
 {
     const bool is_damaged = has_option(p, DAMAGED), later = has_option(p, LATER_CHUNK);
     const array_kind kind = is_damaged ? ARRAY_OUTPUT_ANY : ARRAY_OUTPUT;
-    take_matrix(p, S, "s", kind, p->rows, p->columns, 1);
-    if (has_option(p, WITH_MASK)) take_vector(p, KEY_BIAS, "key_bias", ARRAY_INPUT, p->columns, 0);
-    take_vector(p, MAXIMUM, "maximum", is_damaged ? kind : ARRAY_OUTPUT_ANY_ZERO, p->rows, later ? 1 : 0);
-    take_vector(p, TOTAL, "total", kind, p->rows, 0);
-    if (later) take_vector(p, RESCALE, "rescale", kind, p->rows, 0);
+    take_matrix(p, SOFTMAX_S, "s", kind, p->rows, p->columns, 1);
+    if (has_option(p, WITH_MASK)) take_vector(p, SOFTMAX_KEY_BIAS, "key_bias", ARRAY_INPUT, p->columns, 0);
+    take_vector(p, SOFTMAX_MAXIMUM, "maximum", is_damaged ? kind : ARRAY_OUTPUT_ANY_ZERO, p->rows, later ? 1 : 0);
+    take_vector(p, SOFTMAX_TOTAL, "total", kind, p->rows, 0);
+    if (later) take_vector(p, SOFTMAX_RESCALE, "rescale", kind, p->rows, 0);
 }
 
 static void softmax_f32_fill(kernel_problem *p)
 {
     for (size_t j = 0; has_option(p, WITH_MASK) && j < p->columns; j++)
-        given_in(p, KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
+        given_in(p, SOFTMAX_KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
     for (size_t i = 0; has_option(p, LATER_CHUNK) && i < p->rows; i++)
-        given_in(p, TOTAL)[i] = draw_uniform(p, 1.0f, 300.0f);
+        given_in(p, SOFTMAX_TOTAL)[i] = draw_uniform(p, 1.0f, 300.0f);
     if (has_option(p, DAMAGED)) /* one row only, so that the others can be seen to be untouched by it */
-        given_in(p, S)[p->rows / 2 * p->arrays[S].ld + draw_below(p, p->columns)] = NAN;
+        given_in(p, SOFTMAX_S)[p->rows / 2 * p->arrays[SOFTMAX_S].ld + draw_below(p, p->columns)] = NAN;
 }
 
 static void softmax_f32_call(const kernels *table, const kernel_problem *p)
 {
     const softmax_task task = {.rows = p->rows,
                                .keys = p->columns,
-                               .s = now_in(p, S),
-                               .lds = p->arrays[S].ld,
-                               .key_bias = now_in(p, KEY_BIAS),
-                               .maximum = now_in(p, MAXIMUM),
-                               .total = now_in(p, TOTAL),
-                               .rescale = now_in(p, RESCALE),
+                               .s = now_in(p, SOFTMAX_S),
+                               .lds = p->arrays[SOFTMAX_S].ld,
+                               .key_bias = now_in(p, SOFTMAX_KEY_BIAS),
+                               .maximum = now_in(p, SOFTMAX_MAXIMUM),
+                               .total = now_in(p, SOFTMAX_TOTAL),
+                               .rescale = now_in(p, SOFTMAX_RESCALE),
                                .first = !has_option(p, LATER_CHUNK)};
     table->softmax_f32(&task);
 }
@@ -51,35 +51,35 @@ static exact_value exponential(float difference)
     return (exact_value){want, ulp_of(want), 2, UNIT_ULP};
 }
 
-static float logit(const kernel_problem *p, size_t i, size_t j)
+static float softmax_logit(const kernel_problem *p, size_t i, size_t j)
 {
-    const float s = given_in(p, S)[i * p->arrays[S].ld + j];
-    return has_option(p, WITH_MASK) ? s + given_in(p, KEY_BIAS)[j] : s;
+    const float s = given_in(p, SOFTMAX_S)[i * p->arrays[SOFTMAX_S].ld + j];
+    return has_option(p, WITH_MASK) ? s + given_in(p, SOFTMAX_KEY_BIAS)[j] : s;
 }
 
 static bool expect_softmax_row(const kernel_problem *p, const exact_judge *judge, size_t i)
 {
     const bool later = has_option(p, LATER_CHUNK);
-    const float old = later ? given_in(p, MAXIMUM)[i] : -INFINITY;
+    const float old = later ? given_in(p, SOFTMAX_MAXIMUM)[i] : -INFINITY;
     float maximum = old;
-    for (size_t j = 0; j < p->columns; j++) maximum = fmaxf(maximum, logit(p, i, j));
-    if (!expect_result(p, judge, MAXIMUM, i, (exact_value){(double)maximum, 1, 0, UNIT_ULP})) return false;
+    for (size_t j = 0; j < p->columns; j++) maximum = fmaxf(maximum, softmax_logit(p, i, j));
+    if (!expect_result(p, judge, SOFTMAX_MAXIMUM, i, (exact_value){(double)maximum, 1, 0, UNIT_ULP})) return false;
 
     const float shift = maximum == -INFINITY ? 0.0f : maximum;
     double sum = 0;
     for (size_t j = 0; j < p->columns; j++) {
-        const exact_value want = exponential(logit(p, i, j) - shift);
-        if (!expect_result(p, judge, S, i * p->arrays[S].ld + j, want)) return false;
+        const exact_value want = exponential(softmax_logit(p, i, j) - shift);
+        if (!expect_result(p, judge, SOFTMAX_S, i * p->arrays[SOFTMAX_S].ld + j, want)) return false;
         sum += want.value;
     }
     /* The longest of 16 chains, the tree, the step from the chunks before, and what 2 ULP of the exponentials add. */
     const double limit = (double)(p->columns + PANEL - 1) / PANEL + 4 + 2 + 4;
     if (later) {
         const exact_value factor = exponential(old - shift);
-        if (!expect_result(p, judge, RESCALE, i, factor)) return false;
-        sum += (double)given_in(p, TOTAL)[i] * factor.value;
+        if (!expect_result(p, judge, SOFTMAX_RESCALE, i, factor)) return false;
+        sum += (double)given_in(p, SOFTMAX_TOTAL)[i] * factor.value;
     }
-    return expect_sum(p, judge, TOTAL, i, (exact_sum){sum, sum}, limit);
+    return expect_sum(p, judge, SOFTMAX_TOTAL, i, (exact_sum){sum, sum}, limit);
 }
 
 /* A NaN must be seen in its row and in no other. */
@@ -87,7 +87,7 @@ static void softmax_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     for (size_t i = 0; i < p->rows; i++) {
         const bool is_hurt = has_option(p, DAMAGED) && i == p->rows / 2;
-        if (is_hurt && !expect_result(p, judge, TOTAL, i, (exact_value){NAN, 1, 0, UNIT_EPS_S})) return;
+        if (is_hurt && !expect_result(p, judge, SOFTMAX_TOTAL, i, (exact_value){NAN, 1, 0, UNIT_EPS_S})) return;
         if (!is_hurt && !expect_softmax_row(p, judge, i)) return;
     }
 }
@@ -97,7 +97,7 @@ DESCRIBE_KERNEL(softmax_f32, "softmax", .fill = softmax_f32_fill, .drawn = {8, 0
 
 /* ---------------------------------------------------------------------------------------------------- layernorm_f32 */
 
-enum { X, Y, GAMMA, BETA };
+enum { NORM_X, NORM_Y, NORM_GAMMA, NORM_BETA };
 
 static const float norm_epsilons[] = {1e-7f, 1e-12f, 1e-5f};
 
@@ -106,19 +106,19 @@ static float epsilon_of(const kernel_problem *p) { return norm_epsilons[p->plain
 static void layernorm_f32_lay_out(kernel_problem *p)
 {
     const bool in_place = has_option(p, IN_PLACE);
-    take_matrix(p, X, "x", in_place ? ARRAY_OUTPUT : ARRAY_INPUT, p->rows, p->columns, 1);
-    if (!in_place) take_matrix(p, Y, "y", ARRAY_OUTPUT, p->rows, p->columns, 0);
-    take_vector(p, GAMMA, "gamma", ARRAY_INPUT, p->columns, 1);
-    take_vector(p, BETA, "beta", ARRAY_INPUT, p->columns, 0.1f);
+    take_matrix(p, NORM_X, "x", in_place ? ARRAY_OUTPUT : ARRAY_INPUT, p->rows, p->columns, 1);
+    if (!in_place) take_matrix(p, NORM_Y, "y", ARRAY_OUTPUT, p->rows, p->columns, 0);
+    take_vector(p, NORM_GAMMA, "gamma", ARRAY_INPUT, p->columns, 1);
+    take_vector(p, NORM_BETA, "beta", ARRAY_INPUT, p->columns, 0.1f);
 }
 
-static size_t norm_output(const kernel_problem *p) { return has_option(p, IN_PLACE) ? X : Y; }
+static size_t norm_output(const kernel_problem *p) { return has_option(p, IN_PLACE) ? NORM_X : NORM_Y; }
 
 static void layernorm_f32_call(const kernels *table, const kernel_problem *p)
 {
     const size_t y = norm_output(p);
-    table->layernorm_f32(now_in(p, y), p->arrays[y].ld, now_in(p, X), p->arrays[X].ld, now_in(p, GAMMA),
-                         now_in(p, BETA), p->rows, p->columns, epsilon_of(p));
+    table->layernorm_f32(now_in(p, y), p->arrays[y].ld, now_in(p, NORM_X), p->arrays[NORM_X].ld, now_in(p, NORM_GAMMA),
+                         now_in(p, NORM_BETA), p->rows, p->columns, epsilon_of(p));
 }
 
 static bool expect_norm_row(const kernel_problem *p, const exact_judge *judge, size_t i)
@@ -127,10 +127,11 @@ static bool expect_norm_row(const kernel_problem *p, const exact_judge *judge, s
     const size_t out = norm_output(p);
     double mean = 0, size = 0, variance = 0;
     for (size_t e = 0; e < p->columns; e++) {
-        mean += given(p, X, i, e) / n;
-        size += fabs(given(p, X, i, e)) / n;
+        mean += given(p, NORM_X, i, e) / n;
+        size += fabs(given(p, NORM_X, i, e)) / n;
     }
-    for (size_t e = 0; e < p->columns; e++) variance += (given(p, X, i, e) - mean) * (given(p, X, i, e) - mean) / n;
+    for (size_t e = 0; e < p->columns; e++)
+        variance += (given(p, NORM_X, i, e) - mean) * (given(p, NORM_X, i, e) - mean) / n;
 
     /* To first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the variance, and its
      * own; d, the product and the fma one each. What the error of the mean does to the variance is of second order:
@@ -138,7 +139,7 @@ static bool expect_norm_row(const kernel_problem *p, const exact_judge *judge, s
     const double limit = 1.5 * (double)((p->columns + PANEL - 1) / PANEL) + 16;
     const double r = 1.0 / sqrt(variance + (double)epsilon_of(p));
     for (size_t e = 0; e < p->columns; e++) {
-        const double x = given(p, X, i, e), gamma = given(p, GAMMA, 0, e), beta = given(p, BETA, 0, e);
+        const double x = given(p, NORM_X, i, e), gamma = given(p, NORM_GAMMA, 0, e), beta = given(p, NORM_BETA, 0, e);
         const exact_sum want = {gamma * (x - mean) * r + beta, (fabs(x) + size) * r * fabs(gamma) + fabs(beta)};
         if (!expect_sum(p, judge, out, i * p->arrays[out].ld + e, want, limit)) return false;
     }
@@ -156,19 +157,23 @@ DESCRIBE_KERNEL(layernorm_f32, "layernorm", .drawn = {8, 0, 1000}, .measured = {
 
 /* ----------------------------------------------------------------------------------------------------- activate_f32 */
 
-static void activate_f32_lay_out(kernel_problem *p) { take_matrix(p, X, "x", ARRAY_OUTPUT, p->rows, p->columns, 1); }
+static void activate_f32_lay_out(kernel_problem *p)
+{
+    take_matrix(p, NORM_X, "x", ARRAY_OUTPUT, p->rows, p->columns, 1);
+}
 
 static void activate_f32_call(const kernels *table, const kernel_problem *p)
 {
     for (size_t i = 0; i < p->rows; i++)
-        table->activate_f32(now_in(p, X) + i * p->arrays[X].ld, p->columns, p->function);
+        table->activate_f32(now_in(p, NORM_X) + i * p->arrays[NORM_X].ld, p->columns, p->function);
 }
 
 static void activate_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     for (size_t i = 0; i < p->rows; i++)
         for (size_t e = 0; e < p->columns; e++)
-            if (!expect_result(p, judge, X, i * p->arrays[X].ld + e, activation_value(given(p, X, i, e), p->function)))
+            if (!expect_result(p, judge, NORM_X, i * p->arrays[NORM_X].ld + e,
+                               activation_value(given(p, NORM_X, i, e), p->function)))
                 return;
 }
 

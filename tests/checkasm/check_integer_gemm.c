@@ -9,7 +9,7 @@
 /* ------------------------------------------------------------------------------------------------------------ walks */
 
 /* What attention asks of an epilogue, in all combinations. */
-static void walk_epilogues(test_run *run)
+static void walk_integer_epilogues(test_run *run)
 {
     static const unsigned bits[] = {ACCUMULATE, WITH_C_SCALE, WITH_OUTER, WITH_RESIDUAL, WITH_ROW_SCALE};
     for (unsigned flags = 0; flags < 32; flags++)
@@ -54,7 +54,7 @@ static void walk_integer(test_run *run, integer_format format)
                                           .options = starts[flags % 3] | (flags & 4 ? WITH_GELU : 0) |
                                                      (flags & 8 ? rows % 2 ? WITH_RESIDUAL : RESIDUAL_IN_C : 0),
                                           .values = VALUES_BELL});
-    walk_epilogues(run);
+    walk_integer_epilogues(run);
     run_problem(run, 1,
                 &(kernel_problem){.rows = 100,
                                   .depth = most < 768 ? most : 768,
@@ -63,13 +63,13 @@ static void walk_integer(test_run *run, integer_format format)
                                   .values = VALUES_BELL});
 }
 
-static void check_u8(test_run *run) { walk_integer(run, ONE_DIGIT); }
-static void check_u8x2(test_run *run) { walk_integer(run, TWO_DIGITS); }
-static void check_u15(test_run *run) { walk_integer(run, FIFTEEN_BITS); }
+static void check_gemm_u8(test_run *run) { walk_integer(run, ONE_DIGIT); }
+static void check_gemm_u8x2(test_run *run) { walk_integer(run, TWO_DIGITS); }
+static void check_gemm_u15(test_run *run) { walk_integer(run, FIFTEEN_BITS); }
 
-CHECKS_OF(gemm_u8, {"gemm_u8/products", check_u8})
-CHECKS_OF(gemm_u8x2, {"gemm_u8x2/products", check_u8x2})
-CHECKS_OF(gemm_u15, {"gemm_u15/products", check_u15})
+CHECKS_OF(gemm_u8, {"gemm_u8/products", check_gemm_u8})
+CHECKS_OF(gemm_u8x2, {"gemm_u8x2/products", check_gemm_u8x2})
+CHECKS_OF(gemm_u15, {"gemm_u15/products", check_gemm_u15})
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 

@@ -36,7 +36,7 @@ typedef enum row_kind {
     ROW_KINDS
 } row_kind;
 
-static void plant_row(kernel_problem *p, const void *what)
+static void plant_norm_row(kernel_problem *p, const void *what)
 {
     const row_kind kind = *(const row_kind *)what;
     problem_array *x = run_array(p, "x");
@@ -55,10 +55,10 @@ static void plant_row(kernel_problem *p, const void *what)
 
 static void check_hard_rows(test_run *run)
 {
-    static const planted_values plants[ROW_KINDS] = {{"normal", plant_row, NULL},    {"wide", plant_row, NULL},
-                                                     {"constant", plant_row, NULL},  {"huge mean", plant_row, NULL},
-                                                     {"one huge", plant_row, NULL},  {"tiny", plant_row, NULL},
-                                                     {"with a NaN", plant_row, NULL}};
+    static const planted_values plants[ROW_KINDS] = {
+        {"normal", plant_norm_row, NULL},    {"wide", plant_norm_row, NULL},     {"constant", plant_norm_row, NULL},
+        {"huge mean", plant_norm_row, NULL}, {"one huge", plant_norm_row, NULL}, {"tiny", plant_norm_row, NULL},
+        {"with a NaN", plant_norm_row, NULL}};
     static const size_t sizes[] = {1, 2, 15, 16, 17, 100, 768, 1536};
     for (int kind = 0; kind < ROW_KINDS; kind++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)

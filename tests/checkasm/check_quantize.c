@@ -7,7 +7,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------ walks */
 
-static const problem_values kinds[] = {VALUES_BELL, VALUES_WIDE, VALUES_WHOLE};
+static const problem_values quantized_kinds[] = {VALUES_BELL, VALUES_WIDE, VALUES_WHOLE};
 
 static void walk_rows(test_run *run, integer_format format)
 {
@@ -19,21 +19,21 @@ static void walk_rows(test_run *run, integer_format format)
                         &(kernel_problem){.rows = rows,
                                           .depth = depths[d],
                                           .options = ((rows + d) % 2 ? WITH_FACTOR : 0) | (rows % 4 == 2 ? DAMAGED : 0),
-                                          .values = kinds[(rows + d) % 3],
+                                          .values = quantized_kinds[(rows + d) % 3],
                                           .scale = rows % 7 == 6   ? 0x1p-120f
                                                    : rows % 7 == 5 ? 0x1p90f
                                                                    : 1});
 }
 
-static void check_u8(test_run *run) { walk_rows(run, ONE_DIGIT); }
-static void check_u8x2(test_run *run) { walk_rows(run, TWO_DIGITS); }
-static void check_u15(test_run *run) { walk_rows(run, FIFTEEN_BITS); }
+static void check_quantize_u8(test_run *run) { walk_rows(run, ONE_DIGIT); }
+static void check_quantize_u8x2(test_run *run) { walk_rows(run, TWO_DIGITS); }
+static void check_quantize_u15(test_run *run) { walk_rows(run, FIFTEEN_BITS); }
 
-CHECKS_OF(quantize_u8, {"quantize_u8/rows", check_u8})
-CHECKS_OF(quantize_u8x2, {"quantize_u8x2/rows", check_u8x2})
-CHECKS_OF(quantize_u15, {"quantize_u15/rows", check_u15})
+CHECKS_OF(quantize_u8, {"quantize_u8/rows", check_quantize_u8})
+CHECKS_OF(quantize_u8x2, {"quantize_u8x2/rows", check_quantize_u8x2})
+CHECKS_OF(quantize_u15, {"quantize_u15/rows", check_quantize_u15})
 
-static void check_panels(test_run *run)
+static void check_quantize_panels(test_run *run)
 {
     static const size_t depths[] = {1, 3, 4, 15, 16, 63, 64, 65, 100, 128, 511, 512, 1024};
     for (size_t d = 0; d < sizeof depths / sizeof *depths; d++)
@@ -43,13 +43,13 @@ static void check_panels(test_run *run)
                 &(kernel_problem){.depth = depths[d],
                                   .columns = panels * PANEL,
                                   .options = ((panels + d) % 2 ? WITH_FACTOR : 0) | (panels % 4 == 2 ? DAMAGED : 0),
-                                  .values = kinds[(panels + d) % 3],
+                                  .values = quantized_kinds[(panels + d) % 3],
                                   .scale = panels == 5   ? 0x1p-120f
                                            : panels == 4 ? 0x1p90f
                                                          : 1});
 }
 
-CHECKS_OF(quantize_panels_s8, {"quantize_panels_s8/columns", check_panels})
+CHECKS_OF(quantize_panels_s8, {"quantize_panels_s8/columns", check_quantize_panels})
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 

@@ -37,13 +37,13 @@ static void check_softmax_sizes(test_run *run)
 }
 
 /* What is special about a row: its mask, its logits, what came before. */
-typedef struct row_kind {
+typedef struct logits_kind {
     bool hides_none, hides_all, is_low, comes_after_nothing;
-} row_kind;
+} logits_kind;
 
-static void plant_row(kernel_problem *p, const void *what)
+static void plant_logits(kernel_problem *p, const void *what)
 {
-    const row_kind *kind = what;
+    const logits_kind *kind = what;
     problem_array *s = run_array(p, "s");
     if (kind->hides_none) fill_array(p, "key_bias", 0.0f);
     if (kind->hides_all) fill_array(p, "key_bias", -INFINITY);
@@ -57,14 +57,14 @@ static void check_softmax_special(test_run *run)
 {
     enum { BEFORE = 3, MASKS = 4, LOGITS = 5 };
     static const size_t sizes[] = {1, 5, 16, 23, 64, 101, KEY_CHUNK};
-    static const planted_values plants[MASKS] = {{"", plant_row, NULL},
-                                                 {"open mask", plant_row, NULL},
-                                                 {"random mask", plant_row, NULL},
-                                                 {"all masked", plant_row, NULL}};
+    static const planted_values plants[MASKS] = {{"", plant_logits, NULL},
+                                                 {"open mask", plant_logits, NULL},
+                                                 {"random mask", plant_logits, NULL},
+                                                 {"all masked", plant_logits, NULL}};
     for (size_t choice = 0; choice < BEFORE * MASKS * LOGITS * sizeof sizes / sizeof *sizes; choice++) {
         const size_t before = choice % BEFORE, mask = choice / BEFORE % MASKS,
                      logits = choice / (BEFORE * MASKS) % LOGITS;
-        const row_kind kind = {
+        const logits_kind kind = {
             .hides_none = mask == 1, .hides_all = mask == 3, .is_low = logits == 3, .comes_after_nothing = before == 2};
         const kernel_problem p = {.rows = 3,
                                   .columns = sizes[choice / (BEFORE * MASKS * LOGITS)],

@@ -11,12 +11,6 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
-/* What was compiled in (HAVE_AVX2 and its like are 0 or 1), else NULL. */
-#define BUILT(have, init)  BUILT_(have, init)
-#define BUILT_(have, init) BUILT_##have(init)
-#define BUILT_0(init)      NULL
-#define BUILT_1(init)      init
-
 /* A tier of the library, a part that only some processors of a tier have, or the stand-in of such a part. */
 static const struct {
     const char *name;
@@ -26,25 +20,18 @@ static const struct {
     unsigned needs; /* beyond the tier, or 0 */
     const char *lacking;
 } tiers[TIER_COUNT] = {
-    [TIER_SCALAR] = {"scalar", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar, 0, NULL},
-    [TIER_SCALAR_FMA] = {"scalar_fma", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar_fma, CPU_FMA, "fma"},
-    [TIER_AVX2] = {"avx2", TIER_SCALAR_FMA, DEBERTA_ISA_AVX2, BUILT(HAVE_AVX2, kernels_init_avx2), 0, NULL},
-    [TIER_AVXVNNI] = {"avxvnni", TIER_AVX2, DEBERTA_ISA_AVX2, BUILT(HAVE_AVXVNNI, kernels_init_avxvnni), CPU_AVXVNNI,
-                      "avx_vnni"},
-    [TIER_AVXVNNI_STAND_IN] = {"avxvnni_stand_in", TIER_AVX2, DEBERTA_ISA_AVX2,
-                               BUILT(HAVE_AVX2, kernels_init_avxvnni_stand_in), 0, NULL},
-    [TIER_AVX512] = {"avx512", TIER_AVX2, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512, kernels_init_avx512), 0, NULL},
-    [TIER_AVX512VNNI] = {"avx512vnni", TIER_AVX512, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512VNNI, kernels_init_avx512vnni),
-                         CPU_AVX512VNNI, "avx512_vnni"},
-    [TIER_AVX512AMX] = {"avx512amx", TIER_AVX512VNNI, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512AMX, kernels_init_avx512amx),
-                        CPU_AVX512AMX, "amx_int8"},
+#define X(NAME, name, BELOW, ...)                                                                                      \
+    [TIER_##NAME] = {#name, TIER_##BELOW, DEBERTA_ISA_##NAME, IF_BUILT(HAVE_##NAME, kernels_init_##name), 0, NULL},
+    TIER_LIST(X)
+#undef X
+#define X(NAME, name, OF, ARCH, needs, parts, not_saved, word, ...)                                                    \
+    [TIER_##NAME] = {#name, TIER_##OF, DEBERTA_ISA_##OF, IF_BUILT(HAVE_##NAME, kernels_init_##name), needs, word},
+        PART_LIST(X)
+#undef X
+            [TIER_AVXVNNI_STAND_IN] = {"avxvnni_stand_in", TIER_AVX2, DEBERTA_ISA_AVX2,
+                                       IF_BUILT(HAVE_AVX2, kernels_init_avxvnni_stand_in), 0, NULL},
     [TIER_AVX512AMX_STAND_IN] = {"avx512amx_stand_in", TIER_AVX512, DEBERTA_ISA_AVX512,
-                                 BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
-    [TIER_NEON] = {"neon", TIER_SCALAR_FMA, DEBERTA_ISA_NEON, BUILT(HAVE_NEON, kernels_init_neon), 0, NULL},
-    [TIER_NEONDOT] = {"neondot", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONDOT, kernels_init_neondot), CPU_NEON_DOT,
-                      "asimddp"},
-    [TIER_NEONI8MM] = {"neoni8mm", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONI8MM, kernels_init_neoni8mm),
-                       CPU_NEON_I8MM, "i8mm"},
+                                 IF_BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
 };
 
 const char *tier_name(tier_id tier) { return tiers[tier].name; }
@@ -65,6 +52,8 @@ const char *tier_missing(tier_id tier)
 void tier_init(tier_id tier, kernels *table)
 {
     if (tiers[tier].below != tier) tier_init(tiers[tier].below, table);
+    if (tiers[tier].below == TIER_SCALAR && tier > TIER_SCALAR && !tier_missing(TIER_SCALAR_FMA))
+        tiers[TIER_SCALAR_FMA].init(table);
     if (tiers[tier].init) tiers[tier].init(table);
 }
 

@@ -13,26 +13,20 @@
 #ifndef TESTS_CHECKASM_CHECKASM_H
 #define TESTS_CHECKASM_CHECKASM_H
 
-#include "check/kernels/kernel_problem.h"
+#include "check/kernels/kernel_slots.h"
 #include "core/base/random.h"
 
 #include <stdio.h>
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
+/* The tiers and parts of core/base/tiers.h, and the stand-ins of parts that machines of tests lack. */
 typedef enum tier_id {
-    TIER_SCALAR,
-    TIER_SCALAR_FMA,
-    TIER_AVX2,
-    TIER_AVXVNNI,
-    TIER_AVXVNNI_STAND_IN,
-    TIER_AVX512,
-    TIER_AVX512VNNI,
-    TIER_AVX512AMX,
+#define X(NAME, name, ...) TIER_##NAME,
+    TIER_LIST(X) PART_LIST(X)
+#undef X
+        TIER_AVXVNNI_STAND_IN,
     TIER_AVX512AMX_STAND_IN,
-    TIER_NEON,
-    TIER_NEONDOT,
-    TIER_NEONI8MM,
     TIER_COUNT
 } tier_id;
 

@@ -42,6 +42,11 @@ static bool try_fault(test_run *run, kernel_slot slot, const broken_kernel *faul
     return check && alone;
 }
 
+static bool is_wanted(const test_options *options, kernel_slot slot)
+{
+    return !options->kernel || strcmp(options->kernel, slot_name(slot)) == 0;
+}
+
 int self_test(const test_options *options)
 {
     static const broken_kernel *const all[KERNEL_SLOTS] = {
@@ -56,7 +61,7 @@ int self_test(const test_options *options)
     run.isa = "broken";
     run.quiet = true;
     for (int slot = 0; slot < KERNEL_SLOTS; slot++)
-        for (const broken_kernel *fault = all[slot]; fault->plant; fault++)
+        for (const broken_kernel *fault = all[slot]; is_wanted(options, (kernel_slot)slot) && fault->plant; fault++)
             try_fault(&run, (kernel_slot)slot, fault) ? caught++ : missed++;
     run_release(&run);
     printf("%zu passed, %zu failed, 0 skipped\n", caught, missed);

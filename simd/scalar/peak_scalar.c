@@ -2,4 +2,4 @@
 #define PEAK_NAME   peak_scalar
 #define PEAK_VECTOR float
 #define PEAK_CHAINS CHAINS_12
-#include "bench/peak_tmpl.h"
+#include "simd/tmpl/peak_tmpl.h"
