@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens are chosen and hidden by a seed; the head's loss is measured at them, batch by batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/masked_texts.h"
 
 #include <math.h>

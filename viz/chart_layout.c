@@ -136,11 +136,11 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
 
 static const double pleasant_height = 150, lowest_panel = 25, highest_panel = 90, between_lines = 3; /* mm */
 
-/* The height of a plot area of this width. Many lines of panels get lower ones, so that the figure has room on a page. */
+/* The height of a plot area of this width. Many lines of panels get lower ones, so that the figure has room on a page.
+ */
 static double panel_height(const chart_figure *spec, size_t lines, double width, const surroundings *around)
 {
-    const double extra = around->above + around->below + between_lines,
-                 room = pleasant_height / (double)lines - extra;
+    const double extra = around->above + around->below + between_lines, room = pleasant_height / (double)lines - extra;
     if (spec->panel_height > 0) return spec->panel_height;
     return fmin(fmin(fmax(0.62 * width, lowest_panel), highest_panel), fmax(room, lowest_panel));
 }

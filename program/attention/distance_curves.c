@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Curves over the distance become data and panels; strokes mark where buckets change. SPDX-License-Identifier: MIT */
 #include "program/attention/distance_curves.h"
 
 #include <math.h>
