@@ -35,6 +35,7 @@ static const command *const commands[] = {
     &command_train,
     &command_finetune,
     &command_pack,
+    &command_merge,
     &command_completion,
     NULL,
 };

@@ -4,6 +4,7 @@
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_corpus.h"
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/encoded_input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
@@ -50,8 +51,7 @@ static deberta_status write_file(encoded_input *e, const char *path, deberta_err
 {
     const char *ablations = e->options->ablate_text, *model = metadata_name(e->options, e->info.name);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(e->session))},
-                                 {"model", model},
+    const export_note notes[] = {{"model", model},
                                  {"reference", reference_name(e->options->reference)},
                                  {"precision", deberta_precision_name(e->info.precision)},
                                  {"version", deberta_version()},
@@ -150,6 +150,7 @@ static const option corpora[] = {
     {"resume", 0, NULL, "keep what is done in OUT.part, and go on from there", FLAG_AT(encode_options, resume)},
     {"jsonl", 0, NULL, "files hold one JSON object a line (\"text\", perhaps \"pair\", \"id\"), whatever their names",
      FLAG_AT(reading_options, jsonl)},
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

@@ -32,7 +32,7 @@
 #include "include/deberta.h"
 
 /* Exit codes of the program. */
-enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_SYSTEM = 4 };
+enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_SYSTEM = 4, EXIT_AGAIN = 75 };
 
 typedef struct command command;
 typedef struct common_options common_options;
