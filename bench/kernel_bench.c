@@ -47,6 +47,7 @@ typedef struct measured_problem {
     problem_array *weights; /* or NULL: only one copy */
     float *first_copy;
     size_t copies, copy_floats, call;
+    size_t restored[PROBLEM_ARRAYS], restored_count;
 } measured_problem;
 
 static problem_array *find_weights(measured_problem *m, bool cold)
@@ -87,9 +88,17 @@ static deberta_status open_problem(measured_problem *m, const problem_line *line
     DEBERTA_TRY(arena_allocate(memory, line->text, 0, err));
     carve(m, memory);
     problem_fill(&m->problem);
+    for (size_t k = 0; k < PROBLEM_ARRAYS; k++)
+        if (m->problem.arrays[k].at != m->problem.arrays[k].initial) m->restored[m->restored_count++] = k;
     for (size_t copy = 0; copy < m->copies; copy++)
         memcpy(m->first_copy + copy * m->copy_floats, m->weights->initial, m->copy_floats * sizeof(float));
     return DEBERTA_OK;
+}
+
+static void restore_rows(const problem_array *array)
+{
+    for (size_t i = 0; i < array->rows; i++)
+        memcpy(array->at + i * array->ld, array->initial + i * array->ld, array->width * sizeof(float));
 }
 
 static float *next_copy(measured_problem *m) { return m->first_copy + m->call % m->copies * m->copy_floats; }
@@ -102,9 +111,7 @@ static void call(const kernels *table, measured_problem *m)
         m->call++;
         p->next = next_copy(m);
     }
-    for (size_t k = 0; k < PROBLEM_ARRAYS; k++)
-        if (p->arrays[k].at != p->arrays[k].initial && &p->arrays[k] != m->weights)
-            memcpy(p->arrays[k].at, p->arrays[k].initial, p->arrays[k].words * sizeof(float));
+    for (size_t k = 0; k < m->restored_count; k++) restore_rows(&p->arrays[m->restored[k]]);
     problem_call(table, p);
 }
 

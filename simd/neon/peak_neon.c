@@ -1,4 +1,6 @@
-/* Products of 16 bits, added in pairs. SPDX-License-Identifier: MIT */
+/* The peak of NEON is measured with multiply-adds of 128 bits, and with products of bytes, added in pairs.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <arm_neon.h>
 
 static inline int32x4_t dot(int32x4_t sum, int32x4_t a, int32x4_t b)

@@ -1,4 +1,4 @@
-/* One multiply-add at a time: what the scalar tier is measured against. SPDX-License-Identifier: MIT */
+/* The scalar tier is measured against one multiply-add at a time. SPDX-License-Identifier: MIT */
 #define PEAK_NAME   peak_scalar
 #define PEAK_VECTOR float
 #define PEAK_CHAINS CHAINS_12
