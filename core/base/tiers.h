@@ -40,7 +40,7 @@ enum {
     CPU_SHA256 = 1 << 4, /* no tier: instructions for SHA-256 */
     CPU_AVXVNNI = 1 << 5,
     CPU_AVX512VNNI = 1 << 6,
-    CPU_AVX512AMX = 1 << 7, /* AMX-INT8, where the operating system saves its tiles */
+    CPU_AVX512AMX = 1 << 7, /* AMX-INT8, whose tiles the operating system saves */
     CPU_NEON_DOT = 1 << 17,
     CPU_NEON_I8MM = 1 << 18,
 
@@ -52,7 +52,7 @@ enum {
     CPU_HAS_AVX512DQ = 1 << 13,
     CPU_HAS_AVX512VL = 1 << 14,
     CPU_NO_AVX_STATE = 1 << 15,    /* the processor has AVX, but the operating system does not save its registers */
-    CPU_NO_AVX512_STATE = 1 << 16, /* the same of AVX-512 */
+    CPU_NO_AVX512_STATE = 1 << 16, /* the processor has AVX-512, and its registers are not saved */
 
     CPU_AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
     CPU_AVX512_PARTS = CPU_AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL,
