@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tests of behaviour share their report, texts and encodes, which are made here. SPDX-License-Identifier: MIT */
 #include "analysis/behaviour_work.h"
 
 #include <float.h>

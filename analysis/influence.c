@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Central differences of a whole encode measure influence; their step is chosen by a sweep and checked against
+ * float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/influence.h"
 
 #include <math.h>
