@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "studies", "program", "include", "tests"]
+ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
@@ -45,9 +45,8 @@ MAY_INCLUDE = {
     # What a kernel is asked, and its exact answer: for those who check and for those who measure.
     "check/kernels": ["include/", "core/", "train/engine/counters.h", "check/kernels/"],
     "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "check/kernels/", "simd/peak.h", "bench/"],  # SLEEF: rows beside ours
-    "studies": [*PROGRAM, "studies/"],
     "program/frame": PROGRAM,
-    "program": [*PROGRAM, "studies/", "program/"],
+    "program": [*PROGRAM, "program/"],
     "tests": ROOMS,
 }
 
@@ -72,7 +71,7 @@ SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h"
 # runs on the building machine, by itself.
 STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
-STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "studies/", "program/")
+STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
 failures, left_out, passes = [], [], 0
 
