@@ -72,7 +72,7 @@ TABLE = [
     ("option-letter-unknown", ["info", "-Z"], 2, ["unknown option '-Z'"]),
     ("option-empty-name", ["info", "--=3"], 2, ["unknown option '--'"]),
     ("option-value-missing", ["info", "--isa"], 2, ["--isa", "needs a value", "NAME"]),
-    ("option-letter-value-missing", ["info", "-t"], 2, ["--threads", "needs a value"]),
+    ("option-letter-value-missing", ["verify", "-t"], 2, ["--threads", "needs a value"]),
     ("option-flag-with-value", ["info", "--json=1"], 2, ["--json", "takes no value"]),
     ("option-letter-flag-with-value", ["info", "-q3"], 2, ["-q", "takes no value", "3"]),
     ("argument-unexpected", ["info", "a", "b"], 2, ["unexpected argument 'b'"]),
