@@ -16,7 +16,7 @@
 #include "train/run/run_claim.h"
 #include "train/run/run_digests.h"
 #include "train/run/save.h"
-#include "train/run/trainer_recipe.h"
+#include "train/run/trainer_options.h"
 
 enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 

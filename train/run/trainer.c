@@ -11,6 +11,7 @@
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
+#include "train/run/trainer_options.h"
 
 static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/kernels.h"
-#include "train/run/trainer_recipe.h"
+#include "core/base/status.h"
 
 typedef enum option_type { COUNT, NUMBER, CHOICE, SWITCH, PATH } option_type;
 
@@ -57,8 +57,8 @@ deberta_status trainer_options_check(const deberta_trainer_options *o, deberta_e
         const double value = value_of(row, o);
         if (row->type == PATH || row->type == SWITCH) continue;
         if ((value >= row->low && value <= row->high) || value == value_of(row, &defaults)) continue; /* NaN: neither */
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %.10g, expected %.10g to %.10g", row->member,
-                     value, row->low, row->high);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %.10g, expected %.10g to %.10g",
+                     row->member, value, row->low, row->high);
     }
     return DEBERTA_OK;
 }

@@ -12,6 +12,8 @@
 #ifndef TRAIN_TRAINER_OPTIONS_H
 #define TRAIN_TRAINER_OPTIONS_H
 
+#include <jansson.h>
+
 #include "include/deberta.h"
 
 #define TRAINER_MOST_STEPS  1000000000
@@ -162,5 +164,12 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
     TRAINER_DROPOUT(X) TRAINER_RUN(X) TRAINER_MEMORY(X)
 
 /* clang-format on */
+
+/* Fails where an option is outside its range. */
+deberta_status trainer_options_check(const deberta_trainer_options *options, deberta_error *err);
+/* Sets the members of a recipe that the list has keys for. */
+void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options);
+/* The command line's name of the option that stands under a key, or the key itself. */
+const char *trainer_option_of_key(const char *key);
 
 #endif

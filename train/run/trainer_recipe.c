@@ -7,6 +7,7 @@
 
 #include "core/io/checkpoint.h"
 #include "core/io/file_digest.h"
+#include "train/run/trainer_options.h"
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 

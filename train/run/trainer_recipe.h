@@ -12,10 +12,4 @@ deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_op
                                        const trainer_data *data, const step_options *step,
                                        const step_options *generator, deberta_error *err);
 
-/* Of the list in trainer_options.h: whether each option is in its range; those with a key into the recipe; and what the
- * option of a key is called, or the key itself. */
-deberta_status trainer_options_check(const deberta_trainer_options *options, deberta_error *err);
-void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options);
-const char *trainer_option_of_key(const char *key);
-
 #endif
