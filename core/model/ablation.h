@@ -14,8 +14,8 @@ deberta_status ablation_change(deberta_session *session, const deberta_ablation 
 
 /* After the projections of a layer: the mean queries of its heads that need them. */
 void ablation_take_means(deberta_session *session, size_t layer);
-/* Of one element of the rows of n tokens from `first` on that are no holes, summed in float64 in their order: the same
- * bits wherever it runs. All holes: 0. */
+/* The mean of one element over the rows of n tokens from `first` on; holes do not count. It is summed in float64 in the
+ * order of the tokens, so its bits are the same wherever it runs. Holes alone: 0. */
 double ablation_mean(const deberta_session *session, size_t first, size_t n, const float *rows, size_t element);
 
 #endif

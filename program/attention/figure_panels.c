@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Panels are filled from matrices of heads; pieces become words where these fit better. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_panels.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ int captured_matrix(void *context, const figure_source *source, size_t index, co
     return EXIT_OK;
 }
 
-/* Whether the session computed this component of the head without what belongs to it. */
+/* Did the session take this component out of the head? */
 static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
 {
     for (size_t k = 0; k < source->options->ablation_count; k++) {
@@ -262,9 +262,10 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
                  other.columns);
         return;
     }
-    say_note(options,
-             "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --tokens A:B leave fewer",
-             figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
+    say_note(
+        options,
+        "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --token-range A:B leave fewer",
+        figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
 }
 
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)

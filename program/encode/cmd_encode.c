@@ -1,6 +1,6 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --against` reads. Corpora go
- * another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+ * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
+ * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_corpus.h"
@@ -129,9 +129,9 @@ static const option tensors[] = {
     INPUT_OPTIONS,
     {"hidden", 0, "WHICH", "hidden states: last (default) or all", CHOICE_AT(encode_options, hidden, hidden_names)},
     {"attention-layers", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5",
-     TEXT_AT(encode_options, attention_layers), .alias = "attention"},
+     TEXT_AT(encode_options, attention_layers)},
     {"component-layers", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers",
-     TEXT_AT(encode_options, component_layers), .alias = "components"},
+     TEXT_AT(encode_options, component_layers)},
     {"logits", 0, NULL, "of every head that the checkpoint holds", FLAG_AT(encode_options, logits)},
     ABLATE_OPTION,
     {.name = NULL},
