@@ -13,7 +13,7 @@ static bool has_latex(const common_options *options)
     return options_find(options->command, "format")->choices == result_format_names;
 }
 
-/* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
+/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
 static result_format format_of_output(const common_options *options)
 {
     static const char *const suffixes[] = {
