@@ -1,16 +1,10 @@
-/* The interventions of a session (ablation_plan.h): changed between encodes, and the means that they need. What they
- * change in a head: attention_head.c.
+/* The means that ablations need (ablation_plan.h). What they change in a head: attention_head.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_ABLATION_H
 #define CORE_MODEL_ABLATION_H
 
 #include "core/model/session.h"
-
-/* Other interventions from now on, for a session that was made with interventions of the same kinds: studies go through
- * many of them. A mean that the session has no memory for is DEBERTA_E_ARGUMENT. */
-deberta_status ablation_change(deberta_session *session, const deberta_ablation *list, size_t count,
-                               deberta_error *err);
 
 /* After the projections of a layer: the mean queries of its heads that need them. */
 void ablation_take_means(deberta_session *session, size_t layer);
