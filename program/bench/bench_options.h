@@ -17,7 +17,7 @@ typedef struct isa_list {
 
 enum { BENCH_MOST_MIXES = 64, BENCH_MOST_TERMS = 4 };
 
-/* Of a sweep, `deberta bench MODEL`. */
+/* Options of a sweep, `deberta bench MODEL`. */
 typedef struct bench_options {
     common_options common;
     sweep_options sweep;
