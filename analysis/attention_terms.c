@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
+
 static bool kept(const logit_terms *terms, size_t token) { return !terms->mask || terms->mask[token]; }
 
 static double term_at(const logit_terms *terms, size_t term, size_t query, size_t key)
@@ -73,8 +75,7 @@ deberta_status attention_term_effects_measure(attention_term_effects *effects, c
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
     double covariance[ATTENTION_TERMS + 1] = {0}, lost[ATTENTION_TERM_SETS] = {0}, worth[ATTENTION_TERM_SETS];
-    double *log_p = malloc((2 * n + 1) * sizeof *log_p), *log_q = log_p + n;
-    if (!log_p) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for rows of %zu logits", n);
+    double *log_p = memory_take((2 * n + 1), sizeof *log_p), *log_q = log_p + n;
     size_t queries = 0;
     for (size_t i = 0; i < n; i++) {
         if (!kept(terms, i)) continue;
@@ -102,8 +103,7 @@ deberta_status attention_term_change(float *change, const logit_terms *terms, si
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
-    double *with = malloc((2 * n + 1) * sizeof *with), *without = with + n;
-    if (!with) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for rows of %zu logits", n);
+    double *with = memory_take((2 * n + 1), sizeof *with), *without = with + n;
     memset(change, 0, n * n * sizeof *change);
     for (size_t i = 0; i < n; i++) {
         if (!kept(terms, i)) continue;

@@ -33,7 +33,7 @@ void behaviour_skip(behaviour_test *test, const char *why);
 /* Made-up tokens, by the seed; and another than the one there. */
 int32_t behaviour_token_at(const behaviour_work *w, uint64_t place);
 int32_t behaviour_other_token(const behaviour_work *w, int32_t token, uint64_t trial);
-deberta_status behaviour_make_text(behaviour_work *w, size_t tokens, deberta_error *err);
+void behaviour_make_text(behaviour_work *w, size_t tokens);
 
 /* Tokens whose H[0] becomes NaN: one, or all that a set of displacements from `query` leaves out. */
 typedef struct poison {

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
+
 deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err)
 {
     *c = (confusion){.labels = labels};
-    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = calloc(labels * labels, sizeof *c->counts);
-    if (!c->counts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the confusions of %zu labels", labels);
+    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = memory_take(labels * labels, sizeof *c->counts);
     return DEBERTA_OK;
 }
 

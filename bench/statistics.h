@@ -19,8 +19,7 @@ typedef struct statistics_summary {
 } statistics_summary;
 
 /* count >= 1; samples are finite. */
-deberta_status statistics_summarize(statistics_summary *summary, const double *samples, size_t count,
-                                    deberta_error *err);
+void statistics_summarize(statistics_summary *summary, const double *samples, size_t count);
 
 /* Median of scratch memory that may be reordered; count >= 1. */
 double statistics_median(double *values, size_t count);

@@ -9,6 +9,7 @@
 #include "core/base/integers.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 static const drawn_task drawn_tasks[] = {
     {"mlm", DEBERTA_TRAIN_MLM, EXACT_WORDS, DRAWN_LM, .decodes = false},
@@ -289,8 +290,7 @@ deberta_status drawn_case_make(drawn_case *c, uint64_t seed, size_t number, bool
     c->batch.choices = shape.choices;
     c->batch.columns = shape.longest + (one_in(&state, 3) ? random_below(&state, 4) : 0);
     c->batch.mask = NULL;
-    if (status == DEBERTA_OK && !allocate(c, &shape))
-        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn batch");
+    if (status == DEBERTA_OK && !allocate(c, &shape)) memory_short();
     if (status == DEBERTA_OK) {
         c->batch.mask = c->mask;
         fill_batch(c, &shape, first_holes, &state);

@@ -8,6 +8,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 static drawn_row *row_of(drawn_report *report, const char *feature, const char *against)
 {
@@ -22,27 +23,26 @@ static drawn_row *row_of(drawn_report *report, const char *feature, const char *
     return &rows[report->count++];
 }
 
-deberta_status drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where,
-                          deberta_error *err)
+void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where)
 {
     drawn_row *row = row_of(run->report, feature, against);
-    if (!row) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a report");
+    if (!row) memory_short();
     const bool failed = !(worst <= 1);
     row->cases++;
     row->failures += failed;
     run->failures += failed;
     run->report->failures += failed;
-    if (worst <= row->worst) return DEBERTA_OK;
+    if (worst <= row->worst) return;
     row->worst = isnan(worst) ? INFINITY : worst;
     row->worst_case = run->drawn->number;
     snprintf(row->where, sizeof row->where, "%s", where ? where : "");
-    return DEBERTA_OK;
 }
 
 deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
                                   const deberta_error *refusal, deberta_error *err)
 {
-    return drawn_note(run, feature, against, INFINITY, refusal->message, err);
+    drawn_note(run, feature, against, INFINITY, refusal->message);
+    return DEBERTA_OK;
 }
 
 void drawn_report_free(drawn_report *report)

@@ -10,6 +10,7 @@
 #include "core/base/integers.h"
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
+#include "output/scope.h"
 
 /* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. Over choices it is a
  * sum that may cancel, and wrong by so much of its terms: a bias that all choices share learns nothing, but p_i - y_i
@@ -143,7 +144,8 @@ static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_
         worst = isnan(share) ? INFINITY : share;
         snprintf(where, sizeof where, "%s: slope %.9g, expected %.9g", exact->tensor->name, exact->found, exact->slope);
     }
-    return drawn_note(run, name, "float64", worst, where, err);
+    drawn_note(run, name, "float64", worst, where);
+    return DEBERTA_OK;
 }
 
 static deberta_status compare_slopes(drawn_run *run, const char *name, const opened_step *base, drawn_slopes *slopes,
@@ -151,8 +153,7 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
 {
     bool any_beyond = false;
     char cancelling[64];
-    double *units = calloc(slopes->count + 1, sizeof *units);
-    if (!units) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for limits of slopes");
+    double *units = memory_take(slopes->count + 1, sizeof *units);
     for (size_t i = 0; i < slopes->count; i++) {
         drawn_slope *exact = &slopes->items[i];
         double norm;
@@ -170,12 +171,11 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
     return status;
 }
 
-static deberta_status compare_loss(drawn_run *run, const char *name, double found, double expected, deberta_error *err)
+static void compare_loss(drawn_run *run, const char *name, double found, double expected)
 {
     char where[200];
     snprintf(where, sizeof where, "loss %.9g, expected %.9g", found, expected);
-    return drawn_note(run, name, "float64", fabs(found - expected) / (loss_limit * FLT_EPSILON * (1 + fabs(expected))),
-                      where, err);
+    drawn_note(run, name, "float64", fabs(found - expected) / (loss_limit * FLT_EPSILON * (1 + fabs(expected))), where);
 }
 
 static const char *named(const drawn_case *drawn, const char *what, char text[64])
@@ -196,8 +196,7 @@ static const parameter *differing(const parameter_set *a, const parameter_set *b
     return NULL;
 }
 
-static deberta_status compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other,
-                                   deberta_error *err)
+static void compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other)
 {
     char where[200] = "";
     const training_pair *a = &base->trainer->pair, *b = &other->trainer->pair;
@@ -208,7 +207,7 @@ static deberta_status compare_bits(drawn_run *run, const char *name, const opene
         snprintf(where, sizeof where, "%s", tensor->name);
     else if (!same_loss)
         snprintf(where, sizeof where, "loss %.17g and %.17g", other->step.loss, base->step.loss);
-    return drawn_note(run, name, "bits", tensor || !same_loss ? INFINITY : 0, where, err);
+    drawn_note(run, name, "bits", tensor || !same_loss ? INFINITY : 0, where);
 }
 
 static const training_way ways[] = {
@@ -238,7 +237,7 @@ static deberta_status run_way(drawn_run *run, const opened_step *base, const tra
     if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
         return DEBERTA_OK;
     if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
-        status = compare_bits(run, way->name, base, &other, err);
+        compare_bits(run, way->name, base, &other);
     else
         status = drawn_note_refusal(run, way->name, "bits", &refusal, err);
     deberta_trainer_free(&other.trainer);
@@ -262,7 +261,8 @@ static deberta_status against_float64(drawn_run *run, const opened_step *base, d
     drawn_slopes slopes;
     char text[64];
     DEBERTA_TRY(drawn_slopes_find(&slopes, run->drawn, base->trainer, err));
-    deberta_status status = compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss, err);
+    compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss);
+    deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) status = compare_slopes(run, named(run->drawn, "gradients", text), base, &slopes, err);
     drawn_slopes_free(&slopes);
     return status;
@@ -366,7 +366,8 @@ static deberta_status run_resumed(drawn_run *run, const char *name, deberta_erro
     bool same = true;
     deberta_error refusal;
     if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal, err);
-    return drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model", err);
+    drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
+    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ refusals */
@@ -388,15 +389,15 @@ static bool has_hole(const drawn_run *run)
            hole_of(run->drawn) < b->sequences * b->columns;
 }
 
-static deberta_status expect_refusal(drawn_run *run, const char *name, deberta_error *err)
+static void expect_refusal(drawn_run *run, const char *name)
 {
     opened_step base = {0};
     deberta_error refusal = {0};
     const deberta_status status = run_step(run, &first_way, "hole.safetensors", &base, &refusal);
     deberta_trainer_free(&base.trainer);
     const bool refused = status == DEBERTA_E_FORMAT && strstr(refusal.message, "hole");
-    return drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
-                      status == DEBERTA_OK ? "it was computed" : refusal.message, err);
+    drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
+               status == DEBERTA_OK ? "it was computed" : refusal.message);
 }
 
 static deberta_status run_labelled_hole(drawn_run *run, const char *name, deberta_error *err)
@@ -410,7 +411,8 @@ static deberta_status run_labelled_hole(drawn_run *run, const char *name, debert
     const deberta_status saved = drawn_batch_save(drawn, run->folder, "hole.safetensors", false, err);
     *place = kept;
     DEBERTA_TRY(saved);
-    return expect_refusal(run, name, err);
+    expect_refusal(run, name);
+    return DEBERTA_OK;
 }
 
 const drawn_feature drawn_training_features[] = {

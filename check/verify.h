@@ -124,7 +124,6 @@ typedef struct verify_errors {
     verify_norms norms;
     char where[144];
     const char *prefix; /* of the place of the worst, "text 2, "; may be NULL */
-    bool failed_allocation;
 } verify_errors;
 
 /* scale > 0. A NaN counts as an infinite error unless both are NaN. */

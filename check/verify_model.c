@@ -11,6 +11,7 @@
 #include "analysis/capture.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
+#include "output/scope.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
  * a wrong one is off by thousands. Of low precision: 2.4e-4 and 1.6 % of the largest magnitude a layer, of which models
@@ -70,11 +71,11 @@ static void truth_free(truth *t)
 }
 
 /* Ids as the reference takes them; NULL stays NULL. */
-static bool widen(int64_t **wide, const int32_t *ids, size_t n)
+static int64_t *widen(const int32_t *ids, size_t n)
 {
-    *wide = ids ? malloc(n * sizeof **wide) : NULL;
-    for (size_t i = 0; *wide && i < n; i++) (*wide)[i] = ids[i];
-    return *wide || !ids;
+    int64_t *wide = ids ? memory_take(n, sizeof *wide) : NULL;
+    for (size_t i = 0; wide && i < n; i++) wide[i] = ids[i];
+    return wide;
 }
 
 static deberta_status truth_compute(truth *t, const verify_options *options, const char *path,
@@ -82,15 +83,13 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
 {
     const size_t n = text->starts[1];
     *t = (truth){.tokens = n, .layers = info->layers, .heads = info->heads, .hidden_size = info->hidden_size};
-    const bool widened = widen(&t->ids, text->ids, n) && widen(&t->types, text->token_types, n) &&
-                         widen(&t->positions, text->position_ids, n);
-    t->hidden = malloc((info->layers + 1) * n * info->hidden_size * sizeof *t->hidden);
-    t->components = calloc(info->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *t->components);
-    bool fine = widened && t->hidden && t->components;
-    for (size_t k = 0; fine && k < info->layers * DEBERTA_COMPONENT_COUNT; k++)
-        fine = (t->components[k] = calloc(info->heads * n * n, sizeof(double))) != NULL;
-    deberta_status status =
-        fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
+    t->ids = widen(text->ids, n);
+    t->types = widen(text->token_types, n);
+    t->positions = widen(text->position_ids, n);
+    t->hidden = memory_take((info->layers + 1) * n * info->hidden_size, sizeof *t->hidden);
+    t->components = memory_take(info->layers * DEBERTA_COMPONENT_COUNT, sizeof *t->components);
+    for (size_t k = 0; k < info->layers * DEBERTA_COMPONENT_COUNT; k++)
+        t->components[k] = memory_take(info->heads * n * n, sizeof(double));
     t->input = (reference_input){.tokens = n,
                                  .ids = t->ids,
                                  .token_types = t->types,
@@ -100,16 +99,14 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
                                  .ablations = options->ablations,
                                  .ablation_count = options->ablation_count};
     const reference_observer observer = {t, on_row};
-    if (status == DEBERTA_OK) status = reference_open(&t->model, path, options->reference, err);
+    deberta_status status = reference_open(&t->model, path, options->reference, err);
     if (status == DEBERTA_OK) status = reference_encode(t->model, &t->input, t->hidden, &observer, err);
     for (int head = 0; status == DEBERTA_OK && head < DEBERTA_TASK_COUNT; head++) {
         if (!(info->tasks_present & 1u << head)) continue;
         const size_t rows = head == DEBERTA_TASK_SEQUENCE ? 1 : n,
                      width = reference_head_width(t->model, (deberta_task)head);
-        t->logits[head] = malloc(rows * width * sizeof(double));
-        status = t->logits[head]
-                     ? reference_head_logits(t->model, (deberta_task)head, &t->input, t->hidden, t->logits[head], err)
-                     : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+        t->logits[head] = memory_take(rows * width, sizeof(double));
+        status = reference_head_logits(t->model, (deberta_task)head, &t->input, t->hidden, t->logits[head], err);
     }
     return status;
 }
@@ -138,8 +135,7 @@ static void run_free(engine_run *run)
 static deberta_status task_logits(engine_run *run, deberta_task task, size_t tokens, size_t count, size_t width,
                                   deberta_error *err)
 {
-    size_t *positions = malloc(count * sizeof *positions);
-    if (!positions) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    size_t *positions = memory_take(count, sizeof *positions);
     for (size_t k = 0; k < count; k++) positions[k] = position_at(task, tokens, k);
     const deberta_status status =
         deberta_task_logits(run->session, task, positions, count, run->logits[task], width, err);
@@ -185,8 +181,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
         if (!(info->tasks_present & 1u << head)) continue;
         const size_t width = deberta_task_width(model, (deberta_task)head),
                      count = positions_of((deberta_task)head, starts[1]);
-        if (!(run->logits[head] = malloc(count * width * sizeof(float))))
-            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        run->logits[head] = memory_take(count * width, sizeof(float));
         DEBERTA_TRY(task_logits(run, (deberta_task)head, starts[1], count, width, err));
     }
     return DEBERTA_OK;
@@ -306,12 +301,11 @@ static deberta_status error_of_input(const comparison *c, deberta_task head, dou
                  layers = c->info->layers;
     const size_t rows = head == DEBERTA_TASK_SEQUENCE ? 1 : n;
     const capture *base = &c->base->capture;
-    double *hidden = malloc((layers + 1) * n * h * sizeof *hidden), *logits = malloc(rows * width * sizeof *logits);
-    deberta_status status = hidden && logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t l = 0; status == DEBERTA_OK && l <= layers; l++)
+    double *hidden = memory_take((layers + 1) * n * h, sizeof *hidden),
+           *logits = memory_take(rows * width, sizeof *logits);
+    for (size_t l = 0; l <= layers; l++)
         for (size_t e = 0; e < n * h; e++) hidden[l * n * h + e] = (double)base->hidden_states[l][e];
-    if (status == DEBERTA_OK)
-        status = reference_head_logits(c->truth->model, head, &c->truth->input, hidden, logits, err);
+    const deberta_status status = reference_head_logits(c->truth->model, head, &c->truth->input, hidden, logits, err);
     for (size_t i = 0; status == DEBERTA_OK && i < rows * width; i++)
         if (rows == 1 || !c->mask || c->mask[i / width])
             *error = fmax(*error, fabs(logits[i] - c->truth->logits[head][i]));
@@ -338,8 +332,7 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
         if (!(c->info->tasks_present & 1u << head)) continue;
         const size_t width = reference_head_width(c->truth->model, (deberta_task)head), n = c->truth->tokens;
         const size_t count = positions_of((deberta_task)head, n);
-        double *exact = malloc(count * width * sizeof *exact);
-        if (!exact) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        double *exact = memory_take(count * width, sizeof *exact);
         for (size_t k = 0; k < count; k++)
             memcpy(exact + k * width, c->truth->logits[head] + position_at((deberta_task)head, n, k) * width,
                    width * sizeof *exact);

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "viz/ticks.h"
 
 static const double margin = 0.5, gap = 0.7, largest_thumbnail = 30;
@@ -74,19 +75,18 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const head_grid *spec = p->spec;
     size_t count = spec->layers * spec->heads, present = 0;
-    const heatmap_cells **together = calloc(count, sizeof *together);
-    if (!together) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu heads", count);
+    const heatmap_cells **together = memory_take(count, sizeof *together);
     deberta_status status = DEBERTA_OK;
     for (size_t i = 0; i < count && status == DEBERTA_OK; i++) {
         if (!spec->maps[i]) continue;
         heatmap_matrix matrix = {spec->maps[i], spec->queries, spec->keys, spec->stride};
-        status = heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool, err);
+        heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
         notes->not_positive += p->cells[i].not_positive;
         together[present++] = &p->cells[i];
     }
-    if (status == DEBERTA_OK) status = heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present, err);
+    if (status == DEBERTA_OK) heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present);
     notes->clipped = p->scale.below + p->scale.above;
     notes->pooled = p->pool;
     free(together);
@@ -160,9 +160,7 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
-    p.cells = calloc(spec->layers * spec->heads, sizeof *p.cells);
-    if (!p.cells)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
+    p.cells = memory_take(spec->layers * spec->heads, sizeof *p.cells);
     deberta_status status = prepare(&p, notes, err);
     if (status == DEBERTA_OK) {
         p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;

@@ -223,7 +223,7 @@ deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
             else
                 DEBERTA_TRY(corpus_output_values(&job->output, vectors,
                                                  job->pooling == POOL_NONE ? job->rows[r].tokens : 1, err));
-            DEBERTA_TRY(corpus_output_row(&job->output, job->rows[r], err));
+            corpus_output_row(&job->output, job->rows[r]);
         }
         text_record_free(&text->record);
     }

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "output/scope.h"
 #include "program/frame/unfinished.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
@@ -123,8 +124,7 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
         json_int_t text, tokens, begin, end;
         if (json_unpack(row, "[I, I, I, I]", &text, &tokens, &begin, &end) != 0)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
-        DEBERTA_TRY(
-            corpus_output_row(output, (corpus_row){(size_t)text, (size_t)tokens, {(size_t)begin, (size_t)end}}, err));
+        corpus_output_row(output, (corpus_row){(size_t)text, (size_t)tokens, {(size_t)begin, (size_t)end}});
     }
     *progress = (corpus_progress){(size_t)texts, (size_t)bad, strtoull(hash, NULL, 16)};
     output->flushed_texts = progress->texts;
@@ -179,7 +179,7 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
 {
     if (asprintf(&output->part, "%s.part", output->path) < 0 ||
         asprintf(&output->journal_path, "%s.journal", output->part) < 0)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        memory_short();
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
     if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -215,14 +215,12 @@ deberta_status corpus_output_values(corpus_output *output, const float *values, 
     return DEBERTA_OK;
 }
 
-deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err)
+void corpus_output_row(corpus_output *output, corpus_row row)
 {
-    corpus_row *rows = grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *rows);
-    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    corpus_row *rows = memory_grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *rows);
     output->rows = rows;
     output->rows[output->row_count++] = row;
     output->vectors += output->per_token ? row.tokens : 1;
-    return DEBERTA_OK;
 }
 
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err)

@@ -53,12 +53,11 @@ bool result_format_read(const common_options *options, result_format *format)
 
 int print_result(const common_options *options, const char *path, const result *r, result_format format)
 {
-    deberta_error error = {0};
     text_output output;
     const int code = text_output_open(options, path, &output);
     if (code != EXIT_OK) return code;
-    const deberta_status status = result_write(r, output.file, format, &error);
-    return text_output_finish(options, &output, status, &error);
+    result_write(r, output.file, format);
+    return text_output_close(options, &output);
 }
 
 int finish_result(const common_options *options, const char *path, result *r, result_format format)
@@ -71,7 +70,7 @@ int finish_result(const common_options *options, const char *path, result *r, re
 int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
                      deberta_status status, deberta_error *error)
 {
-    if (status == DEBERTA_OK) status = result_write(r, output->file, format, error);
+    if (status == DEBERTA_OK) result_write(r, output->file, format);
     result_free(&r);
     return text_output_finish(options, output, status, error);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/finetune_lists.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
@@ -22,8 +23,6 @@ typedef struct question {
     size_t first, count;       /* tokens of the context */
     size_t answer, answer_end; /* of these, inclusive */
 } question;
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 static const char *skip_characters(const char *text, const char *end, size_t count)
 {
@@ -94,14 +93,10 @@ static deberta_status add_window(const question *q, size_t offset, size_t count,
 {
     const size_t tokens = q->first + count + 1;
     const deberta_tokens *all = q->tokens;
-    int32_t *ids = malloc(2 * tokens * sizeof *ids), *types = ids ? ids + tokens : NULL;
+    int32_t *ids = memory_take(2 * tokens, sizeof *ids), *types = ids ? ids + tokens : NULL;
     deberta_example *added;
-    answer_window *windows = grown(list->windows, &list->window_capacity, list->count + 1, sizeof *windows);
+    answer_window *windows = memory_grown(list->windows, &list->window_capacity, list->count + 1, sizeof *windows);
     if (windows) list->windows = windows;
-    if (!ids || !windows) {
-        free(ids);
-        return no_memory(err);
-    }
     memcpy(ids, all->ids, q->first * sizeof *ids);
     memcpy(types, all->token_types, q->first * sizeof *types);
     memcpy(ids + q->first, all->ids + q->first + offset, count * sizeof *ids);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/task_scores.h"
 #include "program/frame/open_model.h"
 #include "core/base/status.h"
@@ -26,35 +27,31 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
     labels->count = counted ? number : 1;
     for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
     labels->capacity = labels->count;
-    labels->names = calloc(labels->count, sizeof *labels->names);
-    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    labels->names = memory_take(labels->count, sizeof *labels->names);
     for (size_t k = 0; !counted && k < labels->count; k++, text++) {
         const size_t length = strcspn(text, ",");
         if (length == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: name %zu is empty", k);
         labels->names[k] = strndup(text, length);
-        if (!labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!labels->names[k]) memory_short();
         text += length;
     }
     for (size_t k = 0, first; !counted && k < labels->count; k++) {
-        if (!label_list_number(labels, labels->names[k], &first)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!label_list_number(labels, labels->names[k], &first)) memory_short();
         if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
     }
     return DEBERTA_OK;
 }
 
-static deberta_status take_model_labels(label_list *labels, const deberta_model *model, size_t count,
-                                        deberta_error *err)
+static void take_model_labels(label_list *labels, const deberta_model *model, size_t count)
 {
-    labels->names = calloc(count + 1, sizeof *labels->names);
-    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    labels->names = memory_take(count + 1, sizeof *labels->names);
     labels->count = labels->capacity = count;
     labels->of_model = true;
     for (size_t k = 0; k < count; k++) {
         const char *name = deberta_model_label(model, k);
         labels->names[k] = name ? strdup(name) : NULL;
-        if (name && !labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (name && !labels->names[k]) memory_short();
     }
-    return DEBERTA_OK;
 }
 
 static deberta_task head_of(deberta_training_task task)
@@ -91,7 +88,7 @@ static deberta_status choose_labels(finetune_data *data, const deberta_model *mo
         if (width == 0)
             DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head for this task: %s makes one", r->model,
                          has_names(r->task) ? "--labels or --new-head" : "--new-head");
-        DEBERTA_TRY(take_model_labels(&r->labels, model, width, err));
+        take_model_labels(&r->labels, model, width);
     }
     r->regression = r->task == DEBERTA_TRAIN_SEQUENCE && !r->labels.collects && r->labels.count == 1;
     return DEBERTA_OK;
@@ -239,7 +236,8 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
 static deberta_status sort_labels(finetune_data *data, deberta_error *err)
 {
     size_t *places = NULL;
-    const deberta_status status = label_list_sort(&data->reader.labels, &places, err);
+    label_list_sort(&data->reader.labels, &places);
+    const deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) example_list_renumber(&data->train, places);
     free(places);
     return status;

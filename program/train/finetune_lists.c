@@ -6,8 +6,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+#include "output/scope.h"
 
 /* --------------------------------------------------------------------------------------------------------- examples */
 
@@ -21,8 +20,7 @@ static int32_t *copy_numbers(const int32_t *numbers, size_t count)
 deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
                                 deberta_error *err)
 {
-    deberta_example *items = grown(list->items, &list->capacity, list->count + 1, sizeof *items);
-    if (!items) return no_memory(err);
+    deberta_example *items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *items);
     list->items = items;
     deberta_example *item = &items[list->count];
     *item = *example;
@@ -32,7 +30,7 @@ deberta_status example_list_add(example_list *list, const deberta_example *examp
     list->count++;
     *added = item;
     if (!item->ids || (example->token_types && !item->token_types) || (example->token_labels && !item->token_labels))
-        return no_memory(err);
+        memory_short();
     return DEBERTA_OK;
 }
 
@@ -81,7 +79,7 @@ deberta_status reader_tokenize(finetune_reader *r, text_record *record, const ch
                                .strict = 1};
     deberta_error reason = {0};
     const deberta_status status = deberta_tokenize(&r->tokens, r->tokenizer, &text, &reason);
-    if (status == DEBERTA_E_MEMORY) return no_memory(err);
+    if (status == DEBERTA_E_MEMORY) memory_short();
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", reason.message);
     if (r->tokens->count > r->most_tokens)
         return text_record_spoil(record, err, "%s has %zu tokens, expected at most %zu: --cut shortens it",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/finetune_lists.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
@@ -17,25 +18,21 @@ typedef struct sentence {
     size_t words, begins_capacity, labels_capacity, bytes_capacity;
 } sentence;
 
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
-
-static deberta_status add_word(sentence *s, const char *word, int32_t label, deberta_error *err)
+static void add_word(sentence *s, const char *word, int32_t label)
 {
     text_record *r = &s->record;
     const size_t length = strlen(word);
-    char *text = grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
+    char *text = memory_grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
     if (text) r->text = text;
-    size_t *begins = grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
+    size_t *begins = memory_grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
     if (begins) s->begins = begins;
-    int32_t *labels = grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
+    int32_t *labels = memory_grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
     if (labels) s->labels = labels;
-    if (!text || !begins || !labels) return no_memory(err);
     if (s->words > 0) text[r->text_bytes++] = ' ';
     begins[s->words] = r->text_bytes;
     labels[s->words++] = label;
     memcpy(text + r->text_bytes, word, length + 1);
     r->text_bytes += length;
-    return DEBERTA_OK;
 }
 
 static void free_sentence(sentence *s)
@@ -71,8 +68,7 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
     if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
         DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
-    int32_t *labels = malloc(r->tokens->count * sizeof *labels);
-    if (!labels) return no_memory(err);
+    int32_t *labels = memory_take(r->tokens->count, sizeof *labels);
     label_tokens(s, r->tokens, labels);
     const deberta_example example = {.tokens = r->tokens->count,
                                      .ids = r->tokens->ids,
@@ -98,7 +94,8 @@ static deberta_status take_word(finetune_reader *r, sentence *s, text_record *re
         s->record.source = record->source;
         s->record.line = record->line;
     }
-    return add_word(s, word, label, err);
+    add_word(s, word, label);
+    return DEBERTA_OK;
 }
 
 static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)

@@ -4,11 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/labelled_text.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
@@ -58,11 +57,11 @@ bool label_list_number(label_list *labels, const char *name, size_t *number)
 
 static deberta_status add_label(label_list *labels, const char *name, deberta_error *err)
 {
-    const char **names = grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
-    if (!names) return no_memory(err);
+    const char **names = memory_grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
     labels->names = names;
     names[labels->count] = strdup(name);
-    return names[labels->count++] ? DEBERTA_OK : no_memory(err);
+    if (!(names[labels->count++])) memory_short();
+    return DEBERTA_OK;
 }
 
 deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
@@ -72,7 +71,7 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
     *label = NO_LABEL;
     if (!*name) return text_record_spoil(record, err, "the label is empty");
     labels->lines += labels->collects && !record->object;
-    if (!label_list_number(labels, name, &found)) return no_memory(err);
+    if (!label_list_number(labels, name, &found)) memory_short();
     if (found == SIZE_MAX && labels->collects) {
         *label = (int32_t)labels->count;
         return add_label(labels, name, err);
@@ -108,23 +107,19 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-deberta_status label_list_sort(label_list *labels, size_t **result, deberta_error *err)
+void label_list_sort(label_list *labels, size_t **result)
 {
     const size_t count = labels->count;
-    const char **before = malloc((count + 1) * sizeof *before);
-    size_t *places = malloc((count + 1) * sizeof *places);
-    bool fits = before && places;
-    *result = places;
-    if (fits) {
-        memcpy(before, labels->names, count * sizeof *before);
-        qsort(labels->names, count, sizeof *labels->names, compare_names);
-        free(labels->slots);
-        labels->slots = NULL;
-    }
-    for (size_t k = 0; fits && k < count; k++) fits = label_list_number(labels, before[k], &places[k]);
+    const char **before = memory_take(count, sizeof *before);
+    size_t *places = *result = memory_take(count, sizeof *places);
+    if (count) memcpy(before, labels->names, count * sizeof *before);
+    qsort(labels->names, count, sizeof *labels->names, compare_names);
+    free(labels->slots);
+    labels->slots = NULL;
+    for (size_t k = 0; k < count; k++)
+        if (!label_list_number(labels, before[k], &places[k])) memory_short();
     labels->collects = false;
     free(before);
-    return fits ? DEBERTA_OK : no_memory(err);
 }
 
 void label_list_free(label_list *labels)

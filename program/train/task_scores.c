@@ -7,10 +7,9 @@
 
 #include "analysis/classification.h"
 #include "analysis/logits.h"
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
@@ -49,8 +48,7 @@ static void end_classes(void *context, double measures[DEBERTA_MEASURES])
 static deberta_status make_classes(deberta_scorer *scorer, const example_list *examples, size_t labels,
                                    deberta_error *err)
 {
-    class_scores *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(err);
+    class_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_classes;
     s->examples = examples;
     *scorer = (deberta_scorer){
@@ -127,12 +125,11 @@ static void end_choices(void *context, double measures[DEBERTA_MEASURES])
 static deberta_status make_values(deberta_scorer *scorer, const example_list *examples, bool regression,
                                   deberta_error *err)
 {
-    value_scores *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(err);
+    value_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_values;
     s->examples = examples;
-    s->found = calloc(examples->count, sizeof *s->found);
-    s->wanted = calloc(examples->count, sizeof *s->wanted);
+    s->found = memory_take(examples->count, sizeof *s->found);
+    s->wanted = memory_take(examples->count, sizeof *s->wanted);
     *scorer = (deberta_scorer){.names = {"accuracy"},
                                .context = s,
                                .begin = begin_values,
@@ -140,7 +137,6 @@ static deberta_status make_values(deberta_scorer *scorer, const example_list *ex
                                .end = regression ? end_regression : end_choices};
     if (regression) scorer->names[0] = "pearson";
     if (regression) scorer->names[1] = "minus_mse";
-    if (!s->found || !s->wanted) return no_memory(err);
     for (size_t i = 0; i < examples->count; i++) s->wanted[i] = (double)examples->items[i].target;
     return DEBERTA_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/encoded_input.h"
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
@@ -160,8 +161,7 @@ static deberta_status compare_file(against_job *job, deberta_error *err)
         const stored_tensor *stored = &job->tensors.items[k];
         const size_t place = find_ours(&job->ours, &stored->tensor);
         if (place == job->ours.count || encoded_is_input(stored->tensor.name)) continue;
-        float *values = malloc((stored->tensor.elements + 1) * sizeof *values);
-        if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        float *values = memory_take((stored->tensor.elements + 1), sizeof *values);
         tensor_convert_f32(values, stored, job->file.bytes, 0, stored->tensor.elements);
         const deberta_status status = compare_tensor(job, &stored->tensor, place, values, err);
         free(values);

@@ -33,7 +33,7 @@ static bench_result *add_result(bench_results *results, size_t n, const char *is
     r->samples = malloc(SAMPLES * sizeof *r->samples);
     assert_non_null(r->samples);
     for (int i = 0; i < SAMPLES; i++) r->samples[i] = seconds * (1 + 0.0011 * (double)((i * 5) % SAMPLES));
-    assert_int_equal(statistics_summarize(&r->time, r->samples, SAMPLES, NULL), DEBERTA_OK);
+    statistics_summarize(&r->time, r->samples, SAMPLES);
     return r;
 }
 

@@ -27,7 +27,7 @@ static heatmap_cells prepared(const float *values, size_t rows, size_t columns, 
 {
     heatmap_cells cells;
     heatmap_matrix matrix = {values, rows, columns, columns};
-    assert_int_equal(heatmap_prepare(&cells, &matrix, kind, centre, pool, pool, NULL), DEBERTA_OK);
+    heatmap_prepare(&cells, &matrix, kind, centre, pool, pool);
     return cells;
 }
 
@@ -63,7 +63,7 @@ static void equal_rows_are_exactly_zero(void **state)
     for (size_t i = 0; i < 21; i++) assert_true(cells.values[i] == 0);
     const heatmap_cells *panels[] = {&cells};
     heatmap_scale scale;
-    assert_int_equal(heatmap_choose(&scale, HEATMAP_SIGNED, &(heatmap_choice){0}, panels, 1, NULL), DEBERTA_OK);
+    heatmap_choose(&scale, HEATMAP_SIGNED, &(heatmap_choice){0}, panels, 1);
     assert_near(scale.low, -1);
     assert_near(scale.high, 1);
     heatmap_cells_free(&cells);
@@ -93,7 +93,7 @@ static heatmap_scale scale_of(const float *values, size_t count, heatmap_kind ki
     heatmap_cells cells = prepared(values, 1, count, kind, false, 1);
     const heatmap_cells *panels[] = {&cells};
     heatmap_scale scale;
-    assert_int_equal(heatmap_choose(&scale, kind, &choice, panels, 1, NULL), DEBERTA_OK);
+    heatmap_choose(&scale, kind, &choice, panels, 1);
     heatmap_cells_free(&cells);
     return scale;
 }

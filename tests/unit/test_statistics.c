@@ -21,7 +21,7 @@ static void test_summary_of_seven(void **state)
     (void)state;
     const double samples[] = {5, 1, 9, 3, 7, 2, 100};
     statistics_summary s;
-    assert_int_equal(statistics_summarize(&s, samples, 7, NULL), DEBERTA_OK);
+    statistics_summarize(&s, samples, 7);
     assert_int_equal(s.count, 7);
     assert_near(s.minimum, 1, 0);
     assert_near(s.maximum, 100, 0);
@@ -40,7 +40,7 @@ static statistics_summary summary_of_first(size_t n)
     assert_non_null(samples);
     for (size_t i = 0; i < n; i++) samples[(i * 7919) % n] = (double)i + 1;
     statistics_summary s;
-    assert_int_equal(statistics_summarize(&s, samples, n, NULL), DEBERTA_OK);
+    statistics_summarize(&s, samples, n);
     free(samples);
     return s;
 }

@@ -7,8 +7,7 @@
 
 #include "core/base/integers.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+#include "output/scope.h"
 
 void labelled_text_free(labelled_text *text)
 {
@@ -44,7 +43,8 @@ static deberta_status take_choices(labelled_text *found, text_record *record, de
                                  !json_string_length(item)) return text_record_spoil(record, err,
                                                                                      "choice %zu is not a text", k);
     found->choices = json_copy((json_t *)choices);
-    return found->choices ? DEBERTA_OK : no_memory(err);
+    if (!(found->choices)) memory_short();
+    return DEBERTA_OK;
 }
 
 static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
@@ -54,7 +54,7 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
         return text_record_spoil(record, err, "the object has no key \"label\" with a text or a number");
     found->label = json_is_string(label) ? strdup(json_string_value(label))
                                          : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (!found->label) return no_memory(err);
+    if (!found->label) memory_short();
     return has_choices ? take_choices(found, record, err) : DEBERTA_OK;
 }
 
@@ -68,8 +68,7 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
         return text_record_spoil(record, err, "expected a label, a text and perhaps a second text, found more fields");
     if (!has_choices) {
         record->pair_bytes = (size_t)(end - at);
-        record->pair = malloc(record->pair_bytes + 1);
-        if (!record->pair) return no_memory(err);
+        record->pair = memory_take(record->pair_bytes + 1, 1);
         memcpy(record->pair, at, record->pair_bytes + 1);
         return DEBERTA_OK;
     }
@@ -109,7 +108,7 @@ static deberta_status take_line(labelled_text *found, text_record *record, bool 
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
-    if (!found->label || (has_choices && !found->choices)) return no_memory(err);
+    if (!found->label || (has_choices && !found->choices)) memory_short();
     char *text = tab + 1, *second = memchr(text, '\t', (size_t)(end - text));
     const size_t bytes = (size_t)((second ? second : end) - text);
     if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices, err));

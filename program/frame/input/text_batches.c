@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/input.h"
 #include "program/frame/input/context_advice.h"
 #include "program/frame/open_model.h"
@@ -149,10 +150,9 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
     free_session(batches);
     const size_t room = tokens > batches->batch_tokens ? tokens : batches->batch_tokens;
     batches->session_options.max_tokens = room;
-    batches->ids = malloc(room * sizeof *batches->ids);
-    batches->types = malloc(room * sizeof *batches->types);
-    batches->starts = malloc((room + 1) * sizeof *batches->starts);
-    if (!batches->ids || !batches->types || !batches->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    batches->ids = memory_take(room, sizeof *batches->ids);
+    batches->types = memory_take(room, sizeof *batches->types);
+    batches->starts = memory_take((room + 1), sizeof *batches->starts);
     return deberta_session_create_within(&batches->session, batches->model, &batches->session_options, 0, err);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "program/frame/options.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
@@ -14,8 +15,7 @@ typedef struct record_list {
 
 static deberta_status add_record(record_list *list, text_record *record, deberta_error *err)
 {
-    text_record *records = grown(list->records, &list->capacity, list->count + 1, sizeof *records);
-    if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    text_record *records = memory_grown(list->records, &list->capacity, list->count + 1, sizeof *records);
     list->records = records;
     list->records[list->count++] = *record;
     *record = (text_record){0};
@@ -41,12 +41,10 @@ static deberta_status read_all(text_stream *stream, record_list *list, deberta_e
 /* The texts go from the records to the rows. */
 static deberta_status fill_rows(input_batch *input, record_list *list, deberta_error *err)
 {
-    input->texts = calloc(list->count, sizeof *input->texts);
-    input->text_bytes = calloc(list->count, sizeof *input->text_bytes);
-    input->pairs = calloc(list->count, sizeof *input->pairs);
-    input->pair_bytes = calloc(list->count, sizeof *input->pair_bytes);
-    if (!input->texts || !input->text_bytes || !input->pairs || !input->pair_bytes)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->texts = memory_take(list->count, sizeof *input->texts);
+    input->text_bytes = memory_take(list->count, sizeof *input->text_bytes);
+    input->pairs = memory_take(list->count, sizeof *input->pairs);
+    input->pair_bytes = memory_take(list->count, sizeof *input->pair_bytes);
     input->rows = list->count;
     for (size_t r = 0; r < list->count; r++) {
         text_record *record = &list->records[r];

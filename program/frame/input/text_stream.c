@@ -12,6 +12,7 @@
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/stream.h"
+#include "output/scope.h"
 
 enum { MOST_REPORTED = 10 /* problems of lines */, MOST_LINE_BYTES = 64 << 20 };
 
@@ -65,16 +66,14 @@ deberta_status text_record_spoil(text_record *record, deberta_error *err, const 
     va_start(arguments, format);
     const int written = vasprintf(&record->problem, format, arguments);
     va_end(arguments);
-    if (written >= 0) return DEBERTA_OK;
-    record->problem = NULL;
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (written < 0) memory_short();
+    return DEBERTA_OK;
 }
 
 static deberta_status copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes, deberta_error *err)
 {
-    if (!(*to = malloc(bytes + 1))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    *to = memory_take(bytes + 1, 1);
     memcpy(*to, text, bytes);
-    (*to)[bytes] = 0;
     *to_bytes = bytes;
     return DEBERTA_OK;
 }
