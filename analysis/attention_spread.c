@@ -21,7 +21,7 @@ deberta_status attention_spread_create(attention_spread *spread, const deberta_m
     if (!spread->numbers || !spread->places || !spread->profiles)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the attention of %zu sentences", sentences);
     for (size_t k = 0; k < layers * DEBERTA_COMPONENT_COUNT; k++)
-        DEBERTA_TRY(distance_sample_create(&spread->profiles[k], reach, 1 + k, err));
+        distance_sample_create(&spread->profiles[k], reach, 1 + k);
     return DEBERTA_OK;
 }
 
@@ -81,7 +81,7 @@ static void add_places(double *places, const float *probabilities, size_t tokens
 
 /* centred [tokens][tokens]: room for the terms. */
 static deberta_status add_head(attention_spread *spread, size_t sentence, const capture *captured, size_t layer,
-                               size_t head, const unsigned char *own, float *centred, deberta_error *err)
+                               size_t head, const unsigned char *own, float *centred)
 {
     const size_t tokens = captured->tokens;
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
@@ -92,7 +92,7 @@ static deberta_status add_head(attention_spread *spread, size_t sentence, const 
             matrix = centred;
         }
         distance_sample *profile = &spread->profiles[layer * DEBERTA_COMPONENT_COUNT + c];
-        DEBERTA_TRY(distance_sample_add(profile, matrix, tokens, own, err));
+        distance_sample_add(profile, matrix, tokens, own);
     }
     const float *probabilities = capture_matrix(captured, layer, head, DEBERTA_PROBABILITIES, 0);
     const attention_summary summary = attention_summarize(probabilities, tokens, NULL, NULL);
@@ -112,7 +112,7 @@ deberta_status attention_spread_add(attention_spread *spread, size_t sentence, c
     deberta_status status = DEBERTA_OK;
     for (size_t layer = 0; layer < spread->model->layers; layer++)
         for (size_t head = 0; head < spread->model->heads && status == DEBERTA_OK; head++)
-            status = add_head(spread, sentence, captured, layer, head, own, centred, err);
+            status = add_head(spread, sentence, captured, layer, head, own, centred);
     free(centred);
     return status;
 }

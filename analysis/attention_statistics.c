@@ -51,9 +51,8 @@ void attention_centre_rows(float *out, const float *values, size_t tokens, const
     }
 }
 
-deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
-                                             const size_t *positions, const unsigned char *mask, double part,
-                                             deberta_error *err)
+void attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
+                                   const size_t *positions, const unsigned char *mask, double part)
 {
     const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
     double *diagonal = memory_take(tokens, sizeof *diagonal);
@@ -83,7 +82,6 @@ deberta_status attention_by_distance_measure(attention_by_distance *curve, const
     }
     free(diagonal);
     free(token_at);
-    return DEBERTA_OK;
 }
 
 void attention_by_distance_free(attention_by_distance *curve)
@@ -102,8 +100,8 @@ void attention_rollout_begin(double *rollout, size_t tokens)
     for (size_t i = 0; i < tokens; i++) rollout[i * tokens + i] = 1;
 }
 
-deberta_status attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
-                                      const unsigned char *mask, deberta_error *err)
+void attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
+                            const unsigned char *mask)
 {
     double *before = memory_take(tokens * tokens, sizeof *before), *mixing = memory_take(tokens, sizeof *mixing);
     memcpy(before, rollout, tokens * tokens * sizeof *before);
@@ -121,5 +119,4 @@ deberta_status attention_rollout_step(double *rollout, const float *const *heads
     }
     free(before);
     free(mixing);
-    return DEBERTA_OK;
 }

@@ -69,8 +69,7 @@ static void shapley(const double worth[ATTENTION_TERM_SETS], double value[ATTENT
     }
 }
 
-deberta_status attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms,
-                                              deberta_error *err)
+void attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms)
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
@@ -96,10 +95,9 @@ deberta_status attention_term_effects_measure(attention_term_effects *effects, c
         effects->variance_share[t] = variance > 0 ? covariance[t] / variance : NAN;
         effects->kl_without[t] = lost[all & ~(1u << t)] / (double)queries;
     }
-    return DEBERTA_OK;
 }
 
-deberta_status attention_term_change(float *change, const logit_terms *terms, size_t term, deberta_error *err)
+void attention_term_change(float *change, const logit_terms *terms, size_t term)
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
@@ -113,5 +111,4 @@ deberta_status attention_term_change(float *change, const logit_terms *terms, si
             if (kept(terms, j)) change[i * n + j] = (float)(exp(with[j]) - exp(without[j]));
     }
     free(with);
-    return DEBERTA_OK;
 }

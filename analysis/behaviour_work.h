@@ -23,9 +23,8 @@ typedef struct behaviour_work {
     size_t capacity;
 } behaviour_work;
 
-/* The next test of the report, by name; NULL after saying that there is no memory. */
-behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* The next test of the report, by name. */
+behaviour_test *behaviour_add_test(behaviour_work *work, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void behaviour_add_number(behaviour_test *test, const char *name, double value);
 void behaviour_conclude(behaviour_work *w, behaviour_test *test, bool passed);
 void behaviour_skip(behaviour_test *test, const char *why);

@@ -6,8 +6,7 @@
 
 #include "output/scope.h"
 
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
-                              size_t sequences, deberta_error *err)
+void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences)
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
@@ -24,7 +23,6 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
         const size_t n = sequence_starts[s + 1] - sequence_starts[s];
         capture->matrix_starts[s + 1] = capture->matrix_starts[s] + n * n;
     }
-    return DEBERTA_OK;
 }
 
 bool component_is_in(deberta_component component, const deberta_model_info *model)

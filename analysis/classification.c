@@ -6,11 +6,10 @@
 
 #include "output/scope.h"
 
-deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err)
+void confusion_create(confusion *c, size_t labels)
 {
     *c = (confusion){.labels = labels};
     if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = memory_take(labels * labels, sizeof *c->counts);
-    return DEBERTA_OK;
 }
 
 void confusion_free(confusion *c)

@@ -8,11 +8,10 @@
 #include "analysis/quantile.h"
 #include "output/scope.h"
 
-deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err)
+void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed)
 {
     *sample = (distance_sample){.reach = reach, .state = seed};
     sample->values = memory_take(2 * reach + 1, sizeof *sample->values);
-    return DEBERTA_OK;
 }
 
 void distance_sample_free(distance_sample *sample)
@@ -39,8 +38,7 @@ static void add_value(distance_sample *sample, distance_values *v, float value)
     v->kept[v->count - 1] = value;
 }
 
-deberta_status distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens,
-                                   const unsigned char *mask, deberta_error *err)
+void distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens, const unsigned char *mask)
 {
     for (size_t i = 0; i < tokens; i++) {
         if (mask && !mask[i]) continue;
@@ -51,7 +49,6 @@ deberta_status distance_sample_add(distance_sample *sample, const float *matrix,
             add_value(sample, v, matrix[i * tokens + j]);
         }
     }
-    return DEBERTA_OK;
 }
 
 static const distance_values *at(const distance_sample *sample, ptrdiff_t distance)

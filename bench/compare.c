@@ -91,7 +91,7 @@ static bool can_decide(size_t a, size_t b)
 }
 
 static deberta_status add_pair(compare_list *list, const compare_side *left, const bench_result *a,
-                               const compare_side *right, const bench_result *b, deberta_error *err)
+                               const compare_side *right, const bench_result *b)
 {
     double *medians = memory_take(left->count + right->count, sizeof *medians), *other = medians + left->count;
     compare_pair *pair = &list->pairs[list->count];
@@ -100,12 +100,12 @@ static deberta_status add_pair(compare_list *list, const compare_side *left, con
     /* Other layers are other work, and have other results. */
     pair->checksums_differ = a->layers == b->layers && a->checksum && b->checksum && a->checksum != b->checksum;
     pair->verdict = can_decide(pair->runs_a, pair->runs_b) ? COMPARE_SAME : COMPARE_UNDECIDED;
-    const deberta_status status = statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b, err);
+    statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b);
     pair->seconds_a = statistics_median(medians, pair->runs_a);
     pair->seconds_b = statistics_median(other, pair->runs_b);
-    list->count += status == DEBERTA_OK;
+    list->count++;
     free(medians);
-    return status;
+    return DEBERTA_OK;
 }
 
 static int by_p(const void *left, const void *right)
@@ -142,15 +142,14 @@ static bool is_paired(const compare_list *list, const bench_result *r)
 }
 
 /* Those that are alike but for the facets, as far as they have no partner yet. */
-static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except,
-                              deberta_error *err)
+static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except)
 {
     for (size_t i = 0; i < a->runs[0].count; i++) {
         const bench_result *left = &a->runs[0].result[i];
         for (size_t j = 0; j < b->runs[0].count && !is_paired(list, left); j++) {
             const bench_result *right = &b->runs[0].result[j];
             if (!is_paired(list, right) && bench_result_alike(left, right, except))
-                DEBERTA_TRY(add_pair(list, a, left, b, right, err));
+                DEBERTA_TRY(add_pair(list, a, left, b, right));
         }
     }
     return DEBERTA_OK;
@@ -171,8 +170,8 @@ deberta_status compare_sides(compare_list *list, const compare_side *a, const co
 {
     deberta_status status = DEBERTA_OK;
     make_room(list, a->runs[0].count);
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0, err));
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS, err));
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0));
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS));
     list->only_a = a->runs[0].count - list->count;
     list->only_b = b->runs[0].count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_first);
@@ -183,7 +182,7 @@ fail:
     return status;
 }
 
-deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet, deberta_error *err)
+deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet)
 {
     const bench_results *first = &runs->runs[0];
     deberta_status status = DEBERTA_OK;
@@ -192,7 +191,7 @@ deberta_status compare_within(compare_list *list, const compare_side *runs, unsi
         const bench_result *b = &first->result[j], *a = b;
         for (size_t i = 0; i < j && a == b; i++)
             if (bench_result_alike(&first->result[i], b, facet)) a = &first->result[i];
-        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b, err));
+        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b));
     }
     for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
     judge(list);

@@ -94,7 +94,7 @@ static deberta_precision precision_of_products(kernel_operation operation)
 }
 
 static deberta_status measure(kernel_measurement *found, kernel_data *d, const kernel_bench_options *o,
-                              const competitors *all, double *samples, size_t count, deberta_error *err)
+                              const competitors *all, double *samples, size_t count)
 {
     double seconds = o->min_seconds > 0 ? o->min_seconds : DEFAULT_SAMPLE_SECONDS;
     const kernels *tables = all->tables;
@@ -133,7 +133,7 @@ static deberta_status measure_problem(kernel_measurement *found, const kernel_pr
     if (status == DEBERTA_OK) {
         kernel_data_carve(&data, &memory, o->cold);
         kernel_data_fill(&data);
-        status = measure(found, &data, o, all, samples, count, err);
+        status = measure(found, &data, o, all, samples, count);
     }
     arena_release(&memory);
     free(samples);

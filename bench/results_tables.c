@@ -201,7 +201,7 @@ static void add_roofs(result *r, const machine_roofs *roofs)
 
 /* ------------------------------------------------------------------------------------------------------- the whole */
 
-deberta_status bench_results_describe(result *r, const bench_results *results, deberta_error *err)
+void bench_results_describe(result *r, const bench_results *results)
 {
     trend_list trends;
     trends_find(&trends, results);
@@ -218,5 +218,4 @@ deberta_status bench_results_describe(result *r, const bench_results *results, d
     for (size_t i = 0; i < trends.count; i++) trend_say(r, results, &trends.trends[i]);
     bench_results_add_json(r, results, &trends);
     trends_free(&trends);
-    return DEBERTA_OK;
 }

@@ -145,8 +145,8 @@ static double two_sided_normal(double u, double m, double n, double ties)
     return erfc(distance / sqrt(2 * variance));
 }
 
-static deberta_status compare_with(statistics_comparison *c, const double *a, size_t m, const double *b, size_t n,
-                                   double *ratios, double *joined, deberta_error *err)
+static void compare_with(statistics_comparison *c, const double *a, size_t m, const double *b, size_t n, double *ratios,
+                         double *joined)
 {
     size_t pairs = m * n;
     double greater = 0, equal = 0;
@@ -174,21 +174,19 @@ static deberta_status compare_with(statistics_comparison *c, const double *a, si
     c->low = ratios[k];
     c->high = ratios[pairs - 1 - k];
     free(distribution);
-    return DEBERTA_OK;
 }
 
-deberta_status statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
-                                  size_t count_b, deberta_error *err)
+void statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
+                        size_t count_b)
 {
     assert(count_a >= 1 && count_b >= 1);
     *comparison = (statistics_comparison){0};
     size_t pairs;
     if (!size_multiply(count_a, count_b, &pairs)) memory_short();
     double *ratios = memory_take(pairs, sizeof *ratios), *joined = memory_take(count_a + count_b, sizeof *joined);
-    compare_with(comparison, a, count_a, b, count_b, ratios, joined, err);
+    compare_with(comparison, a, count_a, b, count_b, ratios, joined);
     free(ratios);
     free(joined);
-    return DEBERTA_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------- fitted curves */

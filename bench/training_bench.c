@@ -65,7 +65,7 @@ static deberta_status make_batch(void *context, size_t step, size_t shards, size
     const made_batches *made = context;
     const training_bench_options *o = made->options;
     uint64_t state = o->seed + step;
-    (void)width;
+    (void)width, (void)err;
     *batch = (step_batch){
         .sequences = o->sequences, .tokens = o->sequences * o->tokens, .choices = 1, .questions = o->sequences};
     allocate_batch(batch, shards);
@@ -167,7 +167,7 @@ static deberta_status measure(training_measurement *found, training *t, const tr
     note_memory(&found->memory, l);
     const training_shape shape = {
         .sequences = o->sequences, .tokens = o->tokens, .labelled = found->labelled, .decodes = t->options.decodes};
-    return training_cost_compute(&found->cost, deberta_model_describe(l->model), o->reference, &shape, err);
+    return training_cost_compute(&found->cost, deberta_model_describe(l->model), o->reference, &shape);
 }
 
 deberta_status training_bench_run(training_measurement *found, const training_bench_options *o, deberta_error *err)

@@ -39,7 +39,7 @@ void drawn_note(drawn_run *run, const char *feature, const char *against, double
 }
 
 deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal, deberta_error *err)
+                                  const deberta_error *refusal)
 {
     drawn_note(run, feature, against, INFINITY, refusal->message);
     return DEBERTA_OK;

@@ -44,7 +44,7 @@ typedef struct drawn_run {
 void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where);
 /* Something that should have worked did not. */
 deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal, deberta_error *err);
+                                  const deberta_error *refusal);
 /* folder/name of the case in text. */
 void drawn_path(const drawn_run *run, const char *name, char text[128]);
 

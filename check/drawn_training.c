@@ -119,7 +119,7 @@ static deberta_status add_run_of_rounding(drawn_run *run, const opened_step *bas
             drawn_slope_of(run->drawn, parameter_find(&side->learner->set, slope->tensor->name), &norm);
         slope->rounding = fmax(slope->rounding, fabs(found - slope->found));
     }
-    if (status != DEBERTA_OK) status = drawn_note_refusal(run, "nudged weights", "float64", &refusal, err);
+    if (status != DEBERTA_OK) status = drawn_note_refusal(run, "nudged weights", "float64", &refusal);
     deberta_trainer_free(&other.trainer);
     return status;
 }
@@ -130,7 +130,7 @@ static double error_of(const drawn_slope *exact) /* of two steps of the differen
 }
 
 static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_slopes *slopes, const double *units,
-                                  bool cancelling, deberta_error *err)
+                                  bool cancelling)
 {
     double worst = 0;
     char where[200] = "";
@@ -162,11 +162,11 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
             slope_limit * FLT_EPSILON * (norm + exact->terms + share_of_all * drawn_norm_of_all(exact->set) + DBL_MIN);
         any_beyond = any_beyond || !(error_of(exact) <= units[i]);
     }
-    deberta_status status = note_slopes(run, name, slopes, units, false, err);
+    deberta_status status = note_slopes(run, name, slopes, units, false);
     for (size_t k = 0; status == DEBERTA_OK && any_beyond && k < ROUNDING_RUNS; k++)
         status = add_run_of_rounding(run, base, slopes, k, err);
     snprintf(cancelling, sizeof cancelling, "cancelling %.50s", name);
-    if (status == DEBERTA_OK && any_beyond) status = note_slopes(run, cancelling, slopes, units, true, err);
+    if (status == DEBERTA_OK && any_beyond) status = note_slopes(run, cancelling, slopes, units, true);
     free(units);
     return status;
 }
@@ -229,25 +229,24 @@ static const training_way drop_ways[] = {
     {"dropout: recompute", DEBERTA_ISA_AUTO, 1, .recompute = true, .drops = true},
 };
 
-static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way, deberta_error *err)
+static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way)
 {
     opened_step other = {0};
     deberta_error refusal;
-    deberta_status status;
+    deberta_status status = DEBERTA_OK;
     if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
         return DEBERTA_OK;
     if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
         compare_bits(run, way->name, base, &other);
     else
-        status = drawn_note_refusal(run, way->name, "bits", &refusal, err);
+        status = drawn_note_refusal(run, way->name, "bits", &refusal);
     deberta_trainer_free(&other.trainer);
     return status;
 }
 
-static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count,
-                               deberta_error *err)
+static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i], err));
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i]));
     return DEBERTA_OK;
 }
 
@@ -278,9 +277,9 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
     if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
         status = against_float64(run, &base, err);
         if (status == DEBERTA_OK && !run->options->fault)
-            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways, err);
+            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways);
     } else {
-        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal, err);
+        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal);
     }
     deberta_trainer_free(&base.trainer);
     return status;
@@ -291,8 +290,8 @@ static deberta_status run_dropout(drawn_run *run, const char *name, deberta_erro
     opened_step base = {0};
     deberta_error refusal;
     const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
-                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
-                                      : drawn_note_refusal(run, name, "bits", &refusal, err);
+                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways)
+                                      : drawn_note_refusal(run, name, "bits", &refusal);
     deberta_trainer_free(&base.trainer);
     return status;
 }
@@ -363,9 +362,10 @@ static deberta_status run_and_resume(const drawn_run *run, bool *same, deberta_e
 
 static deberta_status run_resumed(drawn_run *run, const char *name, deberta_error *err)
 {
+    (void)err;
     bool same = true;
     deberta_error refusal;
-    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal, err);
+    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal);
     drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
     return DEBERTA_OK;
 }

@@ -142,13 +142,11 @@ static void add_sequence(const exact_batch *batch, size_t i, const double *logit
 
 static double mean_of(const exact_mean *mean) { return mean->count ? mean->sum / (double)mean->count : 0; }
 
-deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
-                              deberta_error *err)
+void exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss)
 {
     exact_means means = {.scores = memory_take(batch->choices, sizeof *means.scores)};
     for (size_t i = 0; i < batch->sequences; i++) add_sequence(batch, i, logits[i], width, &means);
     *loss = mean_of(&means.of[0]);
     if (batch->task == EXACT_ANSWERS) *loss = (*loss + mean_of(&means.of[1])) / 2;
     free(means.scores);
-    return DEBERTA_OK;
 }

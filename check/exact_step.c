@@ -253,10 +253,10 @@ static deberta_status pair_at(const exact_step *step, const reference_model *mod
     const size_t width = exact_width(batch, model);
     double **logits;
     DEBERTA_TRY(all_logits(batch, model, embedded, &logits, err));
-    deberta_status status = own ? exact_own_loss(batch, width, logits, own, err) : DEBERTA_OK;
-    if (status == DEBERTA_OK) gather(batch, width, logits, rows);
+    if (own) exact_own_loss(batch, width, logits, own);
+    gather(batch, width, logits, rows);
     free_each(&logits, batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* Logits of the clean rows and the loss of their own, at any weights. */
@@ -329,9 +329,9 @@ deberta_status exact_step_loss(const exact_step *step, const reference_model *mo
     double **logits;
     if (step->moved_embedded) return loss_of_pairs(step, model, loss, err);
     DEBERTA_TRY(all_logits(step->batch, model, NULL, &logits, err));
-    const deberta_status status = exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss, err);
+    exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss);
     free_each(&logits, step->batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 static deberta_status clean_logits(const exact_step *step, const reference_model *model, double ***logits,
@@ -346,16 +346,15 @@ static deberta_status clean_logits(const exact_step *step, const reference_model
 
 /* One sequence after the other has its logits from the other model. */
 static deberta_status terms_between(const exact_batch *batch, size_t width, double **logits, double *const *others,
-                                    double *terms, deberta_error *err)
+                                    double *terms)
 {
     double base, mixed;
-    DEBERTA_TRY(exact_own_loss(batch, width, logits, &base, err));
+    exact_own_loss(batch, width, logits, &base);
     for (size_t i = 0; i < batch->sequences; i++) {
         double *const kept = logits[i];
         logits[i] = others[i];
-        const deberta_status status = exact_own_loss(batch, width, logits, &mixed, err);
+        exact_own_loss(batch, width, logits, &mixed);
         logits[i] = kept;
-        DEBERTA_TRY(status);
         *terms += fabs(mixed - base);
     }
     return DEBERTA_OK;
@@ -369,7 +368,7 @@ deberta_status exact_step_terms(const exact_step *step, const reference_model *c
     deberta_status status = clean_logits(step, models[0], &logits[0], err);
     if (status == DEBERTA_OK) status = clean_logits(step, models[1], &logits[1], err);
     if (status == DEBERTA_OK)
-        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms, err);
+        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms);
     for (int k = 0; k < 2; k++) free_each(&logits[k], step->batch->sequences);
     return status;
 }

@@ -148,7 +148,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
                                  deberta_error *err)
 {
     const size_t *starts = text->starts;
-    DEBERTA_TRY(capture_create(&run->capture, info, starts, 1, err));
+    capture_create(&run->capture, info, starts, 1);
     run->capture.hidden = true;
     for (size_t a = 0; a < info->heads; a++) run->capture.heads[a] = true;
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&run->capture, (deberta_component)c);

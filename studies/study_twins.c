@@ -31,7 +31,7 @@ static deberta_status open_capture(const study *s, size_t m, const deberta_sessi
                                    capture *captured, deberta_error *err)
 {
     const deberta_model_info *info = &s->models[m].info;
-    DEBERTA_TRY(capture_create(captured, info, starts, 1, err));
+    capture_create(captured, info, starts, 1);
     for (size_t head = 0; head < info->heads; head++) captured->heads[head] = true;
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
         if (c != DEBERTA_LOGITS) capture_want_everywhere(captured, c);

@@ -93,7 +93,7 @@ static size_t ruler_fit(void *self, const char *text, const draw_font *font, dou
     return (size_t)kept;
 }
 
-deberta_status draw_cairo_ruler_create(draw_ruler *out, const char *families, deberta_error *err)
+void draw_cairo_ruler_create(draw_ruler *out, const char *families)
 {
     static const draw_ruler_methods methods = {ruler_width, ruler_fit};
     cairo_ruler *ruler = memory_take(1, sizeof *ruler);
@@ -113,7 +113,6 @@ deberta_status draw_cairo_ruler_create(draw_ruler *out, const char *families, de
     ruler->layout = pango_layout_new(ruler->context);
     pango_layout_set_single_paragraph_mode(ruler->layout, TRUE);
     *out = (draw_ruler){&methods, ruler};
-    return DEBERTA_OK;
 }
 
 void draw_cairo_ruler_free(draw_ruler *out)

@@ -267,7 +267,7 @@ static void free_outputs(output *outputs, size_t count)
 static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, draw_ruler *ruler,
                               draw_list **list, figure_notes *notes, deberta_error *err)
 {
-    DEBERTA_TRY(draw_cairo_ruler_create(ruler, filled->font, err));
+    draw_cairo_ruler_create(ruler, filled->font);
     draw_list_create(list, *ruler);
     return layout(*list, what, notes, err);
 }

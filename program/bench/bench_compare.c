@@ -64,7 +64,7 @@ static deberta_status compare(compare_list *list, const compare_job *job, const 
     DEBERTA_TRY(read_side(&job->a, job->runs, job, o->any_environment, err));
     DEBERTA_TRY(read_side(&job->b, job->runs + job->a.count, job, o->any_environment, err));
     if (o->by)
-        DEBERTA_TRY(compare_within(list, &job->a, facets[o->by], err));
+        DEBERTA_TRY(compare_within(list, &job->a, facets[o->by]));
     else
         DEBERTA_TRY(compare_sides(list, &job->a, &job->b, err));
     if (list->count) return DEBERTA_OK;

@@ -92,6 +92,6 @@ int bench_finish(const common_options *options, text_output *output, bench_resul
 {
     result *r = result_new(BENCH_RESULTS_SCHEMA);
     utf8_copy(results->command, sizeof results->command, options_command_line(options, false));
-    if (done == DEBERTA_OK) done = bench_results_describe(r, results, error);
+    if (done == DEBERTA_OK) bench_results_describe(r, results);
     return finish_result_in(options, output, r, format, done, error);
 }

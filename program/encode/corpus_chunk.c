@@ -43,7 +43,7 @@ deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
         job->progress.hash = corpus_hash(job->progress.hash, &text->record);
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
         if (job->window && text->record.pair)
-            DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
+            DEBERTA_TRY(text_record_spoil(&text->record, "--window takes texts without a second segment"));
         if (!text->record.problem && !job->window)
             DEBERTA_TRY(text_batches_check_length(&job->batches, &text->record, text->tokens->count,
                                                   job->batches.longest, err));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"

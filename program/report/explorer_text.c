@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/attention/token_view.h"
 #include "program/report/explorer_cells.h"
 #include "core/io/mapped_file.h"
@@ -85,14 +86,14 @@ static json_t *numbers(const double *values, size_t count)
 }
 
 /* What the head does, from the exact values. */
-static deberta_status describe_effects(const text_data *data, json_t *about, deberta_error *err)
+static deberta_status describe_effects(const text_data *data, json_t *about)
 {
     const logit_terms terms = {
         .term = {data->matrices[DEBERTA_C2C], data->matrices[DEBERTA_C2P], data->matrices[DEBERTA_P2C]},
         .tokens = data->n};
     const attention_summary summary = attention_summarize(data->matrices[DEBERTA_PROBABILITIES], data->n, NULL, NULL);
     attention_term_effects effects;
-    DEBERTA_TRY(attention_term_effects_measure(&effects, &terms, err));
+    attention_term_effects_measure(&effects, &terms);
     json_object_set_new(about, "share", numbers(effects.variance_share, ATTENTION_TERMS));
     json_object_set_new(about, "shapley", numbers(effects.shapley, ATTENTION_TERMS));
     json_object_set_new(about, "entropy", number(summary.entropy));
@@ -115,7 +116,7 @@ static deberta_status put_head(text_data *data, size_t text, size_t layer, size_
     cell_scales scales;
     byte_buffer encoded = {0};
     DEBERTA_TRY(read_head(data, layer, head, err));
-    DEBERTA_TRY(describe_effects(data, about, err));
+    DEBERTA_TRY(describe_effects(data, about));
     cells_pack(&data->layout, data->matrices, data->bytes, &scales);
     describe_scales(&scales, about);
     byte_buffer_base64(&encoded, data->bytes, cell_layout_bytes(&data->layout));

@@ -32,7 +32,7 @@ static deberta_status tokenize_choice(choice_job *job, text_record *record, size
     if (status == DEBERTA_OK && !one.problem)
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
-        status = text_record_spoil(record, err, "with choice %zu: %s", choice, one.problem);
+        status = text_record_spoil(record, "with choice %zu: %s", choice, one.problem);
     free(one.problem);
     job->pieces[choice] =
         (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};

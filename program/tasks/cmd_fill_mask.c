@@ -58,9 +58,8 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     if (masks == 0) {
         size_t bytes;
         const char *other = find_other_mask(text->record.text, &bytes);
-        return text_record_spoil(&text->record, err, "there is no %s in the text%s%.*s%s", job->mask,
-                                 other ? "; '" : "", (int)minimum(bytes, 20), other ? other : "",
-                                 other ? "' is not it" : "");
+        return text_record_spoil(&text->record, "there is no %s in the text%s%.*s%s", job->mask, other ? "; '" : "",
+                                 (int)minimum(bytes, 20), other ? other : "", other ? "' is not it" : "");
     }
     if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
     /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */

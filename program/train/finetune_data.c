@@ -199,8 +199,7 @@ static deberta_status finish(finetune_data *data, deberta_trainer_options *t, de
     t->held_out_example_count = data->held_out.count;
     t->held_out_count = 0;
     if (data->held_out.count == 0) return DEBERTA_OK;
-    DEBERTA_TRY(
-        task_scorer_make(&data->scorer, r->task, &data->held_out, &r->labels, r->labels.count, r->regression, err));
+    task_scorer_make(&data->scorer, r->task, &data->held_out, &r->labels, r->labels.count, r->regression);
     t->scorer = &data->scorer;
     return DEBERTA_OK;
 }
@@ -233,14 +232,13 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
     return EXIT_OK;
 }
 
-static deberta_status sort_labels(finetune_data *data, deberta_error *err)
+static deberta_status sort_labels(finetune_data *data)
 {
     size_t *places = NULL;
     label_list_sort(&data->reader.labels, &places);
-    const deberta_status status = DEBERTA_OK;
-    if (status == DEBERTA_OK) example_list_renumber(&data->train, places);
+    example_list_renumber(&data->train, places);
     free(places);
-    return status;
+    return DEBERTA_OK;
 }
 
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
@@ -255,7 +253,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     if (status != EXIT_OK) return status;
     if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
-    if (collects && sort_labels(data, &error) != DEBERTA_OK) return say_error(&o->common, &error);
+    if (collects && sort_labels(data) != DEBERTA_OK) return say_error(&o->common, &error);
     if (collects && data->reader.labels.count < 2) {
         status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
                     data->reader.labels.names[0]);

@@ -17,8 +17,7 @@ static int32_t *copy_numbers(const int32_t *numbers, size_t count)
     return copy;
 }
 
-deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
-                                deberta_error *err)
+void example_list_add(example_list *list, const deberta_example *example, deberta_example **added)
 {
     deberta_example *items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *items);
     list->items = items;
@@ -31,7 +30,6 @@ deberta_status example_list_add(example_list *list, const deberta_example *examp
     *added = item;
     if (!item->ids || (example->token_types && !item->token_types) || (example->token_labels && !item->token_labels))
         memory_short();
-    return DEBERTA_OK;
 }
 
 void example_list_free(example_list *list)
@@ -67,8 +65,7 @@ deberta_status reader_problem(const text_record *record, deberta_error *err)
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
 }
 
-deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes,
-                               deberta_error *err)
+deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes)
 {
     const deberta_text text = {.struct_size = sizeof text,
                                .text = record->text,
@@ -80,9 +77,9 @@ deberta_status reader_tokenize(finetune_reader *r, text_record *record, const ch
     deberta_error reason = {0};
     const deberta_status status = deberta_tokenize(&r->tokens, r->tokenizer, &text, &reason);
     if (status == DEBERTA_E_MEMORY) memory_short();
-    if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", reason.message);
+    if (status != DEBERTA_OK) return text_record_spoil(record, "%s", reason.message);
     if (r->tokens->count > r->most_tokens)
-        return text_record_spoil(record, err, "%s has %zu tokens, expected at most %zu: --cut shortens it",
+        return text_record_spoil(record, "%s has %zu tokens, expected at most %zu: --cut shortens it",
                                  pair ? "the pair" : "the text", r->tokens->count, r->most_tokens);
     return DEBERTA_OK;
 }

@@ -64,7 +64,7 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
 {
     deberta_example *added;
     if (s->words == 0) return DEBERTA_OK;
-    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0, err));
+    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0));
     if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
         DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
@@ -77,18 +77,18 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
                                      .label = NO_LABEL,
                                      .start = NO_LABEL,
                                      .end = NO_LABEL};
-    const deberta_status status = example_list_add(list, &example, &added, err);
+    example_list_add(list, &example, &added);
     free(labels);
     free_sentence(s);
-    return status;
+    return DEBERTA_OK;
 }
 
 static deberta_status take_word(finetune_reader *r, sentence *s, text_record *record, const char *word,
-                                const char *name, deberta_error *err)
+                                const char *name)
 {
     int32_t label;
-    if (!*word) return text_record_spoil(record, err, "the word is empty");
-    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record, err));
+    if (!*word) return text_record_spoil(record, "the word is empty");
+    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record));
     if (record->problem) return DEBERTA_OK;
     if (s->words == 0) {
         s->record.source = record->source;
@@ -103,12 +103,12 @@ static deberta_status take_object(finetune_reader *r, sentence *s, text_record *
     const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
     const size_t count = json_array_size(words);
     if (!json_is_array(words) || !json_is_array(labels) || json_array_size(labels) != count || count == 0)
-        return text_record_spoil(record, err, "expected arrays \"words\" and \"labels\" of the same length");
+        return text_record_spoil(record, "expected arrays \"words\" and \"labels\" of the same length");
     for (size_t k = 0; k < count && !record->problem; k++) {
         const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
         if (!json_is_string(word) || !json_is_string(label))
-            return text_record_spoil(record, err, "word %zu or its label is no text", k);
-        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label), err));
+            return text_record_spoil(record, "word %zu or its label is no text", k);
+        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label)));
     }
     return DEBERTA_OK;
 }
@@ -116,10 +116,10 @@ static deberta_status take_object(finetune_reader *r, sentence *s, text_record *
 static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
-    if (!tab) return text_record_spoil(record, err, "expected a word, a tab and a label, found no tab");
-    if (strchr(tab + 1, '\t')) return text_record_spoil(record, err, "expected a word and a label, found more fields");
+    if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
+    if (strchr(tab + 1, '\t')) return text_record_spoil(record, "expected a word and a label, found more fields");
     *tab = 0;
-    return take_word(r, s, record, record->text, tab + 1, err);
+    return take_word(r, s, record, record->text, tab + 1);
 }
 
 static deberta_status take_record(finetune_reader *r, sentence *s, text_record *record, example_list *list,

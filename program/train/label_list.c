@@ -55,30 +55,27 @@ bool label_list_number(label_list *labels, const char *name, size_t *number)
 
 /* ---------------------------------------------------------------------------------------------------------- the labels */
 
-static deberta_status add_label(label_list *labels, const char *name, deberta_error *err)
+static void add_label(label_list *labels, const char *name)
 {
-    const char **names = memory_grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
-    labels->names = names;
-    names[labels->count] = strdup(name);
-    if (!(names[labels->count++])) memory_short();
-    return DEBERTA_OK;
+    labels->names = memory_grown(labels->names, &labels->capacity, labels->count + 1, sizeof *labels->names);
+    labels->names[labels->count++] = memory_copy_text(name);
 }
 
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
-                               deberta_error *err)
+deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record)
 {
     size_t found;
     *label = NO_LABEL;
-    if (!*name) return text_record_spoil(record, err, "the label is empty");
+    if (!*name) return text_record_spoil(record, "the label is empty");
     labels->lines += labels->collects && !record->object;
     if (!label_list_number(labels, name, &found)) memory_short();
     if (found == SIZE_MAX && labels->collects) {
         *label = (int32_t)labels->count;
-        return add_label(labels, name, err);
+        add_label(labels, name);
+        return DEBERTA_OK;
     }
     if (found == SIZE_MAX) found = labelled_text_number(labels->count, name);
     if (found == SIZE_MAX)
-        return text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
+        return text_record_spoil(record, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
                                  labels->count - 1,
                                  labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
     *label = (int32_t)found;

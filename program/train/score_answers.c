@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
@@ -90,7 +91,7 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
     for (size_t k = 0; k < 2; k++) measures[k] /= (double)list->questions;
 }
 
-deberta_status score_answers_make(deberta_scorer *scorer, const example_list *held_out, deberta_error *err)
+void score_answers_make(deberta_scorer *scorer, const example_list *held_out)
 {
     answer_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_answers;
@@ -103,5 +104,4 @@ deberta_status score_answers_make(deberta_scorer *scorer, const example_list *he
     }
     *scorer = (deberta_scorer){
         .names = {"f1", "exact_match"}, .context = s, .begin = begin_answers, .row = answer_row, .end = end_answers};
-    return DEBERTA_OK;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/logits.h"
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
@@ -130,8 +131,7 @@ static void end_tags(void *context, double measures[DEBERTA_MEASURES])
     measures[1] = accuracy;
 }
 
-deberta_status score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
-                               size_t label_count, deberta_error *err)
+void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels, size_t label_count)
 {
     tag_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_tags;
@@ -148,5 +148,4 @@ deberta_status score_tags_make(deberta_scorer *scorer, const example_list *held_
         (deberta_scorer){.names = {"accuracy"}, .context = s, .begin = begin_tags, .row = tag_row, .end = end_tags};
     if (s->has_scheme) scorer->names[0] = "f1";
     if (s->has_scheme) scorer->names[1] = "accuracy";
-    return DEBERTA_OK;
 }

@@ -83,8 +83,8 @@ __attribute__((noinline)) static char *text_of(const bench_results *results, res
     FILE *out = open_memstream(&text, &length);
     result *r = result_new(BENCH_RESULTS_SCHEMA);
     assert_non_null(out);
-    assert_int_equal(bench_results_describe(r, results, NULL), DEBERTA_OK);
-    assert_int_equal(result_write(r, out, format, NULL), DEBERTA_OK);
+    bench_results_describe(r, results);
+    result_write(r, out, format);
     fclose(out);
     result_free(&r);
     return text;
@@ -365,7 +365,7 @@ static void test_long_cells_are_whole(void **state)
     text_table_add(&table, "%s", word);
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    assert_true(text_table_print(&table, out, RESULT_CSV));
+    text_table_print(&table, out, RESULT_CSV);
     fclose(out);
     assert_int_equal(length, sizeof word); /* a line end in place of the NUL */
     free(text);

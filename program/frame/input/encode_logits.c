@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* The asked positions, and the row of the tensor where the logits of each belong. */
 typedef struct logits_places {
