@@ -166,7 +166,7 @@ static void make_room(compare_list *list, size_t pairs)
     *list = (compare_list){.pairs = memory_take(pairs + 1, sizeof *list->pairs)};
 }
 
-deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b, deberta_error *err)
+deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
 {
     deberta_status status = DEBERTA_OK;
     make_room(list, a->runs[0].count);

@@ -66,7 +66,7 @@ static deberta_status compare(compare_list *list, const compare_job *job, const 
     if (o->by)
         DEBERTA_TRY(compare_within(list, &job->a, facets[o->by]));
     else
-        DEBERTA_TRY(compare_sides(list, &job->a, &job->b, err));
+        DEBERTA_TRY(compare_sides(list, &job->a, &job->b));
     if (list->count) return DEBERTA_OK;
     if (o->by)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no two points that differ in %s alone", job->a.names[0],

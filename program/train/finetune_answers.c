@@ -131,7 +131,7 @@ static deberta_status add_windows(const finetune_reader *r, const question *q, e
     return DEBERTA_OK;
 }
 
-static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list, deberta_error *err)
+static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list)
 {
     finetune_reader whole = *r;
     question q = {.record = record};
@@ -153,7 +153,7 @@ deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, ex
     for (bool end = false; status == DEBERTA_OK && !end;) {
         text_record record;
         DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
-        if (!end && !record.problem) status = take_question(r, &record, list, err);
+        if (!end && !record.problem) status = take_question(r, &record, list);
         if (status == DEBERTA_OK) status = reader_problem(&record, err);
         text_record_free(&record);
     }

@@ -98,7 +98,7 @@ static deberta_status take_word(finetune_reader *r, sentence *s, text_record *re
     return DEBERTA_OK;
 }
 
-static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record)
 {
     const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
     const size_t count = json_array_size(words);
@@ -113,7 +113,7 @@ static deberta_status take_object(finetune_reader *r, sentence *s, text_record *
     return DEBERTA_OK;
 }
 
-static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
     if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
@@ -127,9 +127,9 @@ static deberta_status take_record(finetune_reader *r, sentence *s, text_record *
 {
     const bool ends = record->object || record->text_bytes == 0;
     if (record->object)
-        DEBERTA_TRY(take_object(r, s, record, err));
+        DEBERTA_TRY(take_object(r, s, record));
     else if (!record->problem && !ends)
-        DEBERTA_TRY(take_line(r, s, record, err));
+        DEBERTA_TRY(take_line(r, s, record));
     DEBERTA_TRY(reader_problem(record, err));
     return ends ? end_sentence(r, s, list, err) : DEBERTA_OK;
 }

@@ -50,6 +50,7 @@ static deberta_status read_lines(finetune_reader *r, text_stream *stream, exampl
 static deberta_status take_text(finetune_reader *r, text_record *record, const labelled_text *labelled,
                                 example_list *list, deberta_error *err)
 {
+    (void)err;
     deberta_example *added;
     DEBERTA_TRY(reader_tokenize(r, record, record->pair, record->pair_bytes));
     if (record->problem) return DEBERTA_OK;

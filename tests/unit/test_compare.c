@@ -53,7 +53,7 @@ static compare_list compared(const bench_results *a, size_t runs_a, const bench_
 {
     compare_list list;
     const compare_side left = side_of(a, runs_a), right = side_of(b, runs_b);
-    assert_int_equal(compare_sides(&list, &left, &right, NULL), DEBERTA_OK);
+    assert_int_equal(compare_sides(&list, &left, &right), DEBERTA_OK);
     return list;
 }
 

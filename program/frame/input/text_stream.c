@@ -209,7 +209,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     return DEBERTA_OK;
 }
 
-static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes, deberta_error *err)
+static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes)
 {
     record->source = stream->path;
     record->line = ++stream->line;
@@ -243,7 +243,7 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
-                return parse_line(stream, record, bytes, err);
+                return parse_line(stream, record, bytes);
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
