@@ -296,6 +296,7 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
 
 static deberta_status run_dropout(drawn_run *run, const char *name, deberta_error *err)
 {
+    (void)err;
     opened_step base = {0};
     deberta_error refusal;
     const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK

@@ -84,7 +84,8 @@ void result_leave_out(result_table *table, unsigned not_in);    /* NOT_IN_* */
 /* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
 void result_set_data(result *r, result_table *table, bool hidden);
 
-/* Cells from left to right, row by row. A cell of another type than its column's is converted as C does. */
+/* Cells from left to right, row by row. A cell of another type than its column's is converted as C does. No table
+ * (NULL) takes cells, columns and settings too: they go nowhere. */
 void cell_text(result_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cell_integer(result_table *table, int64_t value);
 void cell_real(result_table *table, double value); /* no number: an empty cell, null in JSON */

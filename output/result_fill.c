@@ -69,6 +69,7 @@ result_table *result_add_table(result *r, const char *name, const char *title, c
 
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
 {
+    if (!table) return;
     scope *memory = &table->owner->memory;
     va_list arguments;
     table->columns = table->own_columns = scope_grown(memory, table->own_columns, &table->column_capacity,
@@ -79,25 +80,32 @@ void result_add_column(result_table *table, column_type type, const char *format
     va_end(arguments);
 }
 
-void result_set_shape(result_table *table, result_shape shape) { table->shape = shape; }
+void result_set_shape(result_table *table, result_shape shape)
+{
+    if (table) table->shape = shape;
+}
 
-void result_leave_out(result_table *table, unsigned not_in) { table->not_in = not_in; }
+void result_leave_out(result_table *table, unsigned not_in)
+{
+    if (table) table->not_in = not_in;
+}
 
 void result_set_data(result *r, result_table *table, bool hidden)
 {
-    r->data = table;
+    if (table) r->data = table;
     if (hidden) result_leave_out(table, NOT_IN_TABLES);
 }
 
 size_t result_table_rows(const result_table *table)
 {
-    return table->column_count ? table->cell_count / table->column_count : 0;
+    return table && table->column_count ? table->cell_count / table->column_count : 0;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- cells */
 
 static void add_cell(result_table *table, result_cell cell)
 {
+    if (!table) return;
     table->cells = scope_grown(&table->owner->memory, table->cells, &table->cell_capacity, table->cell_count,
                                sizeof *table->cells);
     table->cells[table->cell_count++] = cell;
@@ -105,6 +113,7 @@ static void add_cell(result_table *table, result_cell cell)
 
 void cell_text(result_table *table, const char *format, ...)
 {
+    if (!table) return;
     va_list arguments;
     va_start(arguments, format);
     add_cell(table, (result_cell){.known = true, .text = scope_print(&table->owner->memory, format, arguments)});
