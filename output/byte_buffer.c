@@ -1,4 +1,6 @@
-/* Bytes that grow, and how numbers and base64 are appended to them. SPDX-License-Identifier: MIT */
+/* Bytes are appended to an array that grows; numbers and texts are formatted on the way.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/byte_buffer.h"
 
 #include <assert.h>

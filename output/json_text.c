@@ -1,4 +1,4 @@
-/* Broken units of UTF-8 replaced, so that JSON can hold any text. SPDX-License-Identifier: MIT */
+/* Broken UTF-8 is replaced before jansson sees a string. SPDX-License-Identifier: MIT */
 #include "output/json_text.h"
 
 #include <stdlib.h>
