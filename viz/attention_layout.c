@@ -78,21 +78,18 @@ static void choose_scale(attention_plan *p, heatmap_kind kind, size_t first, siz
 
 /* One scale for all panels of a kind, for each row of them, or for each panel. Clipped cells are counted only where the
  * limits were not the extremes. */
-static deberta_status choose_scales(attention_plan *p, figure_notes *notes, deberta_error *err)
+static void choose_scales(attention_plan *p, figure_notes *notes)
 {
     const attention_figure *spec = p->spec;
     const size_t count = attention_panel_count(spec);
     const heatmap_cells **together = memory_take(count, sizeof *together);
-    deberta_status status = DEBERTA_OK;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_policy policy = spec->scales[kind].policy;
         const size_t each = policy == HEATMAP_PANEL ? 1 : policy == HEATMAP_ROW ? spec->grid_columns : count;
-        for (size_t i = 0; i < count && status == DEBERTA_OK; i += each)
-            choose_scale(p, kind, i, each, together, &p->shared[kind]);
+        for (size_t i = 0; i < count; i += each) choose_scale(p, kind, i, each, together, &p->shared[kind]);
         if (!heatmap_has_own_bars(policy)) notes->clipped += p->shared[kind].below + p->shared[kind].above;
     }
     free(together);
-    return status;
 }
 
 static void free_cells(attention_plan *p)
@@ -102,20 +99,19 @@ static void free_cells(attention_plan *p)
 
 /* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are
  * not pooled yet. */
-static deberta_status measure_bar_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
+static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 {
     figure_notes unused = {0};
     bool any = false;
     for (size_t i = 0; i < attention_panel_count(p->spec); i++) any |= attention_has_own_bar(p->spec, i);
-    if (!any) return DEBERTA_OK;
+    if (!any) return;
     p->pool = p->row_pool = 1;
     prepare_cells(p, &unused);
-    DEBERTA_TRY(choose_scales(p, &unused, err));
+    choose_scales(p, &unused);
     for (size_t i = 0; i < attention_panel_count(p->spec); i++)
         if (attention_has_own_bar(p->spec, i))
             p->bar_numbers = fmax(p->bar_numbers, heatmap_bar_numbers_width(list, &p->scales[i], &p->small));
     free_cells(p);
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- drawing */
@@ -366,11 +362,11 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     p.scales = memory_take(attention_panel_count(spec), sizeof *p.scales);
     p.bars_before = memory_take(spec->grid_columns + 1, sizeof *p.bars_before);
     deberta_status status = DEBERTA_OK;
-    DEBERTA_TRY_OR_FAIL(status, measure_bar_numbers(list, &p, err));
+    measure_bar_numbers(list, &p);
     DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));
     notes->positions = !attention_plan_shows_tokens(&p);
     prepare_cells(&p, notes);
-    DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
+    choose_scales(&p, notes);
     DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));
     crop_page(list, &p);
     p.short_titles = spec->short_titles && !titles_fit(list, &p);

@@ -71,13 +71,12 @@ static void measure(const draw_list *list, plan *p)
 }
 
 /* All heads, then the one scale for them. */
-static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
+static void prepare(plan *p, figure_notes *notes)
 {
     const head_grid *spec = p->spec;
     size_t count = spec->layers * spec->heads, present = 0;
     const heatmap_cells **together = memory_take(count, sizeof *together);
-    deberta_status status = DEBERTA_OK;
-    for (size_t i = 0; i < count && status == DEBERTA_OK; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!spec->maps[i]) continue;
         heatmap_matrix matrix = {spec->maps[i], spec->queries, spec->keys, spec->stride};
         heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool);
@@ -86,11 +85,10 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
         notes->not_positive += p->cells[i].not_positive;
         together[present++] = &p->cells[i];
     }
-    if (status == DEBERTA_OK) heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present);
+    heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present);
     notes->clipped = p->scale.below + p->scale.above;
     notes->pooled = p->pool;
     free(together);
-    return status;
 }
 
 static void draw_thumbnails(draw_list *list, const plan *p)
@@ -161,13 +159,11 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
                      "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
     p.cells = memory_take(spec->layers * spec->heads, sizeof *p.cells);
-    deberta_status status = prepare(&p, notes, err);
-    if (status == DEBERTA_OK) {
-        p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
-        draw_thumbnails(list, &p);
-        draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
-    }
+    prepare(&p, notes);
+    p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
+    draw_thumbnails(list, &p);
+    draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
     for (size_t i = 0; i < spec->layers * spec->heads; i++) heatmap_cells_free(&p.cells[i]);
     free(p.cells);
-    return status;
+    return DEBERTA_OK;
 }

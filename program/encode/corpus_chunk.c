@@ -200,8 +200,7 @@ static void note_problem(corpus_job *job, const text_record *record)
     progress_end(&job->bar);
     text_stream_report(&job->stream, record);
     job->progress.bad++;
-    if (skips_bad(job))
-        corpus_output_row(&job->output, (corpus_row){.text = record->index, .skipped = true});
+    if (skips_bad(job)) corpus_output_row(&job->output, (corpus_row){.text = record->index, .skipped = true});
     corpus_output_problem(&job->output, place, record->problem);
 }
 

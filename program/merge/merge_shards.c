@@ -142,7 +142,7 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     char found[65];
     size_t size_bytes;
     char *path = path_join(folder, name);
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!path) memory_short();
     deberta_status status = shard_digest(path, found, &size_bytes, err);
     if (status == DEBERTA_OK && strcmp(found, digest) != 0)
         status = status_fail(err, DEBERTA_E_FORMAT,

@@ -49,7 +49,7 @@ static void describe_scales(const cell_scales *scales, json_t *about)
 }
 
 void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
-                                  const unsigned char *special, uint8_t *bytes, json_t *about)
+                        const unsigned char *special, uint8_t *bytes, json_t *about)
 {
     cell_scales scales;
     describe_effects(layout->n, matrices, about);

@@ -11,6 +11,6 @@
 /* matrices as for cells_pack, by which they are then packed into bytes; special: [n], not 0 for tokens that frame the
  * text. Adds to the object `about`. */
 void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
-                                  const unsigned char *special, uint8_t *bytes, json_t *about);
+                        const unsigned char *special, uint8_t *bytes, json_t *about);
 
 #endif

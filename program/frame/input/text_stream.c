@@ -286,7 +286,7 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
         DEBERTA_TRY(next_counted(stream, record, end, err));
         if (*end) return DEBERTA_OK;
         const item_name name = {record->id, record->source, record->line};
-        if (!item_is_taken(&stream->choice, &name, &taken)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!item_is_taken(&stream->choice, &name, &taken)) memory_short();
         if (taken) return DEBERTA_OK;
     }
 }
