@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "studies", "program", "include", "tests"]
+ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
@@ -43,9 +43,8 @@ MAY_INCLUDE = {
     "analysis": ["output/scope.h", "include/", "core/", "analysis/"],
     "check": ["output/scope.h", "include/", "core/", "train/", "analysis/", "check/"],
     "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
-    "studies": [*PROGRAM, "studies/"],
     "program/frame": PROGRAM,
-    "program": [*PROGRAM, "studies/", "program/"],
+    "program": [*PROGRAM, "program/"],
     "tests": ROOMS,
 }
 
@@ -69,7 +68,7 @@ SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h"
 # runs on the building machine, by itself.
 STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
-STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "studies/", "program/")
+STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
 # Who ends a process: for want of memory, through one hook; a child. The library (core, simd, train) never does.
 MAY_END = {"output/scope.c": {"exit"}, "bench/child.c": {"_exit"}}

@@ -15,9 +15,9 @@ enum {
     CPU_SHA256 = 16,         /* no tier: instructions for SHA-256 */
     CPU_AVXVNNI = 32,        /* integer products: a part of the avx2 tier */
     CPU_AVX512VNNI = 64,     /* a part of the avx512 tier */
-    CPU_AVX512AMX = 128,     /* another: AMX-INT8, where the operating system saves its tiles and is asked before */
+    CPU_AVX512AMX = 128,     /* a part of the avx512 tier: AMX-INT8, whose tiles a process must ask for */
     CPU_NEON_DOT = 1 << 17,  /* integer products: a part of the neon tier */
-    CPU_NEON_I8MM = 1 << 18, /* another */
+    CPU_NEON_I8MM = 1 << 18, /* a part of the neon tier */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,
@@ -27,7 +27,7 @@ enum {
     CPU_HAS_AVX512DQ = 1 << 13,
     CPU_HAS_AVX512VL = 1 << 14,
     CPU_NO_AVX_STATE = 1 << 15,    /* the processor has AVX, but the operating system does not save its registers */
-    CPU_NO_AVX512_STATE = 1 << 16, /* the same of AVX-512 */
+    CPU_NO_AVX512_STATE = 1 << 16, /* the processor has AVX-512, and its registers are not saved */
 };
 
 /* CPUID and, through the compiler's run-time library, the register state that the operating system saves. */

@@ -4,8 +4,6 @@
 
 #include "program/frame/options.h"
 
-/* From --reference, --precision, --threads, --memory-limit. */
-void fill_model_options(const common_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
 /* For what has no low precision: EXIT_OK, or EXIT_USAGE after saying that `what`, such as "training", is in float32. */

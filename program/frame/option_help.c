@@ -60,10 +60,6 @@ void options_print_help(const command *command)
 {
     printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
            command->summary);
-    if (command->claims) {
-        printf("\nputs to the test:\n  ");
-        print_wrapped(command->claims, 2);
-    }
     print_subcommands(command);
     options_visit(command, print_group, &command);
     if (command->example)

@@ -148,7 +148,6 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
-    const char *claims; /* of a study: what it puts to the test */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };

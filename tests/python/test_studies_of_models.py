@@ -1,4 +1,4 @@
-"""The studies that compare models: `study positions`, `study twins`, and `study grid` and `study clipping` on tables of losses.
+"""The studies that compare models: positions, twins, and on tables of losses grid and clipping.
 
 SPDX-License-Identifier: MIT
 """
@@ -10,8 +10,8 @@ import os
 import shutil
 import struct
 
-from cases_studies import rows_of, run
-from helpers import DEMO, ROOT, Tensor, check, contains, equal, has_figures, near, read_tensors, write_tensors
+from studies_bench import ROOT, rows_of, run
+from helpers import DEMO, Tensor, check, contains, equal, near, read_tensors, write_tensors
 
 TWIN = os.path.join(ROOT, "models", "demo-bert")
 DATA = os.path.join(ROOT, "docs", "studies", "data")
@@ -271,8 +271,7 @@ def test_losses_grid(bench):
         near(mean, k + 1.495 + 4.5, 1e-6)
     for k, row in zip(order, (r for r in rows if r["against"] == "positions at the input"), strict=True):
         equal((row["value"], row["low"], row["high"], row["seeds"]), (k, k, k, 2))
-    if has_figures(bench):
-        run(bench, "study", "grid", path, "-o", "g.svg")
+    run(bench, "study", "grid", path, "-o", "g.svg")
     write(path, [f"{cell}@64#1" for cell in [*CELLS, "full/level", "full-ji/none"]])  # controls: those that the file has
     added = [row for row in table_of(bench, "grid", path) if not row["against"]][len(CELLS):]
     equal([(row["terms"], row["positions"], round(row["value"], 3)) for row in added],
@@ -300,8 +299,7 @@ def test_losses_clipping(bench):
             equal(row["value"], place[f"k{row['k']}@{row['context']} {name}"] - own)
             readings += 1
     equal(readings, 2 * (sum(range(1, 7)) + 6))
-    if has_figures(bench):
-        run(bench, "study", "clipping", path, "-o", "c.svg")
+    run(bench, "study", "clipping", path, "-o", "c.svg")
 
 
 def test_losses_pages(bench):

@@ -1,4 +1,4 @@
-"""`deberta study` from outside: the list, the formats, and each study's numbers against an independent computation.
+"""The studies from outside: their command line and formats, and each study's numbers against an independent computation.
 
 SPDX-License-Identifier: MIT
 """
@@ -7,45 +7,104 @@ import io
 import json
 import math
 import os
+import re
+import subprocess
+import sys
+from pathlib import Path
 
-from helpers import DEMO, ROOT, check, contains, equal, near, needs_figures, read_tensors
+import pytest
+
+from studies_bench import ROOT, rows_of, run
+from deberta_c import _program
+from helpers import DEMO, check, contains, equal, near, read_tensors
+
+sys.path.append(str(ROOT / "studies"))
+import study  # noqa: E402
+
+TWIN = os.path.join(ROOT, "models", "demo-bert")
 
 SENTENCES = ["The old chief stood stoical and silent.", "There came a break in the tall, cool pines.", "What put that into your simple head?"]
 
 
-def run(bench, *arguments, code=0):
-    """What the program prints, or if it fails as expected what it says."""
-    out, err = bench.expect(code, *arguments).strict()
-    return err if code else out
-
-
-def rows_of(table):
-    return [dict(zip(table["columns"], row)) for row in table["rows"]]
-
-
-def test_framework_list(bench):
-    listed = json.loads(run(bench, "study", "--json"))
-    assert all(s["name"] and s["summary"] and s["claims"] for s in listed)
-    equal(run(bench, "study"), run(bench, "study", "list"))
-    for study in listed:
-        contains(run(bench, "study"), study["summary"])
-        check(os.path.exists(os.path.join(ROOT, "docs", "studies", study["name"] + ".md")), study["name"])
-
-
-def test_framework_wrong_use(bench):
-    contains(run(bench, "study", "foo", code=2), "no study is called 'foo'; there are: ")
-    contains(run(bench, "study", "list", "x", code=2), "unexpected argument 'x'")
-    contains(run(bench, "study", "components", code=2), "expected MODEL")
+def test_wrong_use(bench):
     given = ("study", "components", DEMO, "--text", "a")
+    contains(run(bench, "study", "components", code=2), "required: MODEL")
     contains(run(bench, "study", "components", DEMO, code=2), "no text: give --text or --file")
-    contains(run(bench, *given, "--format", "xml", code=2), "--format: expected one of table, md, csv, json")
-    contains(run(bench, *given, "--data", "", code=2), "--data: the path is empty")
+    contains(run(bench, *given, "--format", "xml", code=2), "--format", "'xml'")
+    contains(run(bench, *given, "--data", "", code=2), "--data: unknown suffix in '', expected .csv")
     contains(run(bench, *given, "--data", "no/such/file", code=4), "cannot be written")
     contains(run(bench, *given, "--data", "st.foo", code=2), "--data: unknown suffix in 'st.foo', expected .csv")
+    contains(run(bench, *given, "-o", "st.foo", code=2), "--out: unknown suffix in 'st.foo', expected .png, .svg, .pdf")
+    contains(run(bench, *given, "--data", "a.csv", "-o", "a.svg", "-o", "./a.svg", code=2), "name the same file")
     contains(run(bench, *given, "--json", "--format", "csv", code=2), "give one of --format and --json")
-    contains(run(bench, *given, "--sentences", "0", code=2), "--sentences: expected 1 to")
-    contains(run(bench, "study", "components", "synthetic:v3-base", "--text", "a", code=2), "no tokenizer")
-    contains(run(bench, *given, "--text", "x " * 40000, code=3), "text 2: ")
+    contains(run(bench, *given, "--sentences", "0", code=2), "--sentences: expected 1 or more, found 0")
+    contains(run(bench, *given, "--precision", "int4", code=2), "precision: expected 'float32', 'int16' or 'int8', found 'int4'")
+    contains(run(bench, *given, "--memory-limit", "1K", code=4), "components.py: ")
+    contains(run(bench, "study", "components", "no/such", "--text", "a", code=3), "no/such")
+    contains(run(bench, "study", "components", DEMO, "--file", "no/such", code=3), "no/such: cannot be opened")
+    contains(run(bench, "study", "components", "synthetic:v3-base,layers=1,vocab=100", "--text", "a", code=2), "no tokenizer")
+    contains(run(bench, "study", "twins", DEMO, TWIN, "--text", "x " * 40000, code=3), "text 1: ", "positions")
+    bench.path("bytes.txt").write_bytes(b"fine\n\xff\n")
+    contains(run(bench, "study", "components", DEMO, "--file", "bytes.txt", code=3), "bytes.txt: line 2: expected UTF-8")
+    assert not [one for one in os.listdir(".") if one != "bytes.txt"], "nothing half written"
+
+
+def test_the_program_says_where_they_went(bench):
+    contains(run(bench, "encode", "--help"), "usage")
+    done = subprocess.run([_program.PROGRAM, "study", "twins"], capture_output=True, text=True)
+    assert done.returncode == 2 and "python3 studies/NAME.py" in done.stderr and not done.stdout
+
+
+def test_every_study_has_a_page_and_a_command(bench):
+    index = open(os.path.join(ROOT, "docs", "studies", "README.md"), encoding="utf-8").read()
+    names = [path.stem for path in Path(ROOT, "studies").glob("*.py") if path.stem not in ("study", "losses")]
+    assert len(names) >= 8
+    for name in names:
+        page = Path(ROOT, "docs", "studies", f"{name}.md").read_text(encoding="utf-8")
+        contains(page, f"python3 studies/{name}.py")
+        contains(index, f"[{name}]({name}.md)")
+        contains(run(bench, "study", name, "--help"), f"python3 studies/{name}.py")
+
+
+def test_output_that_cannot_be_written(bench):
+    """A full disk is exit 4, and no file is left half written."""
+    script = [sys.executable, str(Path(ROOT, "studies", "components.py")), DEMO, "--text", "a new store"]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(script, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 4 and "cannot be written" in done.stderr, done
+    os.mkdir("closed", 0o555)
+    if os.geteuid():
+        contains(run(bench, *("study", "components", DEMO, "--text", "a", "--data", "closed/a.csv"), code=4), "cannot be written")
+
+
+def test_splitmix():
+    """The first numbers of a seed, one by one and many at once, are those of the definition."""
+    for seed in (0, 1, 2 ** 64 - 1):
+        expected = random_numbers(seed)
+        one, many = study.Random(seed), study.Random(seed).many(5).tolist()
+        assert many == [next(expected) for _ in range(5)] == [one.next() for _ in range(5)]
+    assert study.Random(7).many_below([3, 5, 7], 3).tolist() == [(n >> 32) * c >> 32 for n, c in zip(random_numbers(7), (3, 5, 7))]
+
+
+def test_bootstrap():
+    """Percentiles of ratios over units that are drawn again, from their definition; units of one part of a ratio stay together."""
+    parts, wholes = [1.0, 4.0, 2.0, 8.0], [1.0, 2.0, 3.0, 4.0]
+    numbers, ratios = random_numbers(5), []
+    for _ in range(study.RESAMPLES):
+        drawn = [(next(numbers) >> 32) * 4 >> 32 for _ in range(4)]
+        ratios.append(sum(parts[k] for k in drawn) / sum(wholes[k] for k in drawn))
+    found = study.ratio(parts, wholes, seed=5)
+    for a, b in zip(found, (1.5, sorted(ratios)[25], sorted(ratios)[974])):
+        near(a, b, 1e-12)
+    assert math.isnan(study.ratio([1.0], seed=1).low) and study.ratio([1.0, 1.0], seed=1) == (1, 1, 1)
+    assert study.ratio([0.0, 0.0], [0.0, 0.0], seed=1) == (0, 0, 0)
+    assert study.Estimate(1.5).show("%.1f (%.1f to %.1f)") == "1.5" and study.Estimate(1, 0, 2).mapped(lambda x: 1 - x) == (0, -1, 1)
+
+
+def test_distance_bins():
+    for r, name in {0: "itself", 1: "left 1", 2: "left 2", 3: "left 3..4", 4: "left 3..4", 5: "left 5..8", 32: "left 17..32", 33: "left 33..",
+                    500: "left 33..", -1: "right 1", -4: "right 3..4", -9: "right 9..16", -600: "right 33.."}.items():
+        equal(study.distance_name(int(study.distance_bin(r))), name)
 
 
 def test_framework_formats_hold_the_same(bench):
@@ -253,15 +312,15 @@ def test_ablate_a_single_term(bench):
 
 
 def test_ablate_needs_a_head(bench):
-    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2), "--kind: expected one of zero, mean")
-    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--mlm-decoder", "best", code=2), "--mlm-decoder: expected one of auto, emd, plain")
+    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2), "--kind", "'median'")
+    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--mlm-decoder", "best", code=2), "--mlm-decoder", "'best'")
 
 
 def test_one_unit_has_no_interval(bench):
     """One sentence says nothing about others: no interval of width 0 is printed, and none is in the data."""
     for name, more in (("ablate", ()), ("components", ()), ("twins", (os.path.join(ROOT, "models", "demo-bert"),))):
         found = run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--data", "one.csv")
-        assert found.count("What stands without an interval was measured on one unit alone.") == 1, found
+        assert found.count("A number without an interval was measured on one unit alone.") == 1, found
         assert "nan" not in found.lower(), found
         with open(bench.path("one.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
@@ -270,44 +329,45 @@ def test_one_unit_has_no_interval(bench):
         assert "without an interval" not in run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--text", SENTENCES[1])
 
 
-def test_ablate_figure(bench):
-    needs_figures(bench)
-    path = "effects.svg"
-    done = run(bench, "study", "ablate", DEMO, "--text", SENTENCES[0], "--sentences", "1", "-o", path)
-    contains(done, "| layer | head | c2c |")
-    with open(path, encoding="utf-8") as file:
-        contains(file.read(), "<svg")
-    same = ("study", "ablate", DEMO, "--text", SENTENCES[0], "--data", "a.svg", "-o", "./a.svg")
-    contains(run(bench, *same, code=2), "--data and --out both name './a.svg'")
+@pytest.mark.parametrize("name, given", [
+    ("ablate", (DEMO, "--text", SENTENCES[0])), ("components", (DEMO, "--text", SENTENCES[0], "--precision", "int8")),
+    ("twins", (DEMO, TWIN, "--text", SENTENCES[0], "--layers", "1")), ("decoder", (DEMO, "--text", "verb\t{1} and {2}.\ttook/opened"))])
+def test_figures(bench, name, given):
+    """Each format, the note in the file, and the same bytes again."""
+    pytest.importorskip("matplotlib")
+    outs = [f"f.{suffix}" for suffix in ("svg", "png", "pdf")]
+    note = bench.json("study", name, *given)["note"]
+    for _ in range(2):
+        run(bench, "study", name, *given, *(word for out in outs for word in ("-o", out)))
+        made = [bench.path(out).read_bytes() for out in outs]
+        assert b"<svg" in made[0] and made[1].startswith(b"\x89PNG") and made[2].startswith(b"%PDF")
+    contains(made[0].decode(), note.split(".")[0][:40], f"studies/{name}.py")
+    contains(made[1].decode("latin-1"), note.split(".")[0][:40])
+    if "--precision" in given:
+        contains(note, "Linear layers in int8.")
 
 
-FILE = os.path.join(ROOT, "docs", "studies", "data", "benchmarks.csv")
-
-
-def test_benchmarks_quoted_numbers(bench):
-    found = json.loads(run(bench, "study", "benchmarks", FILE, "--json"))
-    findings = {(row["quoted as"], row["value"]): row["finding"] for row in rows_of(found["quoted"])}
-    equal(findings["SuperGLUE (average)", 89.9], "as published, for DeBERTa 1.5B")
-    equal(findings["SQuAD 2.0 (F1)", 95.5], "wrong: it is SQuAD 1.1 (F1) of DeBERTa-large")
-    with open(FILE, encoding="utf-8") as file:
+def test_benchmarks_page_has_the_published_numbers():
+    """Every number of the page's tables is one of the collected ones, of that model, and what is said of quotations is so."""
+    folder = Path(ROOT, "docs", "studies")
+    with open(folder / "data" / "benchmarks.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
-    equal([[str(v) for v in row] for row in found["data"]["rows"]], [[v or "None" for v in row.values()] for row in rows])
     assert all(row["source"] and row["verified"] in ("yes", "no") for row in rows if row["model"] != "quoted")
-    shown = {row["model"]: row for row in rows_of(found["results"])}
-    for row in rows:
-        if row["model"] != "quoted":
-            equal(str(shown[row["model"]][f"{row['benchmark']} ({row['metric']})"]).rstrip("*"), row["value"])
-
-
-def test_benchmarks_bad_tables(bench):
-    header = "benchmark,metric,model,value,verified,source\n"
-    path = "t.csv"
-    for text, words in (("a,b\n", "expected the header"), (header, "no published result"), (header + "a,b,c,1\n", "found 4: no verified"),
-                        (header + "a,b,c,x,yes,s\n", "'x'"), (header + 'a,"b",c,1,yes,s\n', "no quote"), (header + "a,b,c,1,yes,s,t\n", "no comma")):
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        contains(run(bench, "study", "benchmarks", path, code=3), words)
-    contains(run(bench, "study", "benchmarks", path + "x", code=3), "No such file")
+    published = {(f"{row['benchmark']} ({row['metric']})", row["model"]): row["value"] for row in rows if row["model"] != "quoted"}
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in (folder / "benchmarks.md").read_text(encoding="utf-8").split("\n")
+             if line.startswith("|")]
+    models = next(cells[1:] for cells in lines if cells[1].startswith("BERT"))
+    compared = 0
+    for name, *values in (cells for cells in lines if len(cells) == len(models) + 1 and cells[0] and set(cells[0]) > {"(", ")"}):
+        for model, value in zip(models, values):
+            equal(published.get((name, model), "-"), value, (name, model))
+            compared += value != "-"
+    assert compared > 60
+    for name, value, _, finding in (cells for cells in lines if len(cells) == 4 and re.match(r"\d", cells[1])):
+        model = finding.partition("DeBERTa")[2]
+        true = [key for key, known in published.items() if known == value]
+        equal(finding.startswith("as published"), any(key[0] == name for key in true), (name, value))
+        assert not model or any(key[1].endswith(model.strip()) or key[0] in finding for key in true), finding
 
 
 FRAME = "verb\tHe {1} his hat and {2} the <door|window>.\ttook/opened,took/closed"
@@ -356,7 +416,7 @@ def test_decoder_ablated(bench):
     """Without the terms of the last layer both decoders answer as `encode --ablate` does."""
     found = rows_of(json.loads(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--ablate", "c2p@4", "--json"))["data"])
     expected = {s: log_probabilities(bench, s, "--ablate", "c2p@4") for s in sorted({row["sentence"] for row in found})}
-    contains(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--ablate", "c2p@5", code=2), "--ablate: ablation 0: layer 5")
+    contains(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--ablate", "c2p@5", code=2), "ablation 0: layer 5")
     took = json.loads(run(bench, "tokenize", DEMO, "--text", "took", "--json"))["ids"][1]
     for row in found:
         if row["word"] == "took" and row["decoder"] != "emd_level":
@@ -407,13 +467,8 @@ def test_decoder_bad_frames(bench):
 
 
 def test_decoder_bad_lines_are_not_passed_over(bench):
-    for name, line, words in (("bad.jsonl", b'{"text": 3}', 'bad.jsonl, line 2: the value of "text" is not a text'),
-                              ("nul.txt", b"verb\t{1} {2}\tman/horse\0", "nul.txt, line 2: ")):
-        path = name
-        first = json.dumps({"text": FRAME}) if name.endswith("l") else FRAME
-        with open(path, "wb") as file:
-            file.write(first.encode() + b"\n" + line + b"\n")
-        contains(run(bench, "study", "decoder", DEMO, "--file", path, code=3), words)
+    bench.path("nul.txt").write_bytes(FRAME.encode() + b"\nverb\t{1} {2}\tman/horse\0\n")
+    contains(run(bench, "study", "decoder", DEMO, "--file", "nul.txt", code=3), "nul.txt: line 2: ", "NUL")
 
 
 def test_decoder_bundled_items(bench):
