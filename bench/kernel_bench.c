@@ -177,7 +177,7 @@ static size_t calibrate(const kernels *table, measured_problem *m, double sample
 }
 
 static void measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
-                              const competitors *all, double *samples, size_t count)
+                    const competitors *all, double *samples, size_t count)
 {
     double seconds = o->min_seconds > 0 ? o->min_seconds : DEFAULT_SAMPLE_SECONDS;
     const kernels *tables = all->tables;

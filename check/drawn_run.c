@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "output/scope.h"
 
@@ -15,18 +14,16 @@ static drawn_row *row_of(drawn_report *report, const char *feature, const char *
     for (size_t i = 0; i < report->count; i++)
         if (strcmp(report->rows[i].feature, feature) == 0 && strcmp(report->rows[i].against, against) == 0)
             return &report->rows[i];
-    drawn_row *rows = grown(report->rows, &report->capacity, report->count + 1, sizeof *rows);
-    if (!rows) return NULL;
-    report->rows = rows;
-    rows[report->count] = (drawn_row){.against = against, .worst = -1};
-    snprintf(rows[report->count].feature, sizeof rows->feature, "%s", feature);
-    return &rows[report->count++];
+    report->rows = memory_grown(report->rows, &report->capacity, report->count + 1, sizeof *report->rows);
+    drawn_row *row = &report->rows[report->count++];
+    *row = (drawn_row){.against = against, .worst = -1};
+    snprintf(row->feature, sizeof row->feature, "%s", feature);
+    return row;
 }
 
 void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where)
 {
     drawn_row *row = row_of(run->report, feature, against);
-    if (!row) memory_short();
     const bool failed = !(worst <= 1);
     row->cases++;
     row->failures += failed;

@@ -133,7 +133,6 @@ void verify_errors_free(verify_errors *errors);
 /* Ends a row, of which subject, tier, place, values, differing and limit are given: computes percentiles, decides,
  * frees the errors. If the report has a row of the same subject and tier, the two become one: counts are added, and of
  * every error statistic the larger one stays. errors: NULL where only bits were compared. */
-deberta_status verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors,
-                                 deberta_error *err);
+void verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors);
 
 #endif
