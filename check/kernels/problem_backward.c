@@ -246,7 +246,8 @@ DESCRIBE_KERNEL(softmax_backward_f32, "softmax_backward", .fill = softmax_backwa
 
 /* --------------------------------------------------------------------------------------------------------- adam_f32 */
 
-enum { WEIGHTS, MOMENTUM, SQUARES, GRADIENT };
+/* In this order in memory: how many lines lie between two streams is worth a third of the time. */
+enum { GRADIENT, SQUARES, WEIGHTS, MOMENTUM };
 
 static void adam_f32_lay_out(kernel_problem *p)
 {
