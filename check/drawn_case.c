@@ -77,7 +77,7 @@ static size_t draw_labels(const drawn_task *task, bool sift, uint64_t *state)
 
 /* ------------------------------------------------------------------------------------------------------------- models */
 
-/* Of other cases that have talking heads the training is left out. */
+/* The training of cases that have talking heads is left out. */
 static bool is_trained(const drawn_case *c)
 {
     enum { ONE_ROUND_IN = 6, ROUND = 2 };
@@ -119,7 +119,7 @@ static void allocate(drawn_case *c, const case_shape *s)
     c->delta = memory_take(cells * c->model.config.hidden_size, sizeof *c->delta);
 }
 
-/* Of the pair the smaller position table is the limit. */
+/* A pair's smaller position table is the limit. */
 static void fill_tokens(drawn_case *c, size_t sequence, size_t n, bool holes, bool first_holes, uint64_t *state)
 {
     const model_config *config = &c->model.config;
@@ -154,7 +154,7 @@ static void label_tokens(drawn_case *c, size_t labels, uint64_t *state)
         }
 }
 
-/* Of starts and ends some are nowhere, none is a hole. */
+/* Some starts and ends are nowhere; none is a hole. */
 static int64_t draw_end(const drawn_case *c, size_t sequence, uint64_t *state)
 {
     const size_t n = exact_length(&c->batch, sequence), place = random_below(state, n);

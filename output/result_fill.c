@@ -1,4 +1,4 @@
-/* Typed results: filling. All that a result holds is memory of its scope. SPDX-License-Identifier: MIT */
+/* Rows, cells and sentences are added to a typed result here, in memory of its scope. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
 #include <math.h>

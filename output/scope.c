@@ -18,7 +18,7 @@ struct scope_piece {
 
 enum { EXIT_SHORT = 4 };
 
-/* Of the program, which is one: the library has no such variable. */
+/* A program has one hook; the library has no such variable. */
 static void (*on_shortage)(void);
 
 void memory_on_shortage(void (*end)(void)) { on_shortage = end; }

@@ -207,7 +207,7 @@ void options_print_version(void);
 void options_visit(const command *command, void (*visit)(void *context, const option_group *group), void *context);
 /* The row of that name in the command's tables: its own hides a common one. NULL: none. */
 const option *options_find(const command *command, const char *name);
-/* Of the common table, not a command's own. */
+/* Is it a row of the common table, not a command's own? */
 bool option_is_common(const option *row);
 /* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
  * near enough to be what was meant. */
