@@ -10,6 +10,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 /* ---------------------------------------------------------------------------------------------------------- report */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "include/deberta_unstable.h"
 
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {
     [DEBERTA_ISA_AUTO] = "auto",     [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",

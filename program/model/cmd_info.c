@@ -11,6 +11,7 @@
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
 enum { TIERS = sizeof tiers / sizeof *tiers };

@@ -6,6 +6,7 @@
 
 #include "train/engine/optimizer.h"
 #include "train/data/trainer_data.h"
+#include "include/deberta_training.h"
 
 /* The recipe's numbers as the optimiser takes them. */
 optimizer_options trainer_optimizer(const deberta_trainer_options *options);
