@@ -35,21 +35,24 @@ MAY_INCLUDE = {
     "train/run": ["include/", "core/", "train/"],
     "train": ["include/", "core/", "train/"],
     "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
-    "simd": ["core/kernels.h", "core/integer_kernels.h", "simd/"],
+    "simd": ["core/kernels.h", "core/integer_kernels.h", "core/base/tiers.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
     "analysis/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "analysis/reference/"],
     "analysis": ["include/", "core/", "analysis/"],
     "check": ["include/", "core/", "train/", "analysis/", "check/"],
-    "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
+    # What a kernel is asked, and its exact answer: for those who check and for those who measure.
+    "check/kernels": ["include/", "core/", "train/engine/counters.h", "check/kernels/"],
+    "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "check/kernels/", "simd/peak.h", "bench/"],  # SLEEF: rows beside ours
     "program/frame": PROGRAM,
     "program": [*PROGRAM, "program/"],
     "tests": ROOMS,
 }
 
-# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone.
-MAY_CALL = {"core": ["simd/"]}
+# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone, and
+# the peaks of tiers are measured.
+MAY_CALL = {"core": ["simd/"], "bench": ["simd/"]}
 
 # A library is known in one place only.
 LIBRARY_HOMES = {
@@ -59,7 +62,7 @@ LIBRARY_HOMES = {
     r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c", "bench/peak_u8_"],
+    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": ["core/base/openmp_team.c"],
 }
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}
@@ -236,9 +239,16 @@ def symbols(*command):
 
 # What an object may hold, by tier: "sse" the base instruction set, "vex" AVX encodings of 128 bits (what -mfma brings), then wider.
 WIDTHS = ["sse", "vex", "ymm", "zmm"]
-TIER_WIDTH = {"scalar": "sse", "scalar_fma": "vex", "avx2": "ymm", "avxvnni": "ymm", "avxvnni_stand_in": "ymm", "avx512": "zmm",
-              "avx512vnni": "zmm", "avx512amx": "zmm", "avx512amx_stand_in": "zmm"}
-PEAK_WIDTH = {**TIER_WIDTH, "scalar": "vex"}
+PEAK_WIDTH = {"scalar": "vex"}
+STAND_IN = "_stand_in"
+
+
+def tier_widths(build):
+    """Of the tiers that were built, and on x86 of the stand-ins of tests: those of their parts."""
+    widths = {line.split()[0]: line.split()[1] for line in read(os.path.join(build, "simd/tiers.txt")).split("\n") if line.strip()}
+    stand_ins = {name[len("stand_in_"):-2] for name in os.listdir(os.path.join(ROOT, "tests/stand_ins")) if name.startswith("stand_in_")}
+    x86 = os.uname().machine == "x86_64"
+    return {**widths, **{part + STAND_IN: widths[part] for part in stand_ins if x86 and part in widths}}
 
 
 def widest(path):
@@ -252,13 +262,13 @@ def widest(path):
 
 def check_objects(build):
     """One exported symbol in each kernel object; wide registers and AVX encodings only where they belong."""
-    found = []
+    found, width_of = [], tier_widths(os.path.abspath(build))
     for path in objects(build):
         name = os.path.relpath(path, build)
         simd = re.search(r"libsimd_(\w+)\.a\.p", name)
-        peak = re.search(r"libpeak_(?:u8_)?(\w+)\.a\.p", name)
+        peak = re.search(r"libpeak_(\w+)\.a\.p", name)
         if os.uname().machine == "x86_64":
-            allowed = TIER_WIDTH[simd.group(1)] if simd else PEAK_WIDTH[peak.group(1)] if peak else "sse"
+            allowed = width_of[simd.group(1)] if simd else PEAK_WIDTH.get(peak.group(1), width_of.get(peak.group(1))) if peak else "sse"
             used = widest(path)
             check(WIDTHS.index(used) <= WIDTHS.index(allowed), f"{name}: {used} instructions, only {allowed} belong there")
             # A check that cannot see wide registers would pass everything.
@@ -267,7 +277,7 @@ def check_objects(build):
             found.append(simd.group(1))
             exported = symbols("-g", path)
             check(exported == ["kernels_init_" + simd.group(1)], f"{name}: exports {exported}, expected only its kernels_init_")
-    expected = sorted(TIER_WIDTH) if os.uname().machine == "x86_64" else ["neon", "neondot", "neoni8mm", "scalar", "scalar_fma"]
+    expected = sorted(width_of)
     check(sorted(found) == expected, f"{build}: kernel objects of {sorted(found)}, expected {expected}")
     check_exports(symbols("-D", os.path.join(build, "libdeberta.so")))
 
