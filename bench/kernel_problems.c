@@ -1,4 +1,4 @@
-/* Reading problem lines. SPDX-License-Identifier: MIT */
+/* Lines of problem files are read, and kernels' names in them are checked. SPDX-License-Identifier: MIT */
 #include "bench/kernel_problems.h"
 
 #include <ctype.h>

@@ -11,9 +11,9 @@ typedef struct peak_kernel {
     size_t flops_per_round;
 } peak_kernel;
 
-/* Of every row of core/base/tiers.h that has one, in simd/<name>/peak_<name>.c, compiled with the flags of that row:
- * chains of float32 (on x86 the scalar one needs hardware FMA, which the caller checks), and products of bytes, as the
- * integer kernels of that name multiply. */
+/* The peaks of every row of core/base/tiers.h that has one, in simd/<name>/peak_<name>.c, compiled with the flags of
+ * that row: chains of float32 (on x86 the scalar one needs hardware FMA, which the caller checks), and products of
+ * bytes, as the integer kernels of that name multiply. */
 #define X(NAME, name, ...) extern const peak_kernel peak_##name, peak_bytes_##name;
 TIER_LIST(X)
 PART_LIST(X)

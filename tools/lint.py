@@ -73,6 +73,10 @@ STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
 STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
+# Comments that need the declaration under them to be understood, and the rooms that have none.
+FRAGMENT = re.compile(r"/\*+ (?:Of|The same|Behind|Beside) ")
+WHOLE_SENTENCES = ("include/", "core/", "simd/", "train/", "output/", "viz/", "program/")
+
 failures, left_out, passes = [], [], 0
 
 
@@ -168,6 +172,12 @@ def check_hygiene(path, text):
     if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
         check(path.startswith("check/") or "MUTATION" not in text, f"{path}: MUTATION outside check/: nothing else knows of deliberate mistakes")
+        opening = FRAGMENT.search(text) if path.startswith(WHOLE_SENTENCES) else None
+        check(not opening, f"{path}: a comment that begins with {opening and opening[0]!r} is no sentence without what it stands before")
+    if path.endswith(".c"):
+        head = re.match(r"/\*(.*?)\*/", text, re.S)
+        words = head[1].replace("SPDX-License-Identifier: MIT", "").replace("*", "").split() if head else []
+        check(len(words) > 3, f"{path}: the first comment does not say what the file is for")
     if path.startswith(("core/", "simd/", "output/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c"):
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":

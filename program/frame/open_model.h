@@ -14,9 +14,9 @@ const char *low_precision_name(const common_options *options);
 bool check_model_place(const common_options *options);
 /* Opens the first argument. EXIT_OK or the exit code, after saying why. */
 int open_model(const common_options *options, deberta_model **model);
-/* The same without its weights, for describing it. */
+/* Opens a model without its weights, for describing it. */
 int open_description(const common_options *options, deberta_model **model);
-/* The same of a model named elsewhere on the command line. */
+/* Opens a model that is named elsewhere on the command line. */
 int open_model_at(const common_options *options, const char *path, deberta_model **model);
 
 /* Compares every byte of the first argument's packed weights with their digests. EXIT_OK, or the exit code after saying

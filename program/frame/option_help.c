@@ -1,4 +1,4 @@
-/* --help and --version. SPDX-License-Identifier: MIT */
+/* --help and --version are printed from the tables of a command. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 
 const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL};
 
-/* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
+/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
 static result_format format_of_output(const common_options *options)
 {
     static const char *const suffixes[] = {
