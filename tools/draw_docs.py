@@ -2,7 +2,7 @@
 """Draw the small pictures of docs/figures.md again, each by the command that its row names, and docs/images/latency-v3-base.png.
 
     tools/draw_docs.py [--only NAME] [--folder docs/images/figures] [--width-mm 85] [--dpi 96]
-    tools/draw_docs.py --latency       from the medians of the table in docs/benchmarks/amd-zen4.md
+    tools/draw_docs.py --latency       from the medians of docs/benchmarks/amd-zen4.csv
 
 A row begins with a picture, images/figures/NAME.png (or .svg, of figures that have one size), and has one command that ends in
 `-o NAME.pdf`; dots stand for what the table's head says. Other widths, into another folder, are for looking at all kinds of figures after a change.
@@ -10,6 +10,7 @@ A row begins with a picture, images/figures/NAME.png (or .svg, of figures that h
 SPDX-License-Identifier: MIT
 """
 import argparse
+import csv
 import json
 import os
 import re
@@ -26,8 +27,7 @@ COMMAND = re.compile(r"`((?:[^`]*\s)?(?:-o|--plot) ([\w-]+)\.pdf)`")
 PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-]+)\.(png|svg)")
 BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
 DOTS = re.compile(r"the dots: `([^`]*)`")
-TABLE, LATENCY, MODEL, LAYERS = "docs/benchmarks/amd-zen4.md", "docs/images/latency-v3-base.png", "v3-base", 12
-ROW = re.compile(r"^\| (\S+), (\d) threads?, n = (\d+) \| (.*) \|$")
+MEDIANS, LATENCY, MODEL, LAYERS = "docs/benchmarks/amd-zen4.csv", "docs/images/latency-v3-base.png", "v3-base", 12
 
 
 def commands(page):
@@ -58,23 +58,19 @@ def draw(file, words, arguments):
     return done.returncode == 0
 
 
-def medians(page):
-    """The first table as points of a sweep, a sample each: its median. What was not measured or is marked is left out."""
-    engines = re.search(r"^\| row \| (.*?) \| best peer", page, re.M)[1].split(" | ")
-    for line in page.split("\n\n")[3].splitlines():
-        row = ROW.match(line)
-        if not row or row[1] != MODEL:
-            continue
-        for engine, cell in zip(engines, row[4].split(" | ")):
-            if re.fullmatch(r"[\d.]+ \([\d.]+\)", cell):
-                seconds = float(cell.split()[0]) / 1000
-                yield {"model": MODEL, "engine": engine, "threads": int(row[2]), "layers": LAYERS, "batch": 1, "n": int(row[3]), "tokens": int(row[3]),
-                       "attention": "full", "precision": "float32", "position_cache": True, "cold": False, "samples_s": [seconds],
-                       **{name: seconds for name in ("min_s", "median_s", "median_low_s", "median_high_s", "p95_s")}}
+def medians():
+    """A point of a sweep for each median, which is its only sample. What was not measured or is marked is left out."""
+    with open(ROOT / MEDIANS, encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["model"] == MODEL and row["median_ms"] and not row["mark"]]
+    for row in rows:
+        seconds, n = float(row["median_ms"]) / 1000, int(row["tokens"])
+        yield {"model": MODEL, "engine": row["engine"], "threads": int(row["threads"]), "layers": LAYERS, "batch": 1, "n": n, "tokens": n,
+               "attention": "full", "precision": "float32", "position_cache": True, "cold": False, "samples_s": [seconds],
+               **{name: seconds for name in ("min_s", "median_s", "median_low_s", "median_high_s", "p95_s")}}
 
 
 def draw_latency():
-    sweep = {"schema": "deberta-bench/1", "environment": {}, "results": list(medians((ROOT / TABLE).read_text(encoding="utf-8")))}
+    sweep = {"schema": "deberta-bench/1", "environment": {}, "results": list(medians())}
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(sweep, file)
         file.flush()

@@ -4,7 +4,7 @@
     tools/peers.py --work W --out R [--models v3-base] [-n 16,128,512] [--threads 1,2]      latency, batch 1
     tools/peers.py --work W --out R --documents      throughput on bench/shapes/document_lengths.txt
     tools/peers.py --work W --out R --neighbour      each row with and without a busy process on one core
-    tools/peers.py --out R --table                   the results so far as Markdown
+    tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers of latencies
     tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
 
 W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
@@ -32,7 +32,7 @@ import sys
 import time
 from pathlib import Path
 
-from peers_tables import print_tables
+from peers_tables import print_csv, print_tables
 from peers_worker import ENGINES, OURS, OWN, SHAPES, enough_calls, errors_of, machine_seconds, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -559,13 +559,14 @@ def parse_arguments():
     add("--batch-documents", type=number_list, default=[1, 8, 32], help="documents at once; the table takes each engine's best")
     add("--neighbour", action="store_true")
     add("--table", action="store_true")
+    add("--csv", action="store_true")
     add("--quick", action="store_true")
     add("--other-cpus", type=float, default=0.1, help="cores that others may use while a row is measured")
     add("--patience", type=float, default=60, help="seconds to wait for a quiet machine before a row is refused")
     add("--accept-disturbed", action="store_true", help="do not wait; measure and mark")
     add("--limit", type=float, default=900, help="seconds that one process may take")
     arguments = parser.parse_args()
-    if not arguments.table and not arguments.work:
+    if not arguments.table and not arguments.csv and not arguments.work:
         parser.error("--work is needed")
     if arguments.quick:
         arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [*OWN, *ENGINES], [16, 40]
@@ -607,9 +608,9 @@ def run(arguments):
 
 def main():
     arguments = parse_arguments()
-    if arguments.table:
+    if arguments.table or arguments.csv:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--table | head` is no error
-        print_tables(arguments.out)
+        (print_csv if arguments.csv else print_tables)(arguments.out)
         return
     try:
         sys.exit(0 if run(arguments) else 1)

@@ -1,7 +1,8 @@
-"""The results of tools/peers.py as Markdown: reads the all.json of each kind of measurement, prints.
+"""The results of tools/peers.py as Markdown or CSV: reads the all.json of each kind of measurement, prints.
 
 SPDX-License-Identifier: MIT
 """
+import csv
 import json
 import sys
 
@@ -51,12 +52,6 @@ def by_row(results, key):
     return dict(sorted(rows.items()))
 
 
-def print_quantity(title, rows, names, cell):
-    print(f"{title}\n")
-    print_table(["row", *names], [[label(key), *(cell(engines[e]) + mark(engines[e]) if e in engines else "–" for e in names)]
-                                  for key, engines in rows.items()])  # fmt: skip
-
-
 def label(key):
     """Of (model, threads) or (model, threads, n)."""
     model, threads, *n = key
@@ -104,14 +99,34 @@ def print_latency(results, title):
     names = in_order(results)
     print_ratios(rows)
     print(f"{title}: milliseconds, median (minimum); ratio of ours to the best float32 peer\n")
-    lines = [[label(key), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)] for key, engines in rows.items()]
-    print_table(["row", *names, "best peer", "ours / best"], lines)
+    for group in dict.fromkeys(key[:2] for key in rows):
+        print(f"**{label(group)}**\n")
+        print_table(["tokens", *names, "best peer", "ours / best"],
+                    [[str(key[2]), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)]
+                     for key, engines in rows.items() if key[:2] == group])  # fmt: skip
     print_errors(rows, names)
-    print_quantity("Largest difference from float64", rows, names, lambda r: f"{r['max_abs_difference']:.1e}")
-    print_quantity("Share of the machine's peak in useful work, %", rows, names,
-                   lambda r: f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else "–")  # fmt: skip
-    print_quantity("Peak memory of the process, MB", rows, names, lambda r: f"{r['peak_rss_bytes'] / 1e6:.0f}")
-    print_quantity("Start of the process to first result, seconds", rows, names, lambda r: f"{r['first_result_s']:.2f}")
+
+
+CSV_TITLES = ["model", "threads", "tokens", "engine", "median_ms", "minimum_ms", "mark", "largest_difference", "percent_of_peak",
+              "peak_memory_mb", "first_result_s"]  # fmt: skip
+
+
+def print_csv(folder):
+    """Latency, a line for each row and engine, with what the tables leave out."""
+    path = folder / "latency" / "all.json"
+    if not path.exists():
+        sys.exit(f"peers.py: {folder} holds no latencies")
+    results = json.loads(path.read_text("utf-8"))["results"]
+    rows, names = by_row(results, ("model", "threads", "n")), in_order(results)
+    out = csv.writer(sys.stdout, lineterminator="\n")
+    out.writerow(CSV_TITLES)
+    for key, engines in rows.items():
+        for name in names:
+            if name in engines:
+                r = engines[name]
+                peak = f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else ""
+                out.writerow([*key, name, in_milliseconds(r["median_s"]), in_milliseconds(r["min_s"]), mark(r), f"{r['max_abs_difference']:.1e}",
+                              peak, f"{r['peak_rss_bytes'] / 1e6:.0f}", f"{r['first_result_s']:.2f}"])  # fmt: skip
 
 
 def print_neighbours(quiet, busy):

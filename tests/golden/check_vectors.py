@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Judges another implementation of DeBERTa (docs/conformance.md). Needs NumPy. SPDX-License-Identifier: MIT
+"""Judges another implementation of DeBERTa (docs/evidence.md). Needs NumPy. SPDX-License-Identifier: MIT
 
     check_vectors.py --list                            cases, easy ones first, and what each needs
     check_vectors.py CASE OUTPUT.safetensors [--bits]

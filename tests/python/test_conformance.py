@@ -103,4 +103,4 @@ def test_version_and_length():
     """Vectors are versioned, and the checker is short enough to be read."""
     assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
     assert len((GOLDEN / "check_vectors.py").read_text().splitlines()) <= 130
-    assert "check_vectors.py" in (ROOT / "docs" / "conformance.md").read_text()
+    assert "check_vectors.py" in (ROOT / "docs" / "evidence.md").read_text()
