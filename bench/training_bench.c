@@ -114,8 +114,8 @@ static void note_memory(training_memory *memory, const learner *l)
         .sums_bytes = learner_sum_bytes(l),
         .model_bytes = l->model->memory_bytes,
         .session_bytes = deberta_session_memory_bytes(l->session),
-        .learner_bytes = l->arena.capacity_bytes,
-        .logits_bytes = l->logits_capacity * sizeof(float),
+        .learner_bytes = l->memory.arena.capacity_bytes,
+        .logits_bytes = l->memory.logits_capacity * sizeof(float),
         .peak_rss_bytes = (size_t)usage.ru_maxrss * 1024,
     };
 }

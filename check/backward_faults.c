@@ -128,7 +128,7 @@ static void query_not_scaled(learner *l)
 /* dX of the last layer's first feed-forward product takes the layer before for its own. */
 static void other_layers_weights(learner *l)
 {
-    if (l->model->config.layers > 1) l->transposed[1].intermediate = l->transposed[0].intermediate;
+    if (l->model->config.layers > 1) l->transposed.layers[1].intermediate = l->transposed.layers[0].intermediate;
 }
 
 /* ------------------------------------------------------------------------------------------------- at rare crossings */
@@ -137,8 +137,9 @@ static void other_layers_weights(learner *l)
 static void halves_share_rows(learner *l, step_batch *batch)
 {
     const size_t last = l->model->config.layers - 1;
+    pair_memory *pairs = &l->memory.pairs;
     if (l->options.pairs_up && l->model->embedding_projection.panels)
-        l->pairs.rows.narrow = l->pairs.layers[last].normed - batch->tokens * l->session->normed_stride;
+        pairs->rows.narrow = pairs->layers[last].normed - batch->tokens * l->session->normed_stride;
 }
 
 /* The vector of gradients has room for what is as wide as the model; what its head has read lies behind. */
@@ -147,13 +148,13 @@ static void labels_beyond_the_vector(learner *l)
     const deberta_session *s = l->session;
     const size_t widest = maximum(l->qkv_stride, maximum(s->inner_stride, s->normed_stride));
     const size_t rows = l->tokens_capacity * s->normed_stride;
-    if (l->largest.vector_floats >= widest + rows) l->head_rows[0] = l->vector + widest;
+    if (l->largest.vector_floats >= widest + rows) l->memory.head_rows[0] = l->memory.vector + widest;
 }
 
 /* A model without a decoder is opened as one that has it: its last layer is not run. */
 static void decoder_for_all(learner *l)
 {
-    if (!l->options.predicts_words && !l->model->config.position_biased_input) l->forward.decoder_only = true;
+    if (!l->options.predicts_words && !l->model->config.position_biased_input) l->memory.forward.decoder_only = true;
 }
 
 static void choices_begin_anew(learner *l, step_batch *batch)
@@ -182,7 +183,8 @@ static const learner *cleared;
 
 static bool is_hole(const float *row)
 {
-    const float *const begins[] = {cleared->passes[0].d_output, cleared->d_input};
+    const carried_gradient *carried = &cleared->memory.carried;
+    const float *const begins[] = {carried->output, carried->input};
     const size_t stride = cleared->session->hidden_stride;
     for (size_t k = 0; k < 2; k++)
         if (row >= begins[k] && row < begins[k] + cleared->session->tokens * stride)

@@ -2,10 +2,10 @@
 #ifndef TRAIN_ATTENTION_JOB_H
 #define TRAIN_ATTENTION_JOB_H
 
-#include "train/engine/learner.h"
+#include "train/engine/step_state.h"
 
 typedef struct attention_backward {
-    learner *learner;
+    const step_state *step;
     size_t layer;
     const layer_record *record; /* of the queries */
     const query_run *runs;      /* in the order of their rows */

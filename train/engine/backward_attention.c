@@ -8,7 +8,7 @@
 /* -------------------------------------------------------------------------------------------------- layouts of tables */
 
 typedef struct table_loop {
-    learner *learner;
+    const step_state *step;
     size_t layer;
 } table_loop;
 
@@ -16,26 +16,28 @@ typedef struct table_loop {
 static void turn_tables(void *context, size_t head, size_t worker)
 {
     const table_loop *loop = context;
-    learner *l = loop->learner;
+    const step_state *step = loop->step;
+    const learner *l = step->learner;
     const deberta_model *model = l->model;
     const model_layer *layer = &model->layers[loop->layer];
     const size_t rows = model->relative_rows, d = model->head_size, dp = model->padded_head;
-    float *keys = l->table_columns + head * rows * dp, *queries = keys + rows * l->heads_width;
+    float *keys = step->memory->table_columns + head * rows * dp, *queries = keys + rows * l->heads_width;
     const float *packed =
         layer->position_keys ? layer->position_keys + head * ceiling_divide(rows, PANEL) * d * PANEL : NULL;
     const float *natural = layer->position_queries ? layer->position_queries + head * rows * dp : NULL;
     (void)worker;
-    for (size_t row = l->reached[TABLE_KEYS].first; packed && row < l->reached[TABLE_KEYS].end; row++)
+    for (size_t row = step->reached[TABLE_KEYS].first; packed && row < step->reached[TABLE_KEYS].end; row++)
         for (size_t c = 0; c < d; c++)
             keys[(c / PANEL * rows + row) * PANEL + c % PANEL] = packed[(row / PANEL * d + c) * PANEL + row % PANEL];
-    for (size_t row = l->reached[TABLE_QUERIES].first; natural && row < l->reached[TABLE_QUERIES].end; row++)
+    for (size_t row = step->reached[TABLE_QUERIES].first; natural && row < step->reached[TABLE_QUERIES].end; row++)
         for (size_t panel = 0; panel < dp / PANEL; panel++)
             memcpy(queries + (panel * rows + row) * PANEL, natural + row * dp + panel * PANEL, PANEL * sizeof *queries);
 }
 
-void attention_backward_begin(learner *l, size_t layer)
+void attention_backward_begin(const step_state *step, size_t layer)
 {
-    table_loop loop = {.learner = l, .layer = layer};
+    const learner *l = step->learner;
+    table_loop loop = {.step = step, .layer = layer};
     if (l->model->relative_rows > 0) parallel_for(l->session->executor, l->model->config.heads, turn_tables, &loop);
 }
 
@@ -49,19 +51,19 @@ static void clear_table(float *table, const table_range *reached, size_t dp)
 /* The first sequence of a part is its part's sum as it stands; others are added when they are complete. */
 static void begin_tables(head_work *work, bool is_first)
 {
-    const learner *l = work->job->learner;
+    const step_state *step = work->job->step;
     float *const own[POSITION_TABLES] = {work->scratch->table_keys, work->scratch->table_queries};
-    const size_t dp = l->model->padded_head;
+    const size_t dp = step->learner->model->padded_head;
     for (size_t which = 0; which < POSITION_TABLES; which++) {
-        work->tables[which] = is_first ? table_part(l, which, work->part, work->head.head) : own[which];
-        if (!is_first) clear_table(own[which], &l->reached[which], dp);
+        work->tables[which] = is_first ? table_part(step, which, work->part, work->head.head) : own[which];
+        if (!is_first) clear_table(own[which], &step->reached[which], dp);
     }
 }
 
 /* Keys and values of the sequence in the layouts that the products want. */
 static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
 {
-    learner *l = work->job->learner;
+    const learner *l = work->job->step->learner;
     deberta_session *s = l->session;
     const deberta_model *model = l->model;
     attention_scratch *scratch = work->scratch;
@@ -86,13 +88,13 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
 /* The sequence's table gradients are added to those of its part. */
 static void end_tables(const head_work *work)
 {
-    const learner *l = work->job->learner;
-    const size_t dp = l->model->padded_head;
+    const step_state *step = work->job->step;
+    const size_t dp = step->learner->model->padded_head;
     for (size_t which = 0; which < POSITION_TABLES; which++) {
         const float *from = work->tables[which];
-        float *to = table_part(l, which, work->part, work->head.head);
+        float *to = table_part(step, which, work->part, work->head.head);
         if (to == from) continue;
-        for (size_t c = l->reached[which].first * dp; c < l->reached[which].end * dp; c++) to[c] += from[c];
+        for (size_t c = step->reached[which].first * dp; c < step->reached[which].end * dp; c++) to[c] += from[c];
     }
 }
 
@@ -101,10 +103,11 @@ static void end_tables(const head_work *work)
 static void block_backward(const head_work *work, const query_block *block)
 {
     const attention_backward *job = work->job;
-    const learner *l = job->learner;
+    const learner *l = job->step->learner;
     const deberta_session *s = l->session;
     const size_t dp = l->model->padded_head, row = block->row, column = work->head.head * dp;
     chunk_work chunk = {
+        .step = job->step,
         .work = work,
         .block = block,
         .queries = head_query(s, work->head.head, row),
@@ -142,20 +145,21 @@ static void next_block(query_block *block, const query_run **run, const query_ru
 
 static void clear_tables(const attention_backward *job, size_t part, size_t head)
 {
-    const learner *l = job->learner;
-    const size_t dp = l->model->padded_head;
+    const step_state *step = job->step;
+    const size_t dp = step->learner->model->padded_head;
     for (size_t which = 0; which < POSITION_TABLES; which++)
-        clear_table(table_part(l, which, part, head), &l->reached[which], dp);
+        clear_table(table_part(step, which, part, head), &step->reached[which], dp);
 }
 
 /* dk and dv of a sequence that has no query. */
 static void clear_keys(const attention_backward *job, size_t sequence, size_t head)
 {
-    const learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
     const size_t dp = l->model->padded_head, *starts = l->session->starts;
     for (size_t t = starts[sequence]; t < starts[sequence + 1]; t++)
         for (size_t which = 1; which < 3; which++)
-            memset(l->d_qkv + t * l->qkv_stride + which * l->heads_width + head * dp, 0, dp * sizeof(float));
+            memset(step->memory->d_qkv + t * l->qkv_stride + which * l->heads_width + head * dp, 0, dp * sizeof(float));
 }
 
 /* A sequence's runs, of which there is one at least. Returns the first of the next sequence. */
@@ -182,13 +186,13 @@ static const query_run *sequence_backward(head_work *work, size_t head, const qu
 static void head_task(void *context, size_t task, size_t worker)
 {
     const attention_backward *job = context;
-    learner *l = job->learner;
-    const size_t heads = l->model->config.heads, part = task / heads, head = task % heads;
-    head_work work = {.job = job, .scratch = &l->workers[worker], .part = part};
+    const step_state *step = job->step;
+    const size_t heads = step->learner->model->config.heads, part = task / heads, head = task % heads;
+    head_work work = {.job = job, .scratch = &step->memory->workers[worker], .part = part};
     const query_run *run = job->runs + job->run_bounds[part], *end = job->runs + job->run_bounds[part + 1];
     bool is_first = !job->continues;
     if (is_first) clear_tables(job, part, head);
-    for (size_t sequence = l->sequence_bounds[part]; sequence < l->sequence_bounds[part + 1]; sequence++) {
+    for (size_t sequence = step->sequence_bounds[part]; sequence < step->sequence_bounds[part + 1]; sequence++) {
         if (run < end && run->sequence == sequence) {
             run = sequence_backward(&work, head, run, end, is_first);
             is_first = false;
@@ -200,9 +204,10 @@ static void head_task(void *context, size_t task, size_t worker)
 
 void attention_backward_run(const attention_backward *job)
 {
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
     deberta_session *s = l->session;
     session_attach(s, job->record);
-    parallel_for(s->executor, l->group.count * l->model->config.heads, head_task, (void *)job);
+    parallel_for(s->executor, step->group.count * l->model->config.heads, head_task, (void *)job);
     session_detach(s);
 }

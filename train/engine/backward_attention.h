@@ -8,8 +8,8 @@
 #include "train/engine/attention_job.h"
 
 /* Once for each layer, before its attention_backward_run: the layer's tables in the layout of sums over rows. */
-void attention_backward_begin(learner *learner, size_t layer);
-/* dk and dv go to learner->d_qkv, dPK and dPQ to learner->table_parts. */
+void attention_backward_begin(const step_state *step, size_t layer);
+/* dk and dv go to d_qkv of the memory, dPK and dPQ to its table_parts. */
 void attention_backward_run(const attention_backward *job);
 
 #endif

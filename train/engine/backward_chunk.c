@@ -9,23 +9,24 @@
 /* d_qkv at the first key of the chunk: which is 1 for keys and 2 for values. */
 static float *d_keys_of(const chunk_work *c, size_t which)
 {
-    const learner *l = c->work->job->learner;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
     const attention_head *head = &c->work->head;
-    return l->d_qkv + (head->first_token + c->key) * l->qkv_stride + which * l->heads_width +
+    return step->memory->d_qkv + (head->first_token + c->key) * l->qkv_stride + which * l->heads_width +
            head->head * l->model->padded_head;
 }
 
 /* P, or what reaches it from behind dropout. */
 static void drop_scores(const chunk_work *c, float *scores)
 {
-    const learner *l = c->work->job->learner;
+    const step_state *step = c->step;
     const layer_record *record = c->work->job->record;
     const dropout_place place = {
         .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = c->work->head.head};
-    for (size_t i = 0; step_drops(l) && i < c->block->piece_count; i++) {
+    for (size_t i = 0; step_drops(step) && i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
-        dropout_probabilities(learner_kernels(l), &l->dropout, &place, scores + piece->row * c->lds, c->lds,
-                              c->work->head.first_token + piece->place, piece->count, c->key, c->keys);
+        dropout_probabilities(learner_kernels(step->learner), &step->dropout, &place, scores + piece->row * c->lds,
+                              c->lds, c->work->head.first_token + piece->place, piece->count, c->key, c->keys);
     }
 }
 
@@ -33,7 +34,7 @@ static void drop_scores(const chunk_work *c, float *scores)
 static void make_logits(const chunk_work *c)
 {
     const head_work *work = c->work;
-    const deberta_session *s = work->job->learner->session;
+    const deberta_session *s = c->step->learner->session;
     const query_block *block = c->block;
     const size_t dp = s->model->padded_head;
     worker_scratch *forward = &work->scratch->forward;
@@ -51,7 +52,7 @@ static void make_logits(const chunk_work *c)
 static void make_scores(const chunk_work *c)
 {
     const head_work *work = c->work;
-    const learner *l = work->job->learner;
+    const learner *l = c->step->learner;
     const deberta_session *s = l->session;
     attention_scratch *scratch = work->scratch;
     const size_t d = l->model->head_size, first = (size_t)(c->queries - s->queries) / l->model->padded_head;
@@ -91,7 +92,7 @@ static void make_scores(const chunk_work *c)
 /* Of dk or dv: to [keys][qkv_stride] = or += a' b, over the block's queries. */
 static void add_transposed(const chunk_work *c, const float *a, const float *b, size_t ldb, float *to)
 {
-    const learner *l = c->work->job->learner;
+    const learner *l = c->step->learner;
     const gemm_tn_task task = {
         .columns = c->keys,
         .panels = l->model->head_panels,
@@ -112,7 +113,7 @@ static void add_transposed(const chunk_work *c, const float *a, const float *b, 
 static void content_backward(const chunk_work *c)
 {
     const head_work *work = c->work;
-    const learner *l = work->job->learner;
+    const learner *l = c->step->learner;
     const attention_scratch *scratch = work->scratch;
     const gemm_task d_queries = {
         .rows = c->block->count,
@@ -142,7 +143,7 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     const ptrdiff_t key = (ptrdiff_t)c->key, last_key = key + (ptrdiff_t)c->keys - 1;
     const ptrdiff_t last_place = (ptrdiff_t)(last_piece->place + last_piece->count) - 1;
     size_t last;
-    position_map_rows(&c->work->job->learner->session->positions, (ptrdiff_t)block->pieces[0].place - last_key,
+    position_map_rows(&c->step->learner->session->positions, (ptrdiff_t)block->pieces[0].place - last_key,
                       last_place - key, first, &last);
     *count = last - *first + 1;
 }
@@ -150,7 +151,7 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
 /* Of a block's queries or a chunk's keys. */
 static position_strips strips_of(const chunk_work *c, size_t rows, size_t others)
 {
-    return (position_strips){.learner = c->work->job->learner,
+    return (position_strips){.learner = c->step->learner,
                              .strips = c->work->scratch->strip,
                              .rows = rows,
                              .others = others,
@@ -161,7 +162,8 @@ static position_strips strips_of(const chunk_work *c, size_t rows, size_t others
 static void c2p_backward(const chunk_work *c)
 {
     const head_work *work = c->work;
-    const learner *l = work->job->learner;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
     const position_map *map = &l->session->positions;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
     position_strips strip = strips_of(c, c->block->count, c->keys);
@@ -187,7 +189,7 @@ static void c2p_backward(const chunk_work *c)
         l->session->kernels.fold_runs_f32(&task);
     }
     const strip_products products = {
-        .table = l->table_columns + work->head.head * rows * dp + strip.first * PANEL,
+        .table = step->memory->table_columns + work->head.head * rows * dp + strip.first * PANEL,
         .d_rows = c->d_queries,
         .ld_rows = work->job->ld_queries,
         .vectors = c->queries,
@@ -200,7 +202,8 @@ static void c2p_backward(const chunk_work *c)
 static void p2c_backward(const chunk_work *c)
 {
     const head_work *work = c->work;
-    const learner *l = work->job->learner;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
     const deberta_session *s = l->session;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
     position_strips strip = strips_of(c, c->keys, c->block->count);
@@ -224,7 +227,8 @@ static void p2c_backward(const chunk_work *c)
         s->kernels.fold_runs_f32(&task);
     }
     const strip_products products = {
-        .table = l->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
+        .table =
+            step->memory->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
         .d_rows = d_keys_of(c, 1),
         .ld_rows = l->qkv_stride,
         .vectors = head_key(s, work->head.head, work->head.first_token + c->key),
@@ -235,7 +239,7 @@ static void p2c_backward(const chunk_work *c)
 
 void chunk_backward(const chunk_work *c)
 {
-    const deberta_session *s = c->work->job->learner->session;
+    const deberta_session *s = c->step->learner->session;
     make_scores(c);
     content_backward(c);
     if (s->has_c2p) c2p_backward(c);

@@ -28,6 +28,7 @@ typedef struct query_block {
 
 /* A block of queries and a chunk of keys. */
 typedef struct chunk_work {
+    const step_state *step;
     const head_work *work;
     const query_block *block;
     const float *queries, *d_context; /* of the block's first row, at the head's columns */

@@ -8,7 +8,7 @@
 
 /* The `width` rows of H[0] that token t saw, zeros outside its sequence; or, back, what they get from it. */
 typedef struct neighbour_loop {
-    learner *learner;
+    const step_state *step;
     size_t width, stride;
 } neighbour_loop;
 
@@ -23,12 +23,13 @@ static float *neighbour(const deberta_session *s, float *rows, size_t sequence, 
 static void gather_sequence(void *context, size_t sequence, size_t worker)
 {
     const neighbour_loop *loop = context;
-    const deberta_session *s = loop->learner->session;
+    const deberta_session *s = loop->step->learner->session;
+    const step_memory *m = loop->step->memory;
     (void)worker;
     for (size_t t = s->starts[sequence]; t < s->starts[sequence + 1]; t++)
         for (size_t u = 0; u < loop->width; u++) {
-            float *to = loop->learner->columns + t * loop->stride + u * s->hidden_stride;
-            const float *from = neighbour(s, loop->learner->records[0].input, sequence, t, u, loop->width / 2);
+            float *to = m->columns + t * loop->stride + u * s->hidden_stride;
+            const float *from = neighbour(s, m->records[0].input, sequence, t, u, loop->width / 2);
             if (from)
                 memcpy(to, from, s->hidden_stride * sizeof *to);
             else
@@ -40,40 +41,44 @@ static void gather_sequence(void *context, size_t sequence, size_t worker)
 static void scatter_sequence(void *context, size_t sequence, size_t worker)
 {
     const neighbour_loop *loop = context;
-    learner *l = loop->learner;
+    const step_state *step = loop->step;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     (void)worker;
     for (size_t t = s->starts[sequence]; t < s->starts[sequence + 1]; t++)
-        memset(l->d_first + t * s->hidden_stride, 0, s->hidden_stride * sizeof(float));
+        memset(m->d_first + t * s->hidden_stride, 0, s->hidden_stride * sizeof(float));
     for (size_t t = s->starts[sequence]; t < s->starts[sequence + 1]; t++)
         for (size_t u = 0; u < loop->width; u++) {
-            const float *from = l->columns + t * loop->stride + u * s->hidden_stride;
-            float *to = neighbour(s, l->d_first, sequence, t, u, loop->width / 2);
+            const float *from = m->columns + t * loop->stride + u * s->hidden_stride;
+            float *to = neighbour(s, m->d_first, sequence, t, u, loop->width / 2);
             for (size_t e = 0; to && e < l->model->config.hidden_size; e++) to[e] += from[e];
         }
 }
 
-void convolution_backward(learner *l)
+void convolution_backward(const step_state *step)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const size_t hs = s->hidden_stride, hidden = config->hidden_size;
-    const row_parts parts = {l->part_bounds, l->group.count};
-    neighbour_loop loop = {.learner = l, .width = config->convolution_width, .stride = config->convolution_width * hs};
-    float *d_hidden = l->passes[0].d_output, *d_sum = l->d_input, *d_product = l->d_first;
+    const row_parts parts = {step->part_bounds, step->group.count};
+    neighbour_loop loop = {.step = step, .width = config->convolution_width, .stride = config->convolution_width * hs};
+    float *d_hidden = m->carried.output, *d_sum = m->carried.input, *d_product = m->d_first;
     clear_holes(l, d_hidden, hs, hidden);
-    norm_backward(l, s->tokens, hidden, &l->model->convolution_norm, l->forward.convolution_sum, hs, d_hidden, hs,
+    norm_backward(l, s->tokens, hidden, &l->model->convolution_norm, m->forward.convolution_sum, hs, d_hidden, hs,
                   d_sum, hs);
-    norm_gradient(l, &l->model->convolution_norm, hidden, l->forward.convolution_sum, hs, d_hidden, hs, parts);
+    norm_gradient(step, &l->model->convolution_norm, hidden, m->forward.convolution_sum, hs, d_hidden, hs, parts);
     clear_holes(l, d_sum, hs, hidden);
     memcpy(d_hidden, d_sum, s->tokens * hs * sizeof *d_hidden);
     memcpy(d_product, d_sum, s->tokens * hs * sizeof *d_product);
-    activate_rows_backward(&s->kernels, config->convolution_activation, d_product, NULL, l->forward.convolution, hs,
+    activate_rows_backward(&s->kernels, config->convolution_activation, d_product, NULL, m->forward.convolution, hs,
                            s->tokens, hidden);
-    step_dropout_rows(l, &(dropout_place){.site = DROPOUT_CONVOLUTION}, d_product, hs, hidden, s->tokens);
+    step_dropout_rows(step, &(dropout_place){.site = DROPOUT_CONVOLUTION}, d_product, hs, hidden, s->tokens);
     clear_holes(l, d_product, hs, hidden);
     parallel_for(s->executor, s->sequences, gather_sequence, &loop);
-    matrix_gradient(l, &l->model->convolution, d_product, hs, l->columns, loop.stride, parts);
-    input_gradient(l, &l->transposed_convolution, s->tokens, d_product, hs, l->columns, loop.stride);
+    matrix_gradient(step, &l->model->convolution, d_product, hs, m->columns, loop.stride, parts);
+    input_gradient(l, &l->transposed.convolution, s->tokens, d_product, hs, m->columns, loop.stride);
     parallel_for(s->executor, s->sequences, scatter_sequence, &loop);
 }

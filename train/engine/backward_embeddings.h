@@ -4,18 +4,16 @@
 #ifndef TRAIN_BACKWARD_EMBEDDINGS_H
 #define TRAIN_BACKWARD_EMBEDDINGS_H
 
-#include "train/engine/heads.h"
-#include "train/engine/learner.h"
-#include "train/engine/step_batch.h"
+#include "train/engine/step_state.h"
 
-/* From the gradient of H[0], in learner->d_input, to the tables. */
-void embeddings_backward(learner *learner, const step_batch *batch);
+/* From the gradient of H[0], in the carried gradient, to the tables. */
+void embeddings_backward(const step_state *step, const step_batch *batch);
 
-/* Position rows that the decoder added: from learner->d_first, of the labelled rows. */
-void decoder_positions(learner *learner, const head_rows *rows);
+/* Position rows that the decoder added: from d_first of the memory, of the labelled rows. */
+void decoder_positions(const step_state *step, const head_rows *rows);
 
-/* passes[0].d_output is the gradient of H[1] and becomes that of layer 0's output; what goes to H[0] directly is left
- * in learner->d_first. */
-void convolution_backward(learner *learner);
+/* The carried gradient is that of H[1] and becomes that of layer 0's output; what goes to H[0] directly is left
+ * in d_first of the memory. */
+void convolution_backward(const step_state *step);
 
 #endif

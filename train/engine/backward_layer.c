@@ -24,24 +24,28 @@ static void add_vector(parameter *to, const float *values)
     for (size_t e = 0; to && e < to->count; e++) to->gradient[e] += values[e];
 }
 
-void norm_gradient(learner *l, const layer_norm *norm, size_t columns, const float *normal, size_t ld_normal,
-                   const float *dy, size_t lddy, row_parts parts)
+void norm_gradient(const step_state *step, const layer_norm *norm, size_t columns, const float *normal,
+                   size_t ld_normal, const float *dy, size_t lddy, row_parts parts)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     column_sum sum = {
-        .a = dy, .b = normal, .lda = lddy, .ldb = ld_normal, .n = columns, .parts = parts, .y = l->vector};
+        .a = dy, .b = normal, .lda = lddy, .ldb = ld_normal, .n = columns, .parts = parts, .y = m->vector};
     assert(columns <= l->largest.vector_floats);
-    if (!l->weights_wanted) return;
+    if (!step_wants_weights(step)) return;
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
-    add_vector(bindings_vector(&l->bindings, norm->gamma), l->vector);
+    add_vector(bindings_vector(&l->bindings, norm->gamma), m->vector);
     sum.b = NULL;
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
-    add_vector(bindings_vector(&l->bindings, norm->beta), l->vector);
+    add_vector(bindings_vector(&l->bindings, norm->beta), m->vector);
 }
 
-/* Outputs [first, first + outputs) of a packed gradient, into learner->weight and learner->vector. */
-static void part_gradient(learner *l, const packed_matrix *matrix, size_t first, size_t outputs, const float *a,
-                          size_t lda, const float *b, size_t ldb, row_parts parts)
+/* Outputs [first, first + outputs) of a packed gradient, into weight and vector of the memory. */
+static void part_gradient(const step_state *step, const packed_matrix *matrix, size_t first, size_t outputs,
+                          const float *a, size_t lda, const float *b, size_t ldb, row_parts parts)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const size_t ld = row_stride(matrix->depth);
     const weight_product product = {
         .a = a,
@@ -50,21 +54,23 @@ static void part_gradient(learner *l, const packed_matrix *matrix, size_t first,
         .b = b,
         .ldb = ldb,
         .panels = ceiling_divide(matrix->depth, PANEL),
-        .c = l->weight + first * ld,
+        .c = m->weight + first * ld,
         .ldc = ld,
         .parts = parts,
-        .sums = l->vector + first,
+        .sums = m->vector + first,
     };
     assert(first + outputs <= l->largest.vector_floats && (first + outputs) * ld <= l->largest.weight_floats);
     weight_product_run(&product, learner_kernels(l), l->session->executor);
 }
 
-void matrix_gradient(learner *l, const packed_matrix *matrix, const float *a, size_t lda, const float *b, size_t ldb,
-                     row_parts parts)
+void matrix_gradient(const step_state *step, const packed_matrix *matrix, const float *a, size_t lda, const float *b,
+                     size_t ldb, row_parts parts)
 {
-    if (!l->weights_wanted) return;
-    part_gradient(l, matrix, 0, matrix->outputs, a, lda, b, ldb, parts);
-    bindings_add_matrix(&l->bindings, matrix, l->weight, row_stride(matrix->depth), l->vector, l->session->executor);
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
+    if (!step_wants_weights(step)) return;
+    part_gradient(step, matrix, 0, matrix->outputs, a, lda, b, ldb, parts);
+    bindings_add_matrix(&l->bindings, matrix, m->weight, row_stride(matrix->depth), m->vector, l->session->executor);
 }
 
 static void input_gradient_plus(const learner *l, const packed_matrix *transposed, size_t rows, const float *dy,
@@ -133,23 +139,24 @@ static void activation_task(void *context, size_t row, size_t worker)
 }
 
 /* The gradient of a product, from that of the sum with its residual. */
-static float *behind_dropout(const learner *l, const layer_pass *pass, dropout_site site, float *d_sum, float *to)
+static float *behind_dropout(const step_state *step, const layer_pass *pass, dropout_site site, float *d_sum, float *to)
 {
     const layer_record *record = pass->record;
     const dropout_place place = {.site = site, .layer = record->layer, .pass = record->pass, .tokens = record->tokens};
-    return step_dropout_copy(l, &place, d_sum, l->session->normed_stride, pass->rows, to);
+    return step_dropout_copy(step, &place, d_sum, step->learner->session->normed_stride, pass->rows, to);
 }
 
 /* From the output of the layer to the context of its attention. The sums before the norms become x̂. */
-static void feed_forward_backward(learner *l, size_t index, layer_pass *pass)
+static void feed_forward_backward(const step_state *step, size_t index, layer_pass *pass)
 {
+    const learner *l = step->learner;
     const deberta_session *s = l->session;
     const model_layer *layer = &l->model->layers[index];
-    const transposed_layer *transposed = &l->transposed[index];
+    const transposed_layer *transposed = &l->transposed.layers[index];
     const size_t ns = s->normed_stride, hs = s->hidden_stride;
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->output_norm, pass->record->output_sum, hs,
                   pass->d_output, hs, pass->d_output_sum, ns);
-    pass->d_output_product = behind_dropout(l, pass, DROPOUT_FEED_FORWARD, pass->d_output_sum, pass->dropped[0]);
+    pass->d_output_product = behind_dropout(step, pass, DROPOUT_FEED_FORWARD, pass->d_output_sum, pass->dropped[0]);
     input_gradient_plus(l, &transposed->output, pass->rows, pass->d_output_product, ns, pass->d_inner, s->inner_stride,
                         NULL, 0);
     activation_loop loop = {.learner = l, .pass = pass};
@@ -158,7 +165,7 @@ static void feed_forward_backward(learner *l, size_t index, layer_pass *pass)
                         pass->d_output_sum, ns);
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->attention_norm, pass->record->attention_sum, ns,
                   pass->d_normed, ns, pass->d_attention_sum, ns);
-    pass->d_attention_product = behind_dropout(l, pass, DROPOUT_ATTENTION, pass->d_attention_sum, pass->dropped[1]);
+    pass->d_attention_product = behind_dropout(step, pass, DROPOUT_ATTENTION, pass->d_attention_sum, pass->dropped[1]);
     input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_product, ns, pass->d_context,
                         s->context_stride, NULL, 0);
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
@@ -174,21 +181,21 @@ typedef struct pass_list {
     size_t bounds[MAX_ROW_PARTS + 1];
 } pass_list;
 
-static pass_list list_passes(const learner *l, const layer_pass *first, const layer_pass *second)
+static pass_list list_passes(const step_state *step, const layer_pass *first, const layer_pass *second)
 {
     pass_list list = {.passes = {first, second}, .count = second ? 2 : 1};
-    for (size_t part = 0; part <= l->group.count; part++)
+    for (size_t part = 0; part <= step->group.count; part++)
         list.bounds[part] = first->bounds[part] + (second ? second->bounds[part] : 0);
     return list;
 }
 
 /* Rows of all passes in the order of the sum. rows: where those of each pass are. */
-static const float *gather_passes(const learner *l, const pass_list *list, const float *const rows[DECODER_PASSES],
-                                  size_t ld, float *to)
+static const float *gather_passes(const step_state *step, const pass_list *list,
+                                  const float *const rows[DECODER_PASSES], size_t ld, float *to)
 {
     if (list->count == 1) return rows[0];
     size_t at = 0;
-    for (size_t part = 0; part < l->group.count; part++)
+    for (size_t part = 0; part < step->group.count; part++)
         for (size_t pass = 0; pass < list->count; pass++) {
             const size_t *bounds = list->passes[pass]->bounds, count = bounds[part + 1] - bounds[part];
             memcpy(to + at * ld, rows[pass] + bounds[part] * ld, count * ld * sizeof *to);
@@ -199,28 +206,29 @@ static const float *gather_passes(const learner *l, const pass_list *list, const
 
 /* A member of every pass, gathered. */
 #define GATHER(list, member, ld, to)                                                                                   \
-    gather_passes(l, list,                                                                                             \
+    gather_passes(step, list,                                                                                          \
                   (const float *const[DECODER_PASSES]){(list)->passes[0]->member,                                      \
                                                        (list)->count > 1 ? (list)->passes[1]->member : NULL},          \
                   ld, to)
 
-static void feed_forward_gradients(learner *l, size_t index, const pass_list *list)
+static void feed_forward_gradients(const step_state *step, size_t index, const pass_list *list)
 {
+    const learner *l = step->learner;
     const deberta_session *s = l->session;
     const model_layer *layer = &l->model->layers[index];
     const size_t hidden = l->model->config.hidden_size, hs = s->hidden_stride, ns = s->normed_stride;
-    const row_parts parts = {list->bounds, l->group.count};
-    float *const *to = l->gathered;
-    if (!l->weights_wanted) return;
-    norm_gradient(l, &layer->output_norm, hidden, GATHER(list, record->output_sum, hs, to[0]), hs,
+    const row_parts parts = {list->bounds, step->group.count};
+    float *const *to = step->memory->gathered;
+    if (!step_wants_weights(step)) return;
+    norm_gradient(step, &layer->output_norm, hidden, GATHER(list, record->output_sum, hs, to[0]), hs,
                   GATHER(list, d_output, hs, to[1]), hs, parts);
-    matrix_gradient(l, &layer->output, GATHER(list, d_output_product, ns, to[0]), ns,
+    matrix_gradient(step, &layer->output, GATHER(list, d_output_product, ns, to[0]), ns,
                     GATHER(list, activated, s->inner_stride, to[1]), s->inner_stride, parts);
-    matrix_gradient(l, &layer->intermediate, GATHER(list, d_inner, s->inner_stride, to[0]), s->inner_stride,
+    matrix_gradient(step, &layer->intermediate, GATHER(list, d_inner, s->inner_stride, to[0]), s->inner_stride,
                     GATHER(list, record->normed, ns, to[1]), ns, parts);
-    norm_gradient(l, &layer->attention_norm, hidden, GATHER(list, record->attention_sum, ns, to[0]), ns,
+    norm_gradient(step, &layer->attention_norm, hidden, GATHER(list, record->attention_sum, ns, to[0]), ns,
                   GATHER(list, d_normed, ns, to[1]), ns, parts);
-    matrix_gradient(l, &layer->attention_output, GATHER(list, d_attention_product, ns, to[0]), ns,
+    matrix_gradient(step, &layer->attention_output, GATHER(list, d_attention_product, ns, to[0]), ns,
                     GATHER(list, record->context, s->context_stride, to[1]), s->context_stride, parts);
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
@@ -235,55 +243,58 @@ static void sequence_runs(const learner *l, query_run *runs)
         runs[i] = (query_run){.sequence = i, .row = s->starts[i], .count = session_sequence_length(s, i)};
 }
 
-void layer_backward(learner *l, size_t index)
+void layer_backward(const step_state *step, size_t index)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     deberta_session *s = l->session;
-    layer_pass *pass = &l->passes[0];
-    pass->record = &l->records[index];
+    layer_pass *pass = &m->passes[0];
+    pass->record = &m->records[index];
     pass->rows = s->tokens;
-    pass->bounds = l->part_bounds;
-    feed_forward_backward(l, index, pass);
+    pass->bounds = step->part_bounds;
+    pass->d_output = m->carried.output;
+    feed_forward_backward(step, index, pass);
 
-    sequence_runs(l, l->runs);
+    sequence_runs(l, m->runs);
     const attention_backward attention = {
-        .learner = l,
+        .step = step,
         .layer = index,
         .record = pass->record,
-        .runs = l->runs,
-        .run_bounds = l->sequence_bounds,
+        .runs = m->runs,
+        .run_bounds = step->sequence_bounds,
         .d_context = pass->d_context,
-        .d_queries = l->d_qkv,
+        .d_queries = m->d_qkv,
         .ld_queries = l->qkv_stride,
     };
-    attention_backward_begin(l, index);
+    attention_backward_begin(step, index);
     attention_backward_run(&attention);
     stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
-    positions_total(l, index);
+    positions_total(step, index);
     stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
 
-    const pass_list list = list_passes(l, pass, NULL);
+    const pass_list list = list_passes(step, pass, NULL);
     const packed_matrix *qkv = &l->model->layers[index].qkv;
-    feed_forward_gradients(l, index, &list);
-    if (l->weights_wanted) {
-        part_gradient(l, qkv, 0, qkv->outputs, l->d_qkv, l->qkv_stride, pass->record->input, s->hidden_stride,
-                      (row_parts){l->part_bounds, l->group.count});
-        bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
+    feed_forward_gradients(step, index, &list);
+    if (step_wants_weights(step)) {
+        part_gradient(step, qkv, 0, qkv->outputs, m->d_qkv, l->qkv_stride, pass->record->input, s->hidden_stride,
+                      (row_parts){step->part_bounds, step->group.count});
+        bindings_add_matrix(&l->bindings, qkv, m->weight, row_stride(qkv->depth), m->vector, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
-    input_gradient_plus(l, &l->transposed[index].qkv, s->tokens, l->d_qkv, l->qkv_stride, l->d_input, s->hidden_stride,
-                        pass->d_attention_sum, s->normed_stride);
+    input_gradient_plus(l, &l->transposed.layers[index].qkv, s->tokens, m->d_qkv, l->qkv_stride, m->carried.input,
+                        s->hidden_stride, pass->d_attention_sum, s->normed_stride);
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the decoder */
 
 /* Labelled tokens that follow each other in one sequence are a run; run_bounds counts them for each part. */
-static void decoder_runs(const learner *l, const size_t *positions, const size_t *bounds, query_run *runs,
+static void decoder_runs(const step_state *step, const size_t *positions, const size_t *bounds, query_run *runs,
                          size_t *run_bounds)
 {
-    const deberta_session *s = l->session;
+    const deberta_session *s = step->learner->session;
     size_t count = 0, sequence = 0;
-    for (size_t part = 0; part < l->group.count; part++) {
+    for (size_t part = 0; part < step->group.count; part++) {
         run_bounds[part] = count;
         for (size_t row = bounds[part]; row < bounds[part + 1]; row++) {
             while (s->starts[sequence + 1] <= positions[row]) sequence++;
@@ -295,20 +306,21 @@ static void decoder_runs(const learner *l, const size_t *positions, const size_t
                 runs[count++] = (query_run){.sequence = sequence, .place = place, .row = row, .count = 1};
         }
     }
-    run_bounds[l->group.count] = count;
+    run_bounds[step->group.count] = count;
 }
 
 /* From the output of a pass to its input, in `d_input` [rows][hidden_stride]. */
-static void decoder_pass_backward(learner *l, layer_pass *pass, const size_t *run_bounds, bool continues,
+static void decoder_pass_backward(const step_state *step, layer_pass *pass, const size_t *run_bounds, bool continues,
                                   float *d_input)
 {
+    const learner *l = step->learner;
     const size_t index = l->model->config.layers - 1, ld = row_stride(l->heads_width);
-    feed_forward_backward(l, index, pass);
+    feed_forward_backward(step, index, pass);
     const attention_backward attention = {
-        .learner = l,
+        .step = step,
         .layer = index,
         .record = pass->record,
-        .runs = l->runs,
+        .runs = step->memory->runs,
         .run_bounds = run_bounds,
         .d_context = pass->d_context,
         .d_queries = pass->d_queries,
@@ -318,7 +330,7 @@ static void decoder_pass_backward(learner *l, layer_pass *pass, const size_t *ru
     attention_backward_run(&attention);
     stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
     const range_product product = {
-        .matrix = &l->transposed[index].qkv,
+        .matrix = &l->transposed.layers[index].qkv,
         .depth = l->heads_width,
         .rows = pass->rows,
         .a = pass->d_queries,
@@ -333,59 +345,66 @@ static void decoder_pass_backward(learner *l, layer_pass *pass, const size_t *ru
 }
 
 /* The queries' weights see the rows of both passes, those of keys and values all tokens. */
-static void decoder_qkv_gradients(learner *l, const pass_list *list)
+static void decoder_qkv_gradients(const step_state *step, const pass_list *list)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const size_t index = l->model->config.layers - 1, ld = row_stride(l->heads_width), width = l->heads_width;
     const packed_matrix *qkv = &l->model->layers[index].qkv;
-    part_gradient(l, qkv, 0, width, GATHER(list, d_queries, ld, l->gathered[0]), ld,
-                  GATHER(list, record->input, s->hidden_stride, l->gathered[1]), s->hidden_stride,
-                  (row_parts){list->bounds, l->group.count});
-    part_gradient(l, qkv, width, 2 * width, l->d_qkv + width, l->qkv_stride, s->decoder_input, s->hidden_stride,
-                  (row_parts){l->part_bounds, l->group.count});
-    bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
+    part_gradient(step, qkv, 0, width, GATHER(list, d_queries, ld, m->gathered[0]), ld,
+                  GATHER(list, record->input, s->hidden_stride, m->gathered[1]), s->hidden_stride,
+                  (row_parts){list->bounds, step->group.count});
+    part_gradient(step, qkv, width, 2 * width, m->d_qkv + width, l->qkv_stride, s->decoder_input, s->hidden_stride,
+                  (row_parts){step->part_bounds, step->group.count});
+    bindings_add_matrix(&l->bindings, qkv, m->weight, row_stride(qkv->depth), m->vector, l->session->executor);
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
 
 /* dKV: through keys and values; the first pass's queries add theirs at the labelled rows. */
-static void decoder_input_gradient(learner *l, const size_t *positions, size_t rows, const float *d_first)
+static void decoder_input_gradient(const step_state *step, const size_t *positions, size_t rows, const float *d_first)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const size_t width = l->heads_width;
     const range_product product = {
-        .matrix = &l->transposed[l->model->config.layers - 1].qkv,
+        .matrix = &l->transposed.layers[l->model->config.layers - 1].qkv,
         .first = width,
         .depth = 2 * width,
         .rows = s->tokens,
-        .a = l->d_qkv + width,
+        .a = m->d_qkv + width,
         .lda = l->qkv_stride,
-        .c = l->d_input,
+        .c = m->carried.input,
         .ldc = s->hidden_stride,
     };
     range_product_run(&product, learner_kernels(l), s->executor);
     for (size_t i = 0; i < rows; i++)
         for (size_t e = 0; e < l->model->config.hidden_size; e++)
-            l->d_input[positions[i] * s->hidden_stride + e] += d_first[i * s->hidden_stride + e];
+            m->carried.input[positions[i] * s->hidden_stride + e] += d_first[i * s->hidden_stride + e];
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
-void decoder_backward(learner *l, const size_t *positions, size_t rows, const size_t *bounds)
+void decoder_backward(const step_state *step, const size_t *positions, size_t rows, const size_t *bounds)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     size_t run_bounds[MAX_ROW_PARTS + 1];
-    layer_pass *first = &l->passes[0], *second = &l->passes[1];
-    decoder_runs(l, positions, bounds, l->runs, run_bounds);
+    layer_pass *first = &m->passes[0], *second = &m->passes[1];
+    first->d_output = m->carried.output;
+    decoder_runs(step, positions, bounds, m->runs, run_bounds);
     for (size_t i = 0; i < DECODER_PASSES; i++) {
-        l->passes[i].record = &l->decoder_records[i];
-        l->passes[i].rows = rows;
-        l->passes[i].bounds = bounds;
+        m->passes[i].record = &m->decoder_records[i];
+        m->passes[i].rows = rows;
+        m->passes[i].bounds = bounds;
     }
-    attention_backward_begin(l, l->model->config.layers - 1);
-    decoder_pass_backward(l, second, run_bounds, false, first->d_output);
-    decoder_pass_backward(l, first, run_bounds, true, l->d_first);
-    positions_total(l, l->model->config.layers - 1);
+    attention_backward_begin(step, l->model->config.layers - 1);
+    decoder_pass_backward(step, second, run_bounds, false, first->d_output);
+    decoder_pass_backward(step, first, run_bounds, true, m->d_first);
+    positions_total(step, l->model->config.layers - 1);
     stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
-    const pass_list list = list_passes(l, second, first);
-    feed_forward_gradients(l, l->model->config.layers - 1, &list);
-    if (l->weights_wanted) decoder_qkv_gradients(l, &list);
-    decoder_input_gradient(l, positions, rows, l->d_first);
+    const pass_list list = list_passes(step, second, first);
+    feed_forward_gradients(step, l->model->config.layers - 1, &list);
+    if (step_wants_weights(step)) decoder_qkv_gradients(step, &list);
+    decoder_input_gradient(step, positions, rows, m->d_first);
 }

@@ -1,25 +1,25 @@
-/* Backward of an encoder layer (docs/training.md): from the gradient of its output, in passes[0].d_output, to that of
- * its input, in learner->d_input, and to those of its weights.
+/* Backward of an encoder layer (docs/training.md): from the gradient of its output, in carried.output, to that of
+ * its input, in carried.input of the memory, and to those of its weights.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_BACKWARD_LAYER_H
 #define TRAIN_BACKWARD_LAYER_H
 
-#include "train/engine/learner.h"
 #include "train/engine/products.h"
+#include "train/engine/step_state.h"
 
 /* Rows of holes become 0: nothing reads them. */
 void clear_holes(const learner *learner, float *rows, size_t ld, size_t columns);
 
-void layer_backward(learner *learner, size_t layer);
+void layer_backward(const step_state *step, size_t layer);
 
 /* The same for the Enhanced Mask Decoder's two passes through the last layer: from passes[1].d_output, of `rows`
  * labelled tokens, to the gradient of H[L - 1]. positions: tokens. */
-void decoder_backward(learner *learner, const size_t *positions, size_t rows, const size_t *bounds);
+void decoder_backward(const step_state *step, const size_t *positions, size_t rows, const size_t *bounds);
 
 /* Gradients of a matrix and its bias from the rows before and behind it: a [rows][lda] the gradients of its outputs, b
  * its inputs. */
-void matrix_gradient(learner *learner, const packed_matrix *matrix, const float *a, size_t lda, const float *b,
+void matrix_gradient(const step_state *step, const packed_matrix *matrix, const float *a, size_t lda, const float *b,
                      size_t ldb, row_parts parts);
 /* dx = dy W, the matrix transposed. */
 void input_gradient(const learner *learner, const packed_matrix *transposed, size_t rows, const float *dy, size_t lddy,
@@ -28,7 +28,7 @@ void input_gradient(const learner *learner, const packed_matrix *transposed, siz
 void norm_backward(const learner *learner, size_t rows, size_t columns, const layer_norm *norm, float *sum,
                    size_t ld_sum, const float *dy, size_t lddy, float *dx, size_t lddx);
 /* Of a norm's gain and bias: normal is x before the gain. */
-void norm_gradient(learner *learner, const layer_norm *norm, size_t columns, const float *normal, size_t ld_normal,
-                   const float *dy, size_t lddy, row_parts parts);
+void norm_gradient(const step_state *step, const layer_norm *norm, size_t columns, const float *normal,
+                   size_t ld_normal, const float *dy, size_t lddy, row_parts parts);
 
 #endif

@@ -34,8 +34,8 @@ static double dot(const float *a, const float *b, size_t n)
 static pair_losses compare_classes(const class_job *job, float *t, float *s, size_t classes, int32_t label,
                                    pair_scales scales)
 {
-    const kernels *table = learner_kernels(job->learner);
-    float *clean = job->options->compared[PAIR_ROW_CLEAN], *moved = job->options->compared[PAIR_ROW_MOVED];
+    const kernels *table = learner_kernels(job->step->learner);
+    float *clean = job->step->options->compared[PAIR_ROW_CLEAN], *moved = job->step->options->compared[PAIR_ROW_MOVED];
     memcpy(clean, t, classes * sizeof *clean);
     memcpy(moved, s, classes * sizeof *moved);
     const double clean_total = softmax_in_place(table, t, classes, 1),
@@ -67,10 +67,10 @@ static pair_losses compare_values(float *t, float *s, float target, pair_scales 
 
 static pair_scales scales_of(const class_job *job)
 {
-    const head_counts *counts = &job->result->counts;
+    const head_counts *counts = &job->step->head.counts;
     return (pair_scales){.label = counts->labelled[0] ? 1 / (float)counts->labelled[0] : 0,
-                         .row = job->options->weight / (float)counts->pairs,
-                         .ascends = job->options->pairs == PAIRS_ASCENT};
+                         .row = job->step->options->sift_weight / (float)counts->pairs,
+                         .ascends = job->step->options->pairs == PAIRS_ASCENT};
 }
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
@@ -78,7 +78,8 @@ static pair_scales scales_of(const class_job *job)
 /* Row i is the clean one, or in the ascent the moved one. */
 static double compare_rows(const class_job *job, size_t i, float *t, float *s, pair_scales scales)
 {
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
     const size_t classes = l->model->tasks.labels;
     pair_losses losses;
     if (job->batch->targets)
@@ -88,40 +89,41 @@ static double compare_rows(const class_job *job, size_t i, float *t, float *s, p
         losses = compare_classes(job, t, s, classes, class_label_of(job, i), scales);
     memset(t + classes, 0, (job->stride - classes) * sizeof *t);
     memset(s + classes, 0, (job->stride - classes) * sizeof *s);
-    l->losses[i] = losses.own;
+    step->memory->losses[i] = losses.own;
     return losses.distance;
 }
 
 static void ascend(const class_job *job)
 {
-    const learner *l = job->learner;
-    const size_t classes = l->model->tasks.labels;
+    const step_state *step = job->step;
+    const size_t classes = step->learner->model->tasks.labels;
     const pair_scales scales = scales_of(job);
     for (size_t i = 0; i < job->rows.count; i++) {
-        float *clean = job->options->compared[PAIR_ROW_COPY];
-        memcpy(clean, job->options->clean + (l->group.first_token + job->rows.tokens[i]) * classes,
+        float *clean = job->step->options->compared[PAIR_ROW_COPY];
+        memcpy(clean, job->step->options->clean + (step->group.first_token + job->rows.tokens[i]) * classes,
                classes * sizeof *clean);
-        compare_rows(job, i, clean, l->logits + i * job->stride, scales);
+        compare_rows(job, i, clean, step->memory->logits + i * job->stride, scales);
     }
 }
 
 void class_losses_of_rows(const class_job *job)
 {
-    learner *l = job->learner;
+    step_state *step = job->step;
+    step_memory *m = step->memory;
     const pair_scales scales = scales_of(job);
     if (scales.ascends) {
         ascend(job);
         return;
     }
-    for (size_t part = 0; part < l->group.count; part++) {
+    for (size_t part = 0; part < step->group.count; part++) {
         const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
         for (size_t i = first; i < first + half; i++) {
-            float *t = l->logits + i * job->stride, *s = t + half * job->stride;
-            job->result->distance += compare_rows(job, i, t, s, scales);
-            l->losses[i + half] = 0;
+            float *t = m->logits + i * job->stride, *s = t + half * job->stride;
+            job->step->head.distance += compare_rows(job, i, t, s, scales);
+            m->losses[i + half] = 0;
         }
     }
-    head_add_losses(l, 0, job->rows.bounds, job->result);
+    head_add_losses(step, 0, job->rows.bounds);
 }
 
 /* -------------------------------------------------------------------------------------------------------- questions */
@@ -130,7 +132,7 @@ void class_losses_of_questions(const class_job *job)
 {
     const step_batch *batch = job->batch;
     const pair_scales scales = scales_of(job);
-    head_result *result = job->result;
+    head_result *result = &job->step->head;
     for (size_t question = 0; question < batch->questions; question++) {
         const size_t first = question * batch->choices;
         const pair_losses losses = compare_classes(job, result->scores[0] + first, result->scores[1] + first,

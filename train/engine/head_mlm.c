@@ -10,13 +10,14 @@
 #include "core/model/linear.h"
 #include "train/engine/backward_embeddings.h"
 #include "train/engine/backward_layer.h"
+#include "train/engine/counters.h"
 #include "train/engine/heads.h"
 #include "train/engine/losses.h"
 
 /* ------------------------------------------------------------------------------------------------------- vocabulary */
 
 typedef struct vocabulary_job {
-    learner *learner;
+    step_state *step;
     const step_batch *batch;
     const head_rows *rows;
     const float *words; /* [V][E] */
@@ -30,11 +31,13 @@ typedef struct vocabulary_job {
 static void logits_task(void *context, size_t task, size_t worker)
 {
     const vocabulary_job *job = context;
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const size_t width = l->model->config.embedding_size, first = task * VOCABULARY_WORDS;
     const size_t words = minimum(VOCABULARY_WORDS, l->model->config.vocabulary_size - first);
-    float *panels = l->vocabulary + worker * l->vocabulary_stride;
+    float *panels = m->vocabulary + worker * m->vocabulary_stride;
     s->kernels.pack_panels_f32(panels, width * PANEL, job->words + first * width, width, words, width);
     const gemm_task product = {
         .rows = job->rows->count,
@@ -44,7 +47,7 @@ static void logits_task(void *context, size_t task, size_t worker)
         .lda = s->normed_stride,
         .b = panels,
         .b_panel_stride = width * PANEL,
-        .c = l->logits + first,
+        .c = m->logits + first,
         .ldc = job->stride,
         .c_panel_stride = PANEL,
         .bias = l->model->tasks.mlm_bias + first,
@@ -55,23 +58,27 @@ static void logits_task(void *context, size_t task, size_t worker)
 /* What the generator puts where the row's label is, before the logits become gradients. */
 static void draw_id(const vocabulary_job *job, size_t row)
 {
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
     const deberta_session *s = l->session;
     const size_t token = job->rows->tokens[row], sequence = session_sequence_of(s, token);
-    int32_t *drawn = l->drawn_ids + l->group.first_token;
+    const counter_key key = {step->options->seed, (uint32_t)step->options->number};
+    int32_t *drawn = step->options->drawn_ids + step->group.first_token;
     const double u =
-        counter_drawing(l->drawing, (uint32_t)(token - s->starts[sequence]), (uint32_t)job->batch->origin[sequence]);
-    drawn[token] =
-        (int32_t)draw_class(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size, u);
+        counter_drawing(key, (uint32_t)(token - s->starts[sequence]), (uint32_t)job->batch->origin[sequence]);
+    drawn[token] = (int32_t)draw_class(learner_kernels(l), step->memory->logits + row * job->stride,
+                                       l->model->config.vocabulary_size, u);
 }
 
 static void loss_task(void *context, size_t row, size_t worker)
 {
     const vocabulary_job *job = context;
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     (void)worker;
-    if (l->drawn_ids) draw_id(job, row);
-    l->losses[row] = cross_entropy(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size,
+    if (step->options->drawn_ids) draw_id(job, row);
+    m->losses[row] = cross_entropy(learner_kernels(l), m->logits + row * job->stride, l->model->config.vocabulary_size,
                                    1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
 }
 
@@ -79,11 +86,13 @@ static void loss_task(void *context, size_t row, size_t worker)
 static void d_t_task(void *context, size_t task, size_t worker)
 {
     const vocabulary_job *job = context;
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const size_t width = l->model->config.embedding_size, vocabulary = l->model->config.vocabulary_size;
     const size_t first = task * job->panels, panels = minimum(job->panels, ceiling_divide(width, PANEL) - first);
-    float *chunk = l->vocabulary + worker * l->vocabulary_stride;
+    float *chunk = m->vocabulary + worker * m->vocabulary_stride;
     memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns beyond the last */
     for (size_t word = 0; word < vocabulary; word += VOCABULARY_CHUNK) {
         const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - word);
@@ -97,7 +106,7 @@ static void d_t_task(void *context, size_t task, size_t worker)
             .rows = job->rows->count,
             .depth = words,
             .panels = panels,
-            .a = l->logits + word,
+            .a = m->logits + word,
             .lda = job->stride,
             .b = chunk,
             .b_panel_stride = VOCABULARY_CHUNK * PANEL,
@@ -113,44 +122,46 @@ static void d_t_task(void *context, size_t task, size_t worker)
 /* As many panels a task as each thread gets, for every task reads all logits, up to what a cache holds. */
 static void d_t_run(vocabulary_job *job)
 {
-    const learner *l = job->learner;
+    const learner *l = job->step->learner;
     const size_t panels = ceiling_divide(l->model->config.embedding_size, PANEL);
     job->panels = minimum(VOCABULARY_PANELS, ceiling_divide(panels, l->options.threads));
     parallel_for(l->session->executor, ceiling_divide(panels, job->panels), d_t_task, job);
 }
 
 /* The output matrix's gradient. Rows of whole panels are written where they belong: nothing has been added there yet.
- * Others go through learner->weight, as many words at a time as it holds. */
+ * Others go through step->memory->weight, as many words at a time as it holds. */
 static void word_gradients(const vocabulary_job *job, parameter *words)
 {
-    learner *l = job->learner;
+    const step_state *step = job->step;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const size_t width = words->shape[1], ld = row_stride(width), vocabulary = words->shape[0];
     const bool in_place = width % PANEL == 0;
     const size_t at_once = in_place ? vocabulary : l->largest.weight_floats / ld;
-    const row_parts parts = {job->rows->bounds, l->group.count};
+    const row_parts parts = {job->rows->bounds, step->group.count};
     parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
     assert(at_once > 0);
     for (size_t first = 0; first < vocabulary; first += at_once) {
         const weight_product product = {
-            .a = l->logits + first,
+            .a = m->logits + first,
             .lda = job->stride,
             .columns = minimum(at_once, vocabulary - first),
             .b = job->t,
             .ldb = l->session->normed_stride,
             .panels = ceiling_divide(width, PANEL),
-            .c = in_place ? words->gradient : l->weight,
+            .c = in_place ? words->gradient : m->weight,
             .ldc = in_place ? width : ld,
             .parts = parts,
             .sums = bias->gradient + first,
         };
         weight_product_run(&product, learner_kernels(l), l->session->executor);
         for (size_t w = 0; !in_place && w < product.columns; w++)
-            memcpy(words->gradient + (first + w) * width, l->weight + w * ld, width * sizeof(float));
+            memcpy(words->gradient + (first + w) * width, m->weight + w * ld, width * sizeof(float));
     }
 }
 
 /* The same of a group of shards without a label: -0 is what changes nothing that it is added to, not even a zero. */
-static void no_word_gradients(learner *l)
+static void no_word_gradients(const learner *l)
 {
     parameter *const both[] = {&l->set.items[l->model->tasks.mlm_decoder.index],
                                bindings_vector(&l->bindings, l->model->tasks.mlm_bias)};
@@ -159,19 +170,20 @@ static void no_word_gradients(learner *l)
 }
 
 /* t -> logits, loss, gradients -> dt. */
-static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, deberta_error *err)
+static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
 {
-    learner *l = job->learner;
+    step_state *step = job->step;
+    const learner *l = step->learner;
     const deberta_model *model = l->model;
     executor *executor = l->session->executor;
     parameter *words = &l->set.items[model->tasks.mlm_decoder.index];
     job->words = words->values;
     job->stride = row_stride(model->config.vocabulary_size);
-    job->scale = 1 / (float)result->counts.labelled[0];
-    DEBERTA_TRY(head_reserve(l, job->rows->count, job->stride, err));
+    job->scale = 1 / (float)step->head.counts.labelled[0];
+    DEBERTA_TRY(head_reserve(step->memory, job->rows->count, job->stride, err));
     parallel_for(executor, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
     parallel_for(executor, job->rows->count, loss_task, job);
-    head_add_losses(l, 0, job->rows->bounds, result);
+    head_add_losses(step, 0, job->rows->bounds);
     stage_lap(l->clock, TRAINING_HEAD);
     d_t_run(job);
     word_gradients(job, words);
@@ -181,7 +193,7 @@ static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, d
 /* ---------------------------------------------------------------------------------------------------------- the head */
 
 /* x [rows][ldx] -> t, keeping what lies between: u before the activation, g before the norm. */
-static void transform(learner *l, const float *x, size_t ldx, size_t rows, float *u, float *g, float *t)
+static void transform(const learner *l, const float *x, size_t ldx, size_t rows, float *u, float *g, float *t)
 {
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
@@ -194,46 +206,50 @@ static void transform(learner *l, const float *x, size_t ldx, size_t rows, float
                              config->layer_norm_eps);
 }
 
-static void transform_backward(learner *l, const head_rows *rows, const float *x, size_t ldx, const float *u, float *g,
-                               const float *d_t, float *d_g, float *dx, size_t lddx)
+static void transform_backward(const step_state *step, const head_rows *rows, const float *x, size_t ldx,
+                               const float *u, float *g, const float *d_t, float *d_g, float *dx, size_t lddx)
 {
+    const learner *l = step->learner;
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const model_tasks *heads = &l->model->tasks;
     const size_t ns = s->normed_stride, width = config->embedding_size;
-    const row_parts parts = {rows->bounds, l->group.count};
+    const row_parts parts = {rows->bounds, step->group.count};
     norm_backward(l, rows->count, width, &heads->mlm_norm, g, ns, d_t, ns, d_g, ns);
-    norm_gradient(l, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
+    norm_gradient(step, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
     activate_rows_backward(&s->kernels, config->hidden_activation, d_g, NULL, u, ns, rows->count, width);
-    matrix_gradient(l, &heads->mlm_dense, d_g, ns, x, ldx, parts);
-    input_gradient(l, &l->transposed_mlm_dense, rows->count, d_g, ns, dx, lddx);
+    matrix_gradient(step, &heads->mlm_dense, d_g, ns, x, ldx, parts);
+    input_gradient(l, &l->transposed.mlm_dense, rows->count, d_g, ns, dx, lddx);
 }
 
-static head_rows labelled_rows(learner *l, const step_batch *batch)
+static head_rows labelled_rows(const step_state *step, const step_batch *batch)
 {
-    for (size_t t = 0; t < batch->tokens; t++) l->wanted[t] = batch->labels[t] != NOT_LABELLED;
-    return head_rows_of(l, l->wanted);
+    step_memory *m = step->memory;
+    for (size_t t = 0; t < batch->tokens; t++) m->wanted[t] = batch->labels[t] != NOT_LABELLED;
+    return head_rows_of(step, m->wanted);
 }
 
-static void backward_without_labels(learner *l, const head_rows *rows, bool runs_decoder)
+static void backward_without_labels(const step_state *step, const head_rows *rows, bool runs_decoder)
 {
-    no_word_gradients(l);
-    if (runs_decoder) decoder_backward(l, rows->tokens, 0, rows->bounds);
+    no_word_gradients(step->learner);
+    if (runs_decoder) decoder_backward(step, rows->tokens, 0, rows->bounds);
 }
 
-deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_result *result, deberta_error *err)
+deberta_status head_mlm(step_state *step, const step_batch *batch, deberta_error *err)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     deberta_session *s = l->session;
-    head_rows rows = labelled_rows(l, batch);
-    float *x = l->head_rows[0], *u = l->head_rows[1], *g = l->head_rows[2], *t = l->head_rows[3];
+    head_rows rows = labelled_rows(step, batch);
+    float *x = m->head_rows[0], *u = m->head_rows[1], *g = m->head_rows[2], *t = m->head_rows[3];
     size_t ldx = s->normed_stride;
-    const bool runs_decoder = decodes && !l->model->config.position_biased_input;
+    const bool runs_decoder = step->options->decodes && !l->model->config.position_biased_input;
     if (rows.count == 0) {
-        backward_without_labels(l, &rows, runs_decoder);
+        backward_without_labels(step, &rows, runs_decoder);
         return DEBERTA_OK;
     }
     if (runs_decoder) {
-        for (size_t pass = 0; pass < DECODER_PASSES; pass++) l->decoder_records[pass].tokens = rows.tokens;
+        for (size_t pass = 0; pass < DECODER_PASSES; pass++) m->decoder_records[pass].tokens = rows.tokens;
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
         decoder_run(s, rows.tokens, rows.count);
         stage_lap(l->clock, TRAINING_DECODER);
@@ -243,18 +259,18 @@ deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_
         head_gather(l, &rows, x);
     }
     transform(l, x, ldx, rows.count, u, g, t);
-    float *d_t = l->passes[0].d_normed, *d_g = l->passes[0].d_attention_sum;
-    vocabulary_job job = {.learner = l, .batch = batch, .rows = &rows, .t = t, .d_t = d_t};
-    DEBERTA_TRY(vocabulary_run(&job, result, err));
+    float *d_t = m->passes[0].d_normed, *d_g = m->passes[0].d_attention_sum;
+    vocabulary_job job = {.step = step, .batch = batch, .rows = &rows, .t = t, .d_t = d_t};
+    DEBERTA_TRY(vocabulary_run(&job, err));
     if (runs_decoder) {
-        transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, l->passes[1].d_output, s->hidden_stride);
+        transform_backward(step, &rows, x, ldx, u, g, d_t, d_g, m->passes[1].d_output, s->hidden_stride);
         stage_lap(l->clock, TRAINING_HEAD_BACKWARD);
-        decoder_backward(l, rows.tokens, rows.count, rows.bounds);
-        decoder_positions(l, &rows);
+        decoder_backward(step, rows.tokens, rows.count, rows.bounds);
+        decoder_positions(step, &rows);
     } else {
-        float *dx = l->passes[0].d_output_sum;
-        transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, dx, s->normed_stride);
-        head_scatter(l, &rows, dx, s->normed_stride);
+        float *dx = m->passes[0].d_output_sum;
+        transform_backward(step, &rows, x, ldx, u, g, d_t, d_g, dx, s->normed_stride);
+        head_scatter(step, &rows, dx, s->normed_stride);
         stage_lap(l->clock, TRAINING_HEAD_BACKWARD);
     }
     return DEBERTA_OK;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* How large the memory of steps is, and which piece of it is for what. SPDX-License-Identifier: MIT */
 #include "train/engine/learner_memory.h"
 
 #include <stdlib.h>
@@ -51,10 +51,11 @@ static embedding_rows carve_embedding_rows(const learner *l, arena *memory)
 
 static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
 {
+    step_memory *m = &l->memory;
     const size_t layers = l->model->config.layers, stride = l->session->hidden_stride;
     layer_record record;
-    pair_memory *pairs = &l->pairs;
-    *pairs = (pair_memory){.layers = l->records, .rows = *rows, .joined_rows = carve_embedding_rows(l, memory)};
+    pair_memory *pairs = &m->pairs;
+    *pairs = (pair_memory){.layers = m->records, .rows = *rows, .joined_rows = carve_embedding_rows(l, memory)};
     for (size_t half = 0; half < PAIR_HALVES; half++) {
         pairs->half_layers[half] = arena_take(memory, layers, sizeof *pairs->half_layers[half]);
         pairs->hidden[half] = take_floats(memory, ceiling_divide(l->tokens_capacity, PAIR_HALVES), stride);
@@ -68,28 +69,29 @@ static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
 
 static void carve_records(learner *l, arena *memory)
 {
+    step_memory *m = &l->memory;
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const size_t rows = l->tokens_capacity;
-    l->records = arena_take(memory, config->layers, sizeof *l->records);
+    m->records = arena_take(memory, config->layers, sizeof *m->records);
     layer_record record = {0};
     for (size_t i = 0; i < config->layers; i++) {
         if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, NULL);
         record.layer = i;
         record.input = take_floats(memory, rows, s->hidden_stride);
-        if (l->records) l->records[i] = record;
+        if (m->records) m->records[i] = record;
     }
     for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
-        layer_record *decoder = &l->decoder_records[pass];
+        layer_record *decoder = &m->decoder_records[pass];
         carve_record(l, memory, decoder, &record);
         decoder->layer = config->layers - 1;
         decoder->pass = pass;
         decoder->input = take_floats(memory, rows, s->hidden_stride);
     }
     const embedding_rows kept = carve_embedding_rows(l, memory);
-    l->forward = (forward_record){
-        .layers = l->records,
-        .decoder = l->decoder_records,
+    m->forward = (forward_record){
+        .layers = m->records,
+        .decoder = m->decoder_records,
         .decoder_only = l->options.decodes,
         .embedded = kept.embedded,
         .narrow = kept.narrow,
@@ -129,7 +131,6 @@ static void carve_pass(learner *l, arena *memory, layer_pass *pass)
     const deberta_session *s = l->session;
     const size_t rows = l->tokens_capacity;
     *pass = (layer_pass){
-        .d_output = take_floats(memory, rows, s->hidden_stride),
         .d_output_sum = take_floats(memory, rows, s->normed_stride),
         .d_attention_sum = take_floats(memory, rows, s->normed_stride),
         .d_normed = take_floats(memory, rows, s->normed_stride),
@@ -159,52 +160,56 @@ static size_t widest_row(const learner *l)
 
 static void carve_gradients(learner *l, arena *memory)
 {
+    step_memory *m = &l->memory;
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
     const size_t rows = l->tokens_capacity, table_rows = l->model->relative_rows;
-    l->d_input = take_floats(memory, rows, s->hidden_stride);
-    l->d_first = take_floats(memory, rows, s->hidden_stride);
-    l->d_qkv = take_floats(memory, rows, l->qkv_stride);
-    for (size_t i = 0; i < sizeof l->head_rows / sizeof *l->head_rows; i++)
-        l->head_rows[i] = take_floats(memory, rows, s->normed_stride);
-    for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &l->passes[i]);
+    m->carried.output = take_floats(memory, rows, s->hidden_stride);
+    m->carried.input = take_floats(memory, rows, s->hidden_stride);
+    m->d_first = take_floats(memory, rows, s->hidden_stride);
+    m->d_qkv = take_floats(memory, rows, l->qkv_stride);
+    for (size_t i = 0; i < sizeof m->head_rows / sizeof *m->head_rows; i++)
+        m->head_rows[i] = take_floats(memory, rows, s->normed_stride);
+    for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &m->passes[i]);
+    m->passes[1].d_output = take_floats(memory, l->options.decodes ? rows : 0, s->hidden_stride);
     for (size_t i = 0; i < 2; i++)
-        l->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest_row(l));
-    l->vocabulary_stride = vocabulary_floats(config);
-    l->vocabulary = take_floats(memory, l->options.threads, l->vocabulary_stride);
-    l->columns =
+        m->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest_row(l));
+    m->vocabulary_stride = vocabulary_floats(config);
+    m->vocabulary = take_floats(memory, l->options.threads, m->vocabulary_stride);
+    m->columns =
         take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
-    l->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
-    l->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
-    l->d_table = take_floats(memory, table_rows, s->hidden_stride);
-    l->table_work = take_floats(memory, table_rows, s->hidden_stride);
-    l->table_normal = take_floats(memory, table_rows, s->hidden_stride);
-    l->second_weight = take_floats(memory, table_rows ? l->heads_width : 0, s->hidden_stride);
-    l->second_vector = take_floats(memory, l->heads_width, 1);
-    l->dropout_tokens = arena_take(memory, l->options.drops ? rows : 0, sizeof *l->dropout_tokens);
-    l->dropped_table = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
-    l->dropped_reversed = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
-    l->fold_workspace = take_floats(memory, l->options.drops ? table_rows : 0, l->heads_width);
-    l->runs = arena_take(memory, rows, sizeof *l->runs);
+    m->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
+    m->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
+    m->d_table = take_floats(memory, table_rows, s->hidden_stride);
+    m->table_work = take_floats(memory, table_rows, s->hidden_stride);
+    m->table_normal = take_floats(memory, table_rows, s->hidden_stride);
+    m->second_weight = take_floats(memory, table_rows ? l->heads_width : 0, s->hidden_stride);
+    m->second_vector = take_floats(memory, l->heads_width, 1);
+    m->dropout_tokens = arena_take(memory, l->options.drops ? rows : 0, sizeof *m->dropout_tokens);
+    m->dropped_table = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    m->dropped_reversed = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    m->fold_workspace = take_floats(memory, l->options.drops ? table_rows : 0, l->heads_width);
+    m->runs = arena_take(memory, rows, sizeof *m->runs);
 }
 
 static void learner_carve(learner *l, arena *memory)
 {
+    step_memory *m = &l->memory;
     l->largest = learner_transposed_carve(l, memory);
-    l->weight = take_floats(memory, l->largest.weight_floats, 1);
-    l->vector = take_floats(memory, l->largest.vector_floats, 1);
+    m->weight = take_floats(memory, l->largest.weight_floats, 1);
+    m->vector = take_floats(memory, l->largest.vector_floats, 1);
     carve_records(l, memory);
     carve_gradients(l, memory);
-    l->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *l->group_starts);
-    l->positions = arena_take(memory, l->tokens_capacity, sizeof *l->positions);
-    l->wanted = arena_take(memory, l->tokens_capacity, sizeof *l->wanted);
-    l->losses = arena_take(memory, l->tokens_capacity, sizeof *l->losses);
-    l->order = arena_take(memory, l->tokens_capacity, sizeof *l->order);
-    l->row_ids = arena_take(memory, l->tokens_capacity, sizeof *l->row_ids);
-    l->workers = arena_take(memory, l->options.threads, sizeof *l->workers);
+    m->group_starts = arena_take(memory, l->tokens_capacity + 1, sizeof *m->group_starts);
+    m->positions = arena_take(memory, l->tokens_capacity, sizeof *m->positions);
+    m->wanted = arena_take(memory, l->tokens_capacity, sizeof *m->wanted);
+    m->losses = arena_take(memory, l->tokens_capacity, sizeof *m->losses);
+    m->order = arena_take(memory, l->tokens_capacity, sizeof *m->order);
+    m->row_ids = arena_take(memory, l->tokens_capacity, sizeof *m->row_ids);
+    m->workers = arena_take(memory, l->options.threads, sizeof *m->workers);
     for (size_t i = 0; i < l->options.threads; i++) {
         attention_scratch measured;
-        carve_attention(l, memory, l->workers ? &l->workers[i] : &measured);
+        carve_attention(l, memory, m->workers ? &m->workers[i] : &measured);
     }
 }
 
@@ -233,19 +238,20 @@ static size_t weight_floats(const learner *l)
 
 static deberta_status open_sums(learner *l, deberta_error *err)
 {
+    step_memory *m = &l->memory;
     const size_t tables = table_floats(l), words = looked_up_floats(l);
     size_t count = 0;
     gradient_place *places = calloc(l->set.count + 2, sizeof *places);
-    l->tree.places = places;
-    l->table_sums = large_floats(tables);
-    l->looked_up = words ? large_floats(words) : NULL;
-    if (!places || !l->table_sums || (words && !l->looked_up))
+    m->tree.places = places;
+    m->table_sums = large_floats(tables);
+    m->looked_up = words ? large_floats(words) : NULL;
+    if (!places || !m->table_sums || (words && !m->looked_up))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the gradients of a step");
     for (size_t i = 0; i < l->set.count; i++)
         places[count++] = (gradient_place){&l->set.items[i].gradient, l->set.items[i].count};
-    if (tables) places[count++] = (gradient_place){&l->table_sums, tables};
-    if (words) places[count++] = (gradient_place){&l->looked_up, words};
-    return gradient_tree_open(&l->tree, places, count, l->plan.shards, l->plan.least, err);
+    if (tables) places[count++] = (gradient_place){&m->table_sums, tables};
+    if (words) places[count++] = (gradient_place){&m->looked_up, words};
+    return gradient_tree_open(&m->tree, places, count, l->plan.shards, l->plan.least, err);
 }
 
 size_t learner_sum_bytes(const learner *l)
@@ -259,7 +265,7 @@ size_t learner_bytes(const learner *l)
     const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
     return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
            deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
-           l->arena.capacity_bytes;
+           l->memory.arena.capacity_bytes;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -283,7 +289,7 @@ static deberta_status check_memory(const learner *l, deberta_error *err)
     size_t bytes = 0;
     const size_t limit = l->options.memory_limit_bytes;
     if (limit == 0) return DEBERTA_OK;
-    DEBERTA_TRY(arena_predict(&l->arena, "training", 0, &bytes, err));
+    DEBERTA_TRY(arena_predict(&l->memory.arena, "training", 0, &bytes, err));
     bytes += learner_bytes(l);
     if (bytes <= limit) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
@@ -292,19 +298,21 @@ static deberta_status check_memory(const learner *l, deberta_error *err)
 
 deberta_status learner_memory_open(learner *l, deberta_error *err)
 {
+    step_memory *m = &l->memory;
     settle_shapes(l);
-    learner_carve(l, &l->arena);
+    learner_carve(l, &m->arena);
     DEBERTA_TRY(check_memory(l, err));
-    DEBERTA_TRY(arena_allocate(&l->arena, "training", 0, err));
-    learner_carve(l, &l->arena);
+    DEBERTA_TRY(arena_allocate(&m->arena, "training", 0, err));
+    learner_carve(l, &m->arena);
     return open_sums(l, err);
 }
 
 void learner_memory_free(learner *l)
 {
-    arena_release(&l->arena);
-    free(l->logits);
-    gradient_tree_free(&l->tree);
-    free(l->table_sums);
-    free(l->looked_up);
+    step_memory *m = &l->memory;
+    arena_release(&m->arena);
+    free(m->logits);
+    gradient_tree_free(&m->tree);
+    free(m->table_sums);
+    free(m->looked_up);
 }

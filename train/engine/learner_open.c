@@ -21,7 +21,7 @@ static deberta_status open_session(learner *l, deberta_error *err)
         .max_tokens = l->plan.capacity,
         .features = l->options.decodes ? DEBERTA_KEEP_DECODER_INPUT : 0,
     };
-    const session_internal_options internal = {.record = &l->forward};
+    const session_internal_options internal = {.record = &l->memory.forward};
     return session_create_internal(&l->session, l->model, &options, &internal, err);
 }
 
@@ -75,7 +75,7 @@ deberta_status learner_take_parameters(learner *l, deberta_error *err)
     const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
     executor_begin(l->session->executor);
     const deberta_status status = model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err);
-    l->folded = folds ? FOLDED_PLAIN : NOT_FOLDED;
+    l->memory.folded.state = folds ? FOLDED_PLAIN : NOT_FOLDED;
     if (status == DEBERTA_OK) learner_transposed_fill(l);
     executor_end(l->session->executor);
     return status;
@@ -88,7 +88,6 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     learner *l = calloc(1, sizeof *l);
     if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for training");
     l->options = *options;
-    l->weights_wanted = true;
     DEBERTA_TRY_OR_FAIL(status, open_parameters(l, folder, err));
     for (size_t i = 0; options->differs && i < SHARED_TABLES; i++)
         DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));

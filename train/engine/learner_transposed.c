@@ -27,9 +27,9 @@ static weight_list list_others(learner *l)
     const deberta_model *model = l->model;
     const model_tasks *heads = &model->tasks;
     return (weight_list){
-        .to = {&l->transposed_convolution, &l->transposed_projection, &l->transposed_mlm_dense,
-               &l->transposed_rtd_dense, &l->transposed_rtd_classifier, &l->transposed_pooler,
-               &l->transposed_classifier, &l->transposed_answer},
+        .to = {&l->transposed.convolution, &l->transposed.projection, &l->transposed.mlm_dense,
+               &l->transposed.rtd_dense, &l->transposed.rtd_classifier, &l->transposed.pooler,
+               &l->transposed.classifier, &l->transposed.answer},
         .from = {&model->convolution, &model->embedding_projection, &heads->mlm_dense, &heads->rtd_dense,
                  &heads->rtd_classifier, &heads->pooler, &heads->classifier, &heads->answer},
         .count = 8,
@@ -52,10 +52,11 @@ gradient_room learner_transposed_carve(learner *l, arena *memory)
     const weight_list others = list_others(l);
     gradient_room largest = {.vector_floats = l->session->normed_stride}; /* of norms */
     carve(&others, memory, &largest);
-    l->transposed = arena_take(memory, l->model->config.layers, sizeof *l->transposed);
+    l->transposed.layers = arena_take(memory, l->model->config.layers, sizeof *l->transposed.layers);
     for (size_t i = 0; i < l->model->config.layers; i++) {
         transposed_layer measured = {0};
-        const weight_list layer = list_layer(&l->model->layers[i], l->transposed ? &l->transposed[i] : &measured);
+        const weight_list layer =
+            list_layer(&l->model->layers[i], l->transposed.layers ? &l->transposed.layers[i] : &measured);
         carve(&layer, memory, &largest);
     }
     return largest;
@@ -71,7 +72,7 @@ void learner_transposed_fill(learner *l)
 {
     const weight_list others = list_others(l);
     for (size_t i = 0; i < l->model->config.layers; i++) {
-        const weight_list layer = list_layer(&l->model->layers[i], &l->transposed[i]);
+        const weight_list layer = list_layer(&l->model->layers[i], &l->transposed.layers[i]);
         fill(l, &layer);
     }
     fill(l, &others);

@@ -98,26 +98,25 @@ deberta_status pair_open(training_pair *pair, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------------------------- batches */
 
-/* What is sampled already stays; else the generator draws it, at labelled places. */
-static deberta_status begin_drawing(training_pair *pair, step_batch *batch, size_t number, deberta_error *err)
+/* What is sampled already stays; else the generator draws it, at labelled places, by its seed and the number of the
+ * step. */
+static deberta_status begin_drawing(training_pair *pair, step_batch *batch, deberta_error *err)
 {
-    learner *l = pair->generator.learner;
-    l->drawn_ids = NULL;
+    pair->generator.options.drawn_ids = NULL;
     if (batch->sampled_ids) return DEBERTA_OK;
     batch->sampled_ids = malloc(batch->tokens * sizeof *batch->sampled_ids);
     if (!batch->sampled_ids) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for what a generator draws");
     memcpy(batch->sampled_ids, batch->ids, batch->tokens * sizeof *batch->sampled_ids);
-    l->drawn_ids = batch->sampled_ids;
-    l->drawing = (counter_key){pair->generator.options.seed, (uint32_t)number};
+    pair->generator.options.drawn_ids = batch->sampled_ids;
     return DEBERTA_OK;
 }
 
 static deberta_status generator_gradients(training_pair *pair, size_t step, step_batch *batch, step_report *report,
                                           deberta_error *err)
 {
-    deberta_status status = begin_drawing(pair, batch, step, err);
+    deberta_status status = begin_drawing(pair, batch, err);
     if (status == DEBERTA_OK) status = training_gradients_of(&pair->generator, step, batch, report, err);
-    pair->generator.learner->drawn_ids = NULL;
+    pair->generator.options.drawn_ids = NULL;
     return status;
 }
 
@@ -189,10 +188,10 @@ deberta_status pair_step(training_pair *pair, pair_report *report, deberta_error
 static deberta_status evaluate_batch(training_pair *pair, step_batch *batch, size_t number, pair_held_out *report,
                                      deberta_error *err)
 {
-    deberta_status status = begin_drawing(pair, batch, number, err);
+    deberta_status status = begin_drawing(pair, batch, err);
     if (status == DEBERTA_OK)
         status = training_evaluate_batch(&pair->generator, batch, number, &report->generator, err);
-    pair->generator.learner->drawn_ids = NULL;
+    pair->generator.options.drawn_ids = NULL;
     DEBERTA_TRY(status);
     return training_evaluate_batch(&pair->discriminator, batch, number, &report->discriminator, err);
 }

@@ -38,14 +38,14 @@ static embedding_rows rows_from(const learner *l, const embedding_rows *whole, s
     };
 }
 
-static void use_records(learner *l, layer_record *layers, const embedding_rows *rows)
+static void use_records(step_memory *m, layer_record *layers, const embedding_rows *rows)
 {
-    l->records = layers;
-    l->forward.layers = layers;
-    l->forward.embedded = rows->embedded;
-    l->forward.narrow = rows->narrow;
-    l->forward.convolution = rows->convolution;
-    l->forward.convolution_sum = rows->convolution_sum;
+    m->records = layers;
+    m->forward.layers = layers;
+    m->forward.embedded = rows->embedded;
+    m->forward.narrow = rows->narrow;
+    m->forward.convolution = rows->convolution;
+    m->forward.convolution_sum = rows->convolution_sum;
 }
 
 /* ---------------------------------------------------------------------------------------------------- who may touch it */
@@ -56,7 +56,7 @@ typedef void (*touch_memory)(const void *start, size_t bytes);
 static void touch_layer(const learner *l, pair_half which, size_t layer, touch_memory touch)
 {
     const deberta_session *s = l->session;
-    const layer_record *half = &l->pairs.half_layers[which][layer];
+    const layer_record *half = &l->memory.pairs.half_layers[which][layer];
     const size_t heads = l->model->config.heads;
     const struct {
         const float *start;
@@ -68,7 +68,7 @@ static void touch_layer(const learner *l, pair_half which, size_t layer, touch_m
         {half->inner, s->inner_stride},  {half->output_sum, s->hidden_stride},
     };
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++)
-        touch(pieces[i].start, l->pairs.kept[which] * pieces[i].width * sizeof(float));
+        touch(pieces[i].start, l->memory.pairs.kept[which] * pieces[i].width * sizeof(float));
 }
 
 static void touch_layers(const learner *l, pair_half which, touch_memory touch)
@@ -79,8 +79,8 @@ static void touch_layers(const learner *l, pair_half which, touch_memory touch)
 static void touch_embeddings(const learner *l, pair_half which, touch_memory touch)
 {
     const deberta_session *s = l->session;
-    const embedding_rows *half = &l->pairs.half_rows[which];
-    const size_t kept = l->pairs.kept[which], bytes = kept * s->hidden_stride * sizeof(float);
+    const embedding_rows *half = &l->memory.pairs.half_rows[which];
+    const size_t kept = l->memory.pairs.kept[which], bytes = kept * s->hidden_stride * sizeof(float);
     const size_t convolved = l->model->config.convolution_width ? bytes : 0,
                  projected = l->model->embedding_projection.panels ? kept * s->normed_stride * sizeof(float) : 0;
     touch(half->embedded, bytes);
@@ -92,10 +92,12 @@ static void touch_embeddings(const learner *l, pair_half which, touch_memory tou
 /* -------------------------------------------------------------------------------------------------------- recording */
 
 /* The half that waits is nobody's until both are joined. */
-void pair_records_enter(learner *l, pair_half half, size_t tokens)
+void pair_records_enter(const step_state *step, pair_half half, size_t tokens)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const pair_half other = half == PAIR_CLEAN ? PAIR_MOVED : PAIR_CLEAN;
-    pair_memory *pairs = &l->pairs;
+    pair_memory *pairs = &m->pairs;
     const size_t first = half == PAIR_MOVED ? tokens : 0;
     for (size_t i = 0; i < l->model->config.layers; i++)
         pairs->half_layers[half][i] = record_from(l, &pairs->layers[i], first);
@@ -104,25 +106,27 @@ void pair_records_enter(learner *l, pair_half half, size_t tokens)
     pairs->is_joined = false;
     touch_layers(l, other, memory_forbid);
     touch_embeddings(l, other, memory_forbid);
-    use_records(l, pairs->half_layers[half], &pairs->half_rows[half]);
+    use_records(m, pairs->half_layers[half], &pairs->half_rows[half]);
 }
 
-void pair_records_keep(learner *l)
+void pair_records_keep(const step_state *step)
 {
-    const deberta_session *s = l->session;
-    l->pairs.kept[l->pairs.half] = s->tokens;
-    memcpy(l->pairs.hidden[l->pairs.half], s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
+    step_memory *m = step->memory;
+    const deberta_session *s = step->learner->session;
+    m->pairs.kept[m->pairs.half] = s->tokens;
+    memcpy(m->pairs.hidden[m->pairs.half], s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
 }
 
 void pair_records_leave(learner *l)
 {
+    step_memory *m = &l->memory;
     for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) {
         touch_layers(l, half, memory_permit);
         touch_embeddings(l, half, memory_permit);
-        l->pairs.kept[half] = 0;
+        m->pairs.kept[half] = 0;
     }
-    l->pairs.is_joined = false;
-    use_records(l, l->pairs.layers, &l->pairs.rows);
+    m->pairs.is_joined = false;
+    use_records(m, m->pairs.layers, &m->pairs.rows);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ joining */
@@ -135,7 +139,7 @@ typedef struct joined_piece {
 } joined_piece;
 
 typedef struct join_loop {
-    const learner *learner;
+    const step_state *step;
     const joined_piece *pieces;
 } join_loop;
 
@@ -143,10 +147,10 @@ typedef struct join_loop {
 static void join_task(void *context, size_t task, size_t worker)
 {
     const join_loop *loop = context;
-    const learner *l = loop->learner;
-    const joined_piece *piece = &loop->pieces[task / l->group.count];
-    const size_t *bounds = l->part_bounds + task % l->group.count;
-    const size_t tokens = l->session->tokens, count = (bounds[1] - bounds[0]) / PAIR_HALVES;
+    const step_state *step = loop->step;
+    const joined_piece *piece = &loop->pieces[task / step->group.count];
+    const size_t *bounds = step->part_bounds + task % step->group.count;
+    const size_t tokens = step->learner->session->tokens, count = (bounds[1] - bounds[0]) / PAIR_HALVES;
     (void)worker;
     for (size_t block = 0; block < piece->blocks; block++)
         for (size_t half = 0; half < PAIR_HALVES; half++) {
@@ -157,10 +161,10 @@ static void join_task(void *context, size_t task, size_t worker)
         }
 }
 
-static void join(const learner *l, const joined_piece *pieces, size_t count)
+static void join(const step_state *step, const joined_piece *pieces, size_t count)
 {
-    join_loop loop = {.learner = l, .pieces = pieces};
-    parallel_for(l->session->executor, count * l->group.count, join_task, &loop);
+    join_loop loop = {.step = step, .pieces = pieces};
+    parallel_for(step->learner->session->executor, count * step->group.count, join_task, &loop);
 }
 
 #define PIECE(clean, moved, joined, member, blocks, width)                                                             \
@@ -168,9 +172,11 @@ static void join(const learner *l, const joined_piece *pieces, size_t count)
         {(clean)->member, (moved)->member}, (joined)->member, blocks, width                                            \
     }
 
-void pair_records_join(learner *l, const deberta_batch *batch)
+void pair_records_join(const step_state *step, const deberta_batch *batch)
 {
-    const pair_memory *pairs = &l->pairs;
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
+    const pair_memory *pairs = &m->pairs;
     deberta_session *s = l->session;
     const embedding_rows *clean = &pairs->half_rows[PAIR_CLEAN], *moved = &pairs->half_rows[PAIR_MOVED],
                          *to = &pairs->joined_rows;
@@ -190,18 +196,20 @@ void pair_records_join(learner *l, const deberta_batch *batch)
         PIECE(clean, moved, to, convolution_sum, convolved, hs),
     };
     executor_begin(s->executor);
-    join(l, pieces, sizeof pieces / sizeof *pieces);
+    join(step, pieces, sizeof pieces / sizeof *pieces);
     executor_end(s->executor);
-    use_records(l, pairs->joined_layers, to);
-    l->pairs.is_joined = true;
+    use_records(m, pairs->joined_layers, to);
+    m->pairs.is_joined = true;
 }
 
-void pair_records_restore(learner *l, size_t layer)
+void pair_records_restore(const step_state *step, size_t layer)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const deberta_session *s = l->session;
     const size_t heads = l->model->config.heads, dp = l->model->padded_head;
-    const layer_record *clean = &l->pairs.half_layers[PAIR_CLEAN][layer],
-                       *moved = &l->pairs.half_layers[PAIR_MOVED][layer], *to = &l->pairs.joined_layers[layer];
+    const layer_record *clean = &m->pairs.half_layers[PAIR_CLEAN][layer],
+                       *moved = &m->pairs.half_layers[PAIR_MOVED][layer], *to = &m->pairs.joined_layers[layer];
     const joined_piece pieces[] = {
         PIECE(clean, moved, to, inner, 1, s->inner_stride),
         PIECE(clean, moved, to, input, 1, s->hidden_stride),
@@ -216,6 +224,6 @@ void pair_records_restore(learner *l, size_t layer)
         PIECE(clean, moved, to, output_sum, 1, s->hidden_stride),
     };
     for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_permit);
-    join(l, pieces, sizeof pieces / sizeof *pieces);
+    join(step, pieces, sizeof pieces / sizeof *pieces);
     for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_forbid);
 }

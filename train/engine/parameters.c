@@ -221,7 +221,7 @@ static void clear_task(void *context, size_t task, size_t worker)
     memset(p->gradient + first, 0, (left < TASK_FLOATS ? left : TASK_FLOATS) * sizeof(float));
 }
 
-void parameter_set_clear_gradients(parameter_set *set, executor *executor)
+void parameter_set_clear_gradients(const parameter_set *set, executor *executor)
 {
     executor_begin(executor);
     for (size_t i = 0; i < set->count; i++)

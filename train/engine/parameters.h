@@ -53,7 +53,7 @@ weight_source parameter_set_source(parameter_set *set);
 parameter *parameter_find(const parameter_set *set, const char *name);
 
 /* This and the norm are pieces of work of their own: outside of executor_begin and executor_end. */
-void parameter_set_clear_gradients(parameter_set *set, executor *executor);
+void parameter_set_clear_gradients(const parameter_set *set, executor *executor);
 
 /* The square root of the sum of all squares of gradients, in double: a row of a tensor in 16 partials and the tree of
  * kernels.h, rows and tensors in order. */

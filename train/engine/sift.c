@@ -1,10 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* The passes of a step of SiFT, and what each does to the embeddings. SPDX-License-Identifier: MIT */
 #include "train/engine/sift.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/engine/counters.h"
+#include "train/engine/heads.h"
 #include "train/engine/pair_records.h"
 #include "train/engine/step_dropout.h"
 
@@ -170,45 +172,44 @@ static void free_run(sift_run *run)
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
 
 /* Whose copy token t of the shards at hand is. */
-static size_t source_of(const sift_run *run, size_t t)
+static size_t source_of(const sift_run *run, const step_state *step, size_t t)
 {
-    const size_t token = run->learner->group.first_token + t;
+    const size_t token = step->group.first_token + t;
     return run->pass == PASS_FINAL && !run->moves_all ? run->source[token] : token;
 }
 
 /* What token t of the shards at hand is moved by; NULL: nothing. */
-static const float *delta_of(const sift_run *run, size_t t)
+static const float *delta_of(const sift_run *run, const step_state *step, size_t t)
 {
-    const learner *l = run->learner;
     const bool both = run->pass == PASS_FINAL && !run->moves_all;
-    if (run->pass == PASS_CLEAN || (both && !run->is_moved[l->group.first_token + t])) return NULL;
-    return run->delta + source_of(run, t) * l->model->config.hidden_size;
+    if (run->pass == PASS_CLEAN || (both && !run->is_moved[step->group.first_token + t])) return NULL;
+    return run->delta + source_of(run, step, t) * step->learner->model->config.hidden_size;
 }
 
 /* z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's own norm
  * follows. */
-static void edit_forward(void *context, float *rows, size_t first, size_t count)
+static void edit_forward(void *context, const step_state *step, float *rows, size_t first, size_t count)
 {
     const sift_run *run = context;
     const deberta_session *s = run->learner->session;
     const size_t width = run->learner->model->config.hidden_size, stride = s->hidden_stride;
     if (run->pass == PASS_CLEAN)
-        memcpy(run->sums + source_of(run, first) * stride, rows, count * stride * sizeof *rows);
+        memcpy(run->sums + source_of(run, step, first) * stride, rows, count * stride * sizeof *rows);
     if (!run->raw)
         s->kernels.layernorm_f32(rows, stride, rows, stride, run->ones, run->zeros, count, width, SIFT_EPSILON);
     for (size_t i = 0; i < count; i++) {
-        const float *delta = delta_of(run, first + i);
+        const float *delta = delta_of(run, step, first + i);
         for (size_t e = 0; delta && e < width; e++) rows[i * stride + e] += delta[e];
     }
 }
 
 /* The gradient of delta becomes the step. */
-static void ascend(sift_run *run, const float *d_rows, size_t ld)
+static void ascend(sift_run *run, const step_state *step, const float *d_rows, size_t ld)
 {
-    const learner *l = run->learner;
+    const learner *l = step->learner;
     const size_t width = l->model->config.hidden_size;
     for (size_t t = 0; t < l->session->tokens; t++) {
-        float largest = 0, *move = run->moves + (l->group.first_token + t) * width;
+        float largest = 0, *move = run->moves + (step->group.first_token + t) * width;
         for (size_t e = 0; e < width; e++) {
             run->is_finite = run->is_finite && isfinite(d_rows[t * ld + e]);
             largest = fmaxf(largest, fabsf(d_rows[t * ld + e]));
@@ -218,20 +219,20 @@ static void ascend(sift_run *run, const float *d_rows, size_t ld)
 }
 
 /* The embeddings learn through the clean pass only. */
-static void edit_backward(void *context, float *d_rows, size_t ld)
+static void edit_backward(void *context, const step_state *step, float *d_rows, size_t ld)
 {
     sift_run *run = context;
     const deberta_session *s = run->learner->session;
     const size_t width = run->learner->model->config.hidden_size, stride = s->hidden_stride;
     if (run->pass == PASS_ASCENT) {
-        ascend(run, d_rows, ld);
+        ascend(run, step, d_rows, ld);
         return;
     }
     for (size_t t = 0; t < s->tokens; t++) {
-        float *row = d_rows + t * ld, *sum = run->sums + source_of(run, t) * stride;
+        float *row = d_rows + t * ld, *sum = run->sums + source_of(run, step, t) * stride;
         const layernorm_backward_task norm = {
             .rows = 1, .n = width, .dx = row, .normal = sum, .x = sum, .dy = row, .eps = SIFT_EPSILON};
-        if (delta_of(run, t))
+        if (delta_of(run, step, t))
             memset(row, 0, width * sizeof *row);
         else if (!run->raw)
             s->kernels.layernorm_backward_f32(&norm);
@@ -240,14 +241,14 @@ static void edit_backward(void *context, float *d_rows, size_t ld)
 
 /* ------------------------------------------------------------------------------------------------------------ the step */
 
-static void keep_logits(void *context, const step_batch *batch, const head_rows *rows, const float *logits,
-                        size_t stride)
+static void keep_logits(void *context, const step_state *step, const step_batch *batch, const head_rows *rows,
+                        const float *logits, size_t stride)
 {
     sift_run *run = context;
     const size_t classes = run->learner->model->tasks.labels;
     (void)batch;
     for (size_t i = 0; i < rows->count; i++)
-        memcpy(run->clean + (run->learner->group.first_token + rows->tokens[i]) * classes, logits + i * stride,
+        memcpy(run->clean + (step->group.first_token + rows->tokens[i]) * classes, logits + i * stride,
                classes * sizeof *logits);
 }
 
@@ -261,32 +262,30 @@ static step_batch moved_batch(const sift_run *run, sift_pass pass)
 }
 
 /* The moved rows, beside which the clean ones have waited. */
-static deberta_status forward_of_moved(sift_run *run, const step_batch *group, deberta_error *err)
+static deberta_status forward_of_moved(sift_run *run, step_state *step, const step_batch *group, deberta_error *err)
 {
-    learner *l = run->learner;
     const step_batch moved = moved_batch(run, PASS_FINAL);
-    const deberta_batch joined = step_encoded_batch(l, group);
-    pair_records_enter(l, PAIR_MOVED, moved.tokens);
-    l->ids = moved.ids;
+    const deberta_batch joined = step_encoded_batch(step, group);
+    pair_records_enter(step, PAIR_MOVED, moved.tokens);
+    step->ids = moved.ids;
     run->moves_all = true;
-    const deberta_status status = step_forward(l, &moved, err);
+    const deberta_status status = step_forward(step, &moved, err);
     run->moves_all = false;
-    l->ids = group->ids;
+    step->ids = group->ids;
     DEBERTA_TRY(status);
-    pair_records_keep(l);
-    pair_records_join(l, &joined);
-    step_dropout_number(l, group);
+    pair_records_keep(step);
+    pair_records_join(step, &joined);
+    step_dropout_number(step, group);
     return DEBERTA_OK;
 }
 
-static deberta_status forward_of_half(void *context, const step_batch *group, deberta_error *err)
+static deberta_status forward_of_half(void *context, step_state *step, const step_batch *group, deberta_error *err)
 {
     sift_run *run = context;
-    learner *l = run->learner;
-    if (run->pass == PASS_FINAL) return forward_of_moved(run, group, err);
-    pair_records_enter(l, run->pass == PASS_CLEAN ? PAIR_CLEAN : PAIR_MOVED, group->tokens);
-    DEBERTA_TRY(step_forward(l, group, err));
-    pair_records_keep(l);
+    if (run->pass == PASS_FINAL) return forward_of_moved(run, step, group, err);
+    pair_records_enter(step, run->pass == PASS_CLEAN ? PAIR_CLEAN : PAIR_MOVED, group->tokens);
+    DEBERTA_TRY(step_forward(step, group, err));
+    pair_records_keep(step);
     return DEBERTA_OK;
 }
 
@@ -300,6 +299,7 @@ static deberta_status find_delta(sift_run *run, const step_options *options, deb
     clean.pairs = PAIRS_CLEAN;
     clean.listener = &listener;
     ascent.pairs = PAIRS_ASCENT;
+    ascent.activations_only = true;
     ascent.clean = run->clean;
     run->pass = PASS_CLEAN;
     DEBERTA_TRY(step_run(run->learner, run->batch, &clean, &unread, err));
@@ -316,13 +316,13 @@ static deberta_status run_passes(sift_run *run, const step_options *options, ste
 {
     learner *l = run->learner;
     const step_forward_pass half = {.context = run, .run = forward_of_half};
+    const embedding_edit edit = {.context = run, .forward = edit_forward, .backward = edit_backward};
     step_options final = *options;
+    final.edit = &edit;
     if (l->options.pairs_up) final.pass = &half;
     for (size_t row = 0; row < PAIR_ROWS; row++)
         final.compared[row] = run->compared + row * pair_row_floats(l, run->batch);
-    l->weights_wanted = false;
     deberta_status status = find_delta(run, &final, err);
-    l->weights_wanted = true;
     run->pass = PASS_FINAL;
     final.pairs = PAIRS_FINAL;
     if (status == DEBERTA_OK) status = step_run(l, &run->doubled, &final, result, err);
@@ -340,15 +340,7 @@ deberta_status sift_step_run(learner *l, const step_batch *batch, const step_opt
     if (status == DEBERTA_OK) {
         double_batch(&run);
         begin_delta(&run);
-        l->forward.edit_embedded = edit_forward;
-        l->forward.edit_context = &run;
-        l->edit_backward = edit_backward;
-        l->edit_context = &run;
         status = run_passes(&run, options, result, err);
-        l->forward.edit_embedded = NULL;
-        l->forward.edit_context = NULL;
-        l->edit_backward = NULL;
-        l->edit_context = NULL;
         result->tokens = batch->tokens;
     }
     free_run(&run);

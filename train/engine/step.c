@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* One step of training: its groups of shards forward, through the head, and back; then what follows from their sums.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/step.h"
 
 #include <stdlib.h>
@@ -13,71 +15,47 @@
 #include "train/engine/step_counts.h"
 #include "train/engine/step_dropout.h"
 
-typedef struct running_step {
-    learner *learner;
-    const step_batch *batch; /* the whole */
-    const step_options *options;
-    head_result head;
-} running_step;
-
 /* ------------------------------------------------------------------------------------------------------------ forward */
 
-deberta_batch step_encoded_batch(const learner *l, const step_batch *batch)
+deberta_batch step_encoded_batch(const step_state *step, const step_batch *batch)
 {
     return (deberta_batch){
         .struct_size = sizeof(deberta_batch),
         .sequences = batch->sequences,
         .sequence_starts = batch->starts,
-        .ids = l->ids,
+        .ids = step->ids,
         .token_types = batch->token_types,
         .position_ids = batch->positions,
         .mask = batch->mask,
     };
 }
 
-deberta_status step_forward(learner *l, const step_batch *batch, deberta_error *err)
+deberta_status step_forward(const step_state *step, const step_batch *batch, deberta_error *err)
 {
-    const deberta_batch encoded = step_encoded_batch(l, batch);
+    const deberta_batch encoded = step_encoded_batch(step, batch);
     deberta_outputs outputs = {.struct_size = sizeof outputs};
-    step_dropout_number(l, batch);
-    return deberta_encode(l->session, &encoded, &outputs, err);
+    step_dropout_number(step, batch);
+    return deberta_encode(step->learner->session, &encoded, &outputs, err);
 }
 
-static deberta_status run_classes(running_step *step, const step_batch *group, class_task task, deberta_error *err)
+static deberta_status run_head(step_state *step, const step_batch *group, deberta_error *err)
 {
-    const step_options *o = step->options;
-    class_options classes = {
-        .task = task, .pairs = o->pairs, .weight = o->sift_weight, .clean = o->clean, .listener = o->listener};
-    memcpy(classes.compared, o->compared, sizeof classes.compared);
-    return head_classes(step->learner, group, &classes, &step->head, err);
-}
-
-static deberta_status run_head(running_step *step, const step_batch *group, deberta_error *err)
-{
-    learner *l = step->learner;
-    memset(l->passes[0].d_output, 0, group->tokens * l->session->hidden_stride * sizeof(float));
+    float *d_hidden = step->memory->carried.output;
+    memset(d_hidden, 0, group->tokens * step->learner->session->hidden_stride * sizeof *d_hidden);
     switch (step->options->task) {
-    case STEP_MLM: return head_mlm(l, group, step->options->decodes, &step->head, err);
-    case STEP_RTD: return head_rtd(l, group, step->options->rtd_weight, &step->head, err);
-    case STEP_SEQUENCE: return run_classes(step, group, CLASSES_OF_SEQUENCE, err);
-    case STEP_CHOICE: return run_classes(step, group, CLASSES_OF_CHOICE, err);
-    case STEP_TOKEN: return run_classes(step, group, CLASSES_OF_TOKEN, err);
-    case STEP_ANSWER: return run_classes(step, group, CLASSES_OF_ANSWER, err);
+    case STEP_MLM: return head_mlm(step, group, err);
+    case STEP_RTD: return head_rtd(step, group, err);
+    case STEP_SEQUENCE:
+    case STEP_CHOICE:
+    case STEP_TOKEN:
+    case STEP_ANSWER: break;
     }
-    return DEBERTA_OK;
+    return head_classes(step, group, err);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- backward */
 
-/* The gradient of a layer's input is that of the output of the layer before it. */
-static void hand_down(learner *l)
-{
-    float *gradient = l->passes[0].d_output;
-    l->passes[0].d_output = l->d_input;
-    l->d_input = gradient;
-}
-
-static void add_rows(learner *l, float *to, const float *from)
+static void add_rows(const learner *l, float *to, const float *from)
 {
     const size_t stride = l->session->hidden_stride;
     for (size_t t = 0; t < l->session->tokens; t++)
@@ -86,52 +64,59 @@ static void add_rows(learner *l, float *to, const float *from)
 
 /* What the way back through a layer reads: its record, which other layers have overwritten where only inputs are kept.
  * The last layer's is still at hand. */
-static void restore_record(learner *l, size_t layer)
+static void restore_record(const step_state *step, size_t layer)
 {
-    if (l->pairs.is_joined) pair_records_restore(l, layer);
+    const learner *l = step->learner;
+    if (step->memory->pairs.is_joined) pair_records_restore(step, layer);
     if (!l->options.recomputes || layer + 1 == l->model->config.layers) return;
     encoder_layer_again(l->session, layer);
     stage_lap(l->clock, TRAINING_FORWARD);
 }
 
 /* The layers that the head has not gone through itself, then the embeddings. */
-static void encoder_backward(learner *l, const step_batch *group, bool decoded)
+static void encoder_backward(const step_state *step, const step_batch *group, bool decoded)
 {
+    const learner *l = step->learner;
+    step_memory *m = step->memory;
     const bool convolves = l->model->config.convolution_width > 0;
     size_t layers = l->model->config.layers;
-    if (decoded && --layers > 0) hand_down(l);
+    if (decoded && --layers > 0) carried_hand_down(&m->carried);
     while (layers-- > 0) {
-        restore_record(l, layers);
-        if (layers == 0 && convolves) convolution_backward(l);
-        layer_backward(l, layers);
-        if (layers == 0 && convolves) add_rows(l, l->d_input, l->d_first);
-        if (layers > 0) hand_down(l);
+        restore_record(step, layers);
+        if (layers == 0 && convolves) convolution_backward(step);
+        layer_backward(step, layers);
+        if (layers == 0 && convolves) add_rows(l, m->carried.input, m->d_first);
+        if (layers > 0) carried_hand_down(&m->carried);
     }
-    embeddings_backward(l, group);
+    embeddings_backward(step, group);
     stage_lap(l->clock, TRAINING_EMBEDDING_GRADIENTS);
 }
 
-/* -0 is what changes nothing that it is added to: words that nothing looks up get nothing. */
-static void clear_looked_up(learner *l)
+/* The sum of words that are looked up begins with -0, to which adding anything changes nothing: +0 would turn a
+ * decoder's gradient of -0 into +0. */
+static void clear_looked_up(const step_state *step)
 {
-    const parameter *words = parameter_find(&l->set, shared_tables[0]);
-    for (size_t e = 0; l->looked_up && e < words->count; e++) l->looked_up[e] = -0.0f;
+    const parameter *words = parameter_find(&step->learner->set, shared_tables[0]);
+    float *sums = step->memory->looked_up;
+    for (size_t e = 0; sums && e < words->count; e++) sums[e] = -0.0f;
 }
 
-static void add_looked_up(learner *l)
+static void add_looked_up(const step_state *step)
 {
-    const parameter *words = parameter_find(&l->set, shared_tables[0]);
-    for (size_t e = 0; l->looked_up && e < words->count; e++) words->gradient[e] += l->looked_up[e];
+    const parameter *words = parameter_find(&step->learner->set, shared_tables[0]);
+    const float *sums = step->memory->looked_up;
+    for (size_t e = 0; sums && e < words->count; e++) words->gradient[e] += sums[e];
 }
 
 /* What follows from the sums over all shards. */
-static void finish_gradients(learner *l)
+static void finish_gradients(const step_state *step)
 {
-    if (!l->weights_wanted) return;
+    const learner *l = step->learner;
+    if (!step_wants_weights(step)) return;
     executor_begin(l->session->executor);
-    add_looked_up(l);
+    add_looked_up(step);
     stage_lap(l->clock, TRAINING_EMBEDDING_GRADIENTS);
-    relative_table_backward(l);
+    relative_table_backward(step);
     bindings_scale(&l->bindings, l->session->executor);
     executor_end(l->session->executor);
     stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
@@ -140,51 +125,51 @@ static void finish_gradients(learner *l)
 /* ------------------------------------------------------------------------------------------------------------- groups */
 
 /* The shards of a group, as a batch that begins with token 0. */
-static step_batch enter_group(running_step *step, const shard_group *group)
+static step_batch enter_group(step_state *step, const shard_group *group)
 {
-    learner *l = step->learner;
-    const step_batch view = shard_group_view(group, step->batch, l->group_starts);
-    l->group = *group;
+    const step_batch view = shard_group_view(group, step->batch, step->memory->group_starts);
+    step->group = *group;
     for (size_t part = 0; part <= group->count; part++) {
-        l->sequence_bounds[part] = step->batch->shard_bounds[group->first + part] - group->first_sequence;
-        l->part_bounds[part] = view.starts[l->sequence_bounds[part]];
+        step->sequence_bounds[part] = step->batch->shard_bounds[group->first + part] - group->first_sequence;
+        step->part_bounds[part] = view.starts[step->sequence_bounds[part]];
     }
-    l->ids = step->options->reads_sampled ? view.sampled_ids : view.ids;
+    step->ids = step->options->reads_sampled ? view.sampled_ids : view.ids;
     return view;
 }
 
 /* looks: nothing but what the head finds is wanted. */
-static deberta_status run_group(running_step *step, const step_batch *group, bool looks, deberta_error *err)
+static deberta_status run_group(step_state *step, const step_batch *group, bool looks, deberta_error *err)
 {
-    learner *l = step->learner;
+    const learner *l = step->learner;
     const bool decoded = step->options->task == STEP_MLM && l->options.decodes;
-    if (l->weights_wanted && !looks) {
+    if (step_wants_weights(step) && !looks) {
         parameter_set_clear_gradients(&l->set, l->session->executor);
-        clear_looked_up(l);
+        clear_looked_up(step);
     }
     stage_lap(l->clock, TRAINING_CLEAR);
     const step_forward_pass *pass = step->options->pass;
-    DEBERTA_TRY(pass ? pass->run(pass->context, group, err) : step_forward(l, group, err));
+    DEBERTA_TRY(pass ? pass->run(pass->context, step, group, err) : step_forward(step, group, err));
     stage_lap(l->clock, TRAINING_FORWARD);
     executor_begin(l->session->executor);
     const deberta_status status = run_head(step, group, err);
     stage_lap(l->clock, TRAINING_HEAD);
-    if (status == DEBERTA_OK && !looks) encoder_backward(l, group, decoded);
+    if (status == DEBERTA_OK && !looks) encoder_backward(step, group, decoded);
     executor_end(l->session->executor);
     return status;
 }
 
-static deberta_status run_groups(running_step *step, bool looks, deberta_error *err)
+static deberta_status run_groups(step_state *step, bool looks, deberta_error *err)
 {
-    learner *l = step->learner;
+    const learner *l = step->learner;
+    gradient_tree *tree = &step->memory->tree;
     shard_group group = {0};
-    gradient_tree_begin(&l->tree);
+    gradient_tree_begin(tree);
     for (size_t first = 0; first < l->options.parts; first += group.count) {
         group = shard_group_at(&l->plan, step->batch, first);
         const step_batch view = enter_group(step, &group);
         if (view.sequences > 0) DEBERTA_TRY(run_group(step, &view, looks, err));
-        if (!looks && l->weights_wanted)
-            gradient_tree_add(&l->tree, first, group.count, view.sequences > 0, l->session->executor);
+        if (!looks && step_wants_weights(step))
+            gradient_tree_add(tree, first, group.count, view.sequences > 0, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
     return DEBERTA_OK;
@@ -192,9 +177,10 @@ static deberta_status run_groups(running_step *step, bool looks, deberta_error *
 
 /* --------------------------------------------------------------------------------------------------------------- step */
 
-static void begin_dropout(learner *l, const step_options *options)
+static void begin_dropout(step_state *step)
 {
     enum { GENERATOR_SITES = 32 };
+    const step_options *options = step->options;
     const dropout_rates *rates = &options->dropout;
     const bool any = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0;
     const dropout_plan plan = {
@@ -203,11 +189,11 @@ static void begin_dropout(learner *l, const step_options *options)
         .step = (uint32_t)options->number,
         .model = options->is_generator ? (uint32_t)GENERATOR_SITES << DROPOUT_SITE_SHIFT : 0,
     };
-    step_dropout_begin(l, any && !options->loss_only ? &plan : NULL);
+    step_dropout_begin(step, any && !options->loss_only ? &plan : NULL);
 }
 
 /* The places of a choice's scores: by number in the step. */
-static bool take_scores(running_step *step)
+static bool take_scores(step_state *step)
 {
     head_result *head = &step->head;
     if (step->options->task != STEP_CHOICE) return true;
@@ -219,7 +205,7 @@ static bool take_scores(running_step *step)
 static bool only_looks(const step_options *options) { return options->loss_only || options->pairs == PAIRS_CLEAN; }
 
 /* Scores of a question may come from several groups: all are known before the first way back. */
-static deberta_status run_shards(running_step *step, deberta_error *err)
+static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;
     const bool is_whole = shard_group_at(&l->plan, step->batch, 0).count == l->options.parts;
@@ -228,7 +214,7 @@ static deberta_status run_shards(running_step *step, deberta_error *err)
     return run_groups(step, looks, err);
 }
 
-static double mean_loss(const running_step *step)
+static double mean_loss(const step_state *step)
 {
     const head_result *head = &step->head;
     double means[LOSS_ENDS] = {0};
@@ -239,7 +225,7 @@ static double mean_loss(const running_step *step)
     return step->options->task == STEP_ANSWER ? (means[0] + means[1]) / 2 : means[0];
 }
 
-static step_result result_of(const running_step *step)
+static step_result result_of(const step_state *step)
 {
     const step_options *o = step->options;
     const head_result *head = &step->head;
@@ -251,20 +237,43 @@ static step_result result_of(const running_step *step)
                          .labelled = head->counts.labelled[0] + head->counts.labelled[1]};
 }
 
+static void edit_embedded(void *context, float *rows, size_t first, size_t count)
+{
+    const step_state *step = context;
+    step->options->edit->forward(step->options->edit->context, step, rows, first, count);
+}
+
+static void begin_step(step_state *step)
+{
+    forward_record *forward = &step->memory->forward;
+    step->head.counts = step_counts(step->batch, step->options->task, step->options->pairs);
+    relative_table_begin(step, step->batch);
+    begin_dropout(step);
+    forward->edit_embedded = step->options->edit ? edit_embedded : NULL;
+    forward->edit_context = step;
+}
+
+/* What the session writes to no longer points into the step. */
+static void end_step(step_state *step)
+{
+    forward_record *forward = &step->memory->forward;
+    forward->edit_embedded = NULL;
+    forward->edit_context = NULL;
+    forward->dropout = NULL;
+    for (size_t i = 0; i < 2; i++) free(step->head.scores[i]);
+}
+
 deberta_status step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                         deberta_error *err)
 {
-    running_step step = {.learner = l, .batch = batch, .options = options};
-    deberta_status status = DEBERTA_OK;
+    step_state step = {.learner = l, .memory = &l->memory, .batch = batch, .options = options};
     stage_lap(l->clock, TRAINING_BATCH);
-    step.head.counts = step_counts(batch, options->task, options->pairs);
-    relative_table_begin(l, batch);
-    begin_dropout(l, options);
-    if (!take_scores(&step)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the scores of choices");
-    if (status == DEBERTA_OK) status = run_shards(&step, err);
-    for (size_t i = 0; i < 2; i++) free(step.head.scores[i]);
-    DEBERTA_TRY(status);
-    if (!only_looks(options)) finish_gradients(l);
-    *result = result_of(&step);
-    return DEBERTA_OK;
+    begin_step(&step);
+    deberta_status status = take_scores(&step)
+                                ? run_shards(&step, err)
+                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for the scores of choices");
+    if (status == DEBERTA_OK && !only_looks(options)) finish_gradients(&step);
+    if (status == DEBERTA_OK) *result = result_of(&step);
+    end_step(&step);
+    return status;
 }

@@ -4,26 +4,25 @@
 #ifndef TRAIN_STEP_DROPOUT_H
 #define TRAIN_STEP_DROPOUT_H
 
-#include "train/engine/learner.h"
-#include "train/engine/step_batch.h"
+#include "train/engine/step_state.h"
 
 /* Before a step. plan: all but its tokens; NULL: no dropout. */
-void step_dropout_begin(learner *learner, const dropout_plan *plan);
+void step_dropout_begin(step_state *step, const dropout_plan *plan);
 /* Before the forward pass of a group of its shards. */
-void step_dropout_number(learner *learner, const step_batch *group);
+void step_dropout_number(const step_state *step, const step_batch *group);
 
 /* Gradients of rows behind dropout become those of what was before it. */
-void step_dropout_rows(const learner *learner, const dropout_place *place, float *rows, size_t ld, size_t columns,
+void step_dropout_rows(const step_state *step, const dropout_place *place, float *rows, size_t ld, size_t columns,
                        size_t count);
 /* The same into other memory; the rows themselves where nothing is dropped. to: [count][ld] */
-float *step_dropout_copy(const learner *learner, const dropout_place *place, float *rows, size_t ld, size_t count,
+float *step_dropout_copy(const step_state *step, const dropout_place *place, float *rows, size_t ld, size_t count,
                          float *to);
 
 /* R as a layer has seen it: [2K][hidden_stride of the model]. */
-const float *step_dropout_table(const learner *learner, size_t layer);
+const float *step_dropout_table(const step_state *step, size_t layer);
 /* Its gradient in d_rows [2K][hidden_stride of the session] becomes that of R. */
-void step_dropout_table_gradient(const learner *learner, size_t layer, float *d_rows);
+void step_dropout_table_gradient(const step_state *step, size_t layer, float *d_rows);
 
-static inline bool step_drops(const learner *learner) { return learner->forward.dropout != NULL; }
+static inline bool step_drops(const step_state *step) { return step->memory->forward.dropout != NULL; }
 
 #endif

@@ -24,7 +24,7 @@ static size_t sort_rows(uint64_t *order, const int32_t *ids, size_t count)
 }
 
 typedef struct row_loop {
-    const learner *learner;
+    const step_state *step;
     float *to;
     size_t width, column_tasks;
     const uint64_t *order;
@@ -57,7 +57,7 @@ static void add_tree(const row_sum *of, size_t first, size_t end, size_t part, s
     while (count > 1) {
         size_t middle = first;
         count /= 2;
-        const size_t border = loop->bounds[minimum(part + count, loop->learner->group.count)];
+        const size_t border = loop->bounds[minimum(part + count, loop->step->group.count)];
         while (middle < end && (uint32_t)loop->order[middle] < border) middle++;
         if (middle == first) part += count;
         if (middle == first || middle == end) continue;
@@ -77,7 +77,7 @@ static void id_task(void *context, size_t task, size_t worker)
     const size_t column = task % loop->column_tasks * COLUMNS, begin = task / loop->column_tasks * TASK_ROWS;
     const row_sum some = {loop, column, minimum(COLUMNS, loop->width - column)};
     const size_t stop = minimum(begin + TASK_ROWS, loop->kept);
-    const size_t parts = (size_t)1 << tree_levels(loop->learner->group.count);
+    const size_t parts = (size_t)1 << tree_levels(loop->step->group.count);
     size_t first = begin;
     (void)worker;
     while (begin > 0 && first < stop && id_at(loop, first) == id_at(loop, begin - 1)) first++;
@@ -89,17 +89,19 @@ static void id_task(void *context, size_t task, size_t worker)
     }
 }
 
-void table_rows_add(learner *l, const table_sum *table, const int32_t *ids, const float *rows, size_t ld, size_t count,
-                    const size_t *bounds)
+void table_rows_add(const step_state *step, const table_sum *table, const int32_t *ids, const float *rows, size_t ld,
+                    size_t count, const size_t *bounds)
 {
-    row_loop loop = {.learner = l,
+    step_memory *m = step->memory;
+    row_loop loop = {.step = step,
                      .to = table->sum,
                      .width = table->width,
                      .column_tasks = ceiling_divide(table->width, COLUMNS),
-                     .order = l->order,
+                     .order = m->order,
                      .rows = rows,
                      .ld = ld,
                      .bounds = bounds};
-    loop.kept = sort_rows(l->order, ids, count);
-    parallel_for(l->session->executor, ceiling_divide(loop.kept, TASK_ROWS) * loop.column_tasks, id_task, &loop);
+    loop.kept = sort_rows(m->order, ids, count);
+    parallel_for(step->learner->session->executor, ceiling_divide(loop.kept, TASK_ROWS) * loop.column_tasks, id_task,
+                 &loop);
 }

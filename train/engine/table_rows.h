@@ -5,7 +5,7 @@
 #ifndef TRAIN_TABLE_ROWS_H
 #define TRAIN_TABLE_ROWS_H
 
-#include "train/engine/learner.h"
+#include "train/engine/step_state.h"
 
 enum { NO_ROW = -1 };
 
@@ -16,8 +16,8 @@ typedef struct table_sum {
 } table_sum;
 
 /* Adds to table->sum. rows: [count][ld], in parts by bounds; ids: which row of the table each belongs to, or
- * NO_ROW. Overwrites learner->order. */
-void table_rows_add(learner *learner, const table_sum *table, const int32_t *ids, const float *rows, size_t ld,
+ * NO_ROW. Overwrites `order` of the memory. */
+void table_rows_add(const step_state *step, const table_sum *table, const int32_t *ids, const float *rows, size_t ld,
                     size_t count, const size_t *bounds);
 
 #endif

@@ -18,10 +18,11 @@ typedef struct row_teller {
 
 static size_t head_width(const learner *l, step_task task) { return task == STEP_ANSWER ? 2 : l->model->tasks.labels; }
 
-static void tell_rows(void *context, const step_batch *batch, const head_rows *rows, const float *logits, size_t stride)
+static void tell_rows(void *context, const step_state *step, const step_batch *batch, const head_rows *rows,
+                      const float *logits, size_t stride)
 {
     const row_teller *teller = context;
-    const learner *l = teller->model->learner;
+    const learner *l = step->learner;
     const deberta_scorer *scorer = teller->scorer;
     for (size_t i = 0; i < rows->count; i++) {
         const size_t sequence = session_sequence_of(l->session, rows->tokens[i]);
