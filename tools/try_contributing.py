@@ -60,7 +60,9 @@ def shell(folder, command):
     environment = {**os.environ, "PATH": os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     ran_tests = not re.search(r"^0 passed", done.stdout, re.M)
-    assert done.returncode == 0 and ran_tests, f"{command}\n{done.stdout[-4000:]}"
+    # Warnings are errors; without -Werror, so that a compiler's cache knows the files from build/.
+    warned = re.search(r"\bwarning:.*", done.stdout)
+    assert done.returncode == 0 and ran_tests and not warned, f"{command}\n{warned.group() if warned else ''}\n{done.stdout[-4000:]}"
 
 
 def try_all(folder):
@@ -88,7 +90,7 @@ def try_all(folder):
     examples = [(section.split("\n")[0], *found) for section in sections for found in EXAMPLE.findall(section)]
     attempt("as a whole", lambda: shell(ROOT, f"test {len(examples)} -ge 3"))
     tried = [(what, commands) for what, diff, commands in examples if attempt(what, add, diff)]
-    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled --werror; ninja -C build deberta"):
+    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled; ninja -C build deberta"):
         for what, commands in tried:
             for command in commands.strip().split("\n"):
                 attempt(what, shell, folder, command)

@@ -47,14 +47,14 @@ def test_gradients_of_a_pair(bench):
 
 
 def test_runs_of_groups(bench):
-    """Fifty steps of 8 shards, 1, 2, 4 or all of them at a time: the same weights and moments; so do runs that change it on the way."""
+    """Twenty steps of 8 shards, 1, 2, 4 or all of them at a time: the same weights and moments; so do runs that change it on the way."""
     bench.write("corpus.txt", "".join(f"The old sailor number {n} sold {n * 7 % 13} silver spoons to a stranger.\n" for n in range(60)))
     words = ["train", "mlm", DEMO, "--text", "corpus.txt", "--sequences", "lines", "--sequence-tokens", "16", "--batch-sequences", "8", "--shards", "8",
-             "--steps", "50", "--learning-rate", "0.001", "--dropout", "0.1", "--freeze", "layers:1"]
+             "--steps", "20", "--learning-rate", "0.001", "--dropout", "0.1", "--freeze", "layers:1"]
     ways = {"whole": (), "one": ("--micro-tokens", "16"), "two": ("--micro-tokens", "32", "--recompute"), "four": ("--micro-tokens", "64", "--threads", "1")}
     for out, way in ways.items():
         bench.fine(*words, *way, "--out", out)
-    bench.fine(*words, "--micro-tokens", "16", "--stop-at", "20", "--out", "changed")
+    bench.fine(*words, "--micro-tokens", "16", "--stop-at", "8", "--out", "changed")
     bench.fine(*words, "--recompute", "--resume", "--out", "changed")
     for out in (*ways, "changed"):
         for file in ("model.safetensors", "training.safetensors"):
@@ -62,7 +62,7 @@ def test_runs_of_groups(bench):
 
 
 def test_sift_of_groups(bench):
-    """Clean rows wait for the moved ones, or go forward once more: six steps of other sizes, the same weights and moments."""
+    """Clean rows wait for the moved ones, or go forward once more: four steps of other sizes, the same weights and moments."""
     lines = [f"The old sailor number {n} sold {'very ' * (n % 5)}old silver spoons." for n in range(30)]
     files = {"sequence": "".join(f"{'ab'[n % 2]}\t{line}\n" for n, line in enumerate(lines)),
              "token": "\n".join("".join(f"{word}\t{'OB'[len(word) % 2]}\n" for word in line.split()) for line in lines),
@@ -73,7 +73,7 @@ def test_sift_of_groups(bench):
     for task, text in files.items():
         words = ["finetune", "sequence" if task == "regression" else task, DEMO, "--data", bench.write(f"{task}.tsv", text), "--sift", "3",
                  *(("--labels", "1") if task == "regression" else ("--new-head",)), "--freeze", "layers:3", "--batch-sequences", "4", "--dropout", "0.1",
-                 "--learning-rate", "0.001", "--steps", "6"]
+                 "--learning-rate", "0.001", "--steps", "4"]
         for way, options in ways.items():
             out = f"{task}-{way}"
             bench.fine(*words, *options, "--out", out)
