@@ -86,6 +86,7 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->eps = decimal_of(config->layer_norm_eps);
     if (m->config.version == 0) /* Microsoft's configs do not say; the tensors do (SPEC 9) */
         m->config.version = reference_has(m, "encoder.layer.0.attention.self.in_proj.weight") ? 1 : 2;
+    if (m->config.version == 2) m->config.talking_heads = false; /* only v1's attention has them (SPEC 3.6) */
     m->c2p = config->relative_attention && config->c2p;
     m->p2c = config->relative_attention && config->p2c;
     deberta_status status = m->c2p || m->p2c ? read_relative_table(m, err) : DEBERTA_OK;

@@ -139,7 +139,7 @@ static deberta_status read_position_projections(const reference_model *m, size_t
 static deberta_status read_talking_heads(const reference_model *m, size_t layer, layer_weights *w, deberta_error *err)
 {
     size_t A = m->config.heads;
-    if (m->config.version != 1 || !m->config.talking_heads) return DEBERTA_OK;
+    if (!m->config.talking_heads) return DEBERTA_OK;
     DEBERTA_TRY(reference_fetch(m, &w->shelf, &w->head_logits, A, A, err,
                                 "encoder.layer.%zu.attention.self.head_logits_proj.weight", layer));
     return reference_fetch(m, &w->shelf, &w->head_weights, A, A, err,

@@ -77,6 +77,13 @@ def test_terms_that_cancel(bench):
         assert feature in {row["feature"] for row in found["features"] if row["against"] == "float64"}, (number, found["features"])
 
 
+def test_cases_that_once_failed(bench):
+    """A config that asks for talking heads over tensors that have none, with a decoder; a label that is certain to 3e-6."""
+    for number, feature in (("22", "logits mlm_emd"), ("400", "gradients of mlm")):
+        found = drawn(bench, "--configurations", "1", "--seed", "79", "--first", number)
+        assert feature in {row["feature"] for row in found["features"] if row["against"] == "float64"}, (number, found["features"])
+
+
 def test_drawn_table(bench):
     said = bench.fine("verify", "--training", "--configurations", "1").out
     contains(said, "gradients of mlm", "training: recompute", "error / limit", "1 cases from 0 on, seed 1: 0 failed")
