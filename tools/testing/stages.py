@@ -13,6 +13,7 @@ from testing.stage import Tests
 
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
+LONG_OF_THE_PROGRAM = 10  # seconds
 X86 = os.uname().machine == "x86_64"
 
 
@@ -36,11 +37,16 @@ def native_build(stage, **about):
 
 
 def native(stage, full):
-    # What tests a test is for the full run, and so is each failing call of each command, of which the suite takes some. The kernels are
-    # checked here with the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    # The kernels are checked here with the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    # The full run lets each call of each command fail, of which the suite takes some.
     left_out = {"checkasm", *(["cli failing_writes"] if full else [])}
-    tests = Tests("tests", lambda test: test.name not in left_out and (full or "long" not in test.suites))
-    built = native_build(stage, tests=[tests], everything=True)
+
+    def wanted(test):
+        return test.name not in left_out and (full or not test.suites & {"long", "full"})
+    tests = [Tests("tests", lambda test: wanted(test) and (full or "sampled" not in test.suites))]
+    if not full:
+        tests.append(Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True))
+    built = native_build(stage, tests=tests, everything=True)
     stage.program("kernels, every tier of this processor", ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
                                                              *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
     if full:
@@ -98,8 +104,10 @@ def avx512_emulated(stage, _full):
 
 
 def second_compiler(stage, _full):
-    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
-    tests = Tests("tests", suites("kernels", "golden", "unit", "cli", without=["training"]), quick=True)
+    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors. Of the program
+    what takes a few seconds: the rest would test the same sources once more."""
+    tests = Tests("tests", lambda test: test.suites & {"kernels", "golden", "unit"} or "cli" in test.suites and "training" not in test.suites
+                  and test.priority < LONG_OF_THE_PROGRAM, quick=True)
     built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
                         tests=[tests], everything=True)
     lint(stage, "build-clang", "--objects", expected=10, after=[built])
@@ -108,7 +116,7 @@ def second_compiler(stage, _full):
 def sanitizers(stage, _full, tests=(), targets=()):
     return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false"],
                        native_file="tools/clang.ini", targets=targets,
-                       tests=tests or [Tests("tests", quick=True, environment=SANITIZER_OPTIONS, slower=3)])
+                       tests=tests or [Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True, environment=SANITIZER_OPTIONS, slower=3)])
 
 
 def threads(stage, _full):
