@@ -67,7 +67,7 @@ def chosen_stages(options):
 
 def run(chosen, full):
     """The stages that ran, and the names of those that could not."""
-    schedule, shared, ran, skipped = Schedule(min(os.cpu_count() or 1, 8)), {}, [], []
+    schedule, shared, ran, skipped = Schedule(min(os.cpu_count() or 1, 8), len(chosen) > 1), {}, [], []
     for name, prepare, tool, _, says in chosen:
         if shutil.which(tool):
             ran.append(Stage(name, says, schedule, shared))

@@ -30,7 +30,7 @@ def outcome(output="", status=0):
 @contextlib.contextmanager
 def instead_of_processes(answer, listed=("one", "two")):
     """Nothing is started: answer(command) is what comes of it; every build has these tests, of which the second is one of the command line."""
-    rows = [builds.Listed(row(name, suite=["deberta:golden" if k % 2 == 0 else "deberta:cli"])) for k, name in enumerate(listed)]
+    rows = [builds.Listed(row(name, suite=["deberta:golden" if k % 2 == 0 else "deberta:cli"]), "build") for k, name in enumerate(listed)]
     with mock.patch.object(processes, "execute", lambda command, *_: answer(command)), mock.patch.object(builds, "listed_tests", lambda _: rows), \
             mock.patch.object(builds, "files_of_targets", lambda _: {}), mock.patch("shutil.which", lambda tool: tool):
         yield
@@ -98,9 +98,13 @@ def test_what_failed_is_shown(bench):
 
 
 def test_long_tests_are_left_out_where_all_is_slow(bench):
-    listed = [builds.Listed(row("a", suite=["deberta:cli", "deberta:long"])), builds.Listed(row("b"))]
+    listed = [builds.Listed(row("a", suite=["deberta:cli", "deberta:long"]), "build"), builds.Listed(row("b"), "build")]
     equal([test.name for test in Tests("t", quick=True).of(listed)], ["b"])
     equal([test.name for test in Tests("t").of(listed)], ["a", "b"])
+
+
+def test_where_a_test_runs(bench):
+    equal([builds.Listed(row("a", workdir=folder), "build-x").folder for folder in (None, "/there")], [str(ROOT / "build-x"), "/there"])
 
 
 def test_processors_are_shared(bench):

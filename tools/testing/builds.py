@@ -13,11 +13,11 @@ FIRST = 10000  # seconds that a build is said to take, since others wait for it
 
 
 class Listed:
-    """A test as meson lists it. suites: without the project's name."""
+    """A test as meson lists it. suites: without the project's name. folder: where it runs, the build's if it does not say."""
 
-    def __init__(self, row):
+    def __init__(self, row, build):
         self.name, self.command, self.environment = row["name"], row["cmd"], row["env"]
-        self.folder, self.limit, self.priority = row["workdir"], row["timeout"], row["priority"]
+        self.folder, self.limit, self.priority = row["workdir"] or os.path.join(ROOT, build), row["timeout"], row["priority"]
         self.alone, self.tap, self.needs = not row["is_parallel"], row["protocol"] == "tap", row["depends"]
         self.suites = {suite.rpartition(":")[2] for suite in row["suite"]}
 
@@ -30,7 +30,7 @@ def introspect(folder, what):
 
 
 def listed_tests(folder):
-    return [Listed(row) for row in introspect(folder, "--tests")]
+    return [Listed(row, folder) for row in introspect(folder, "--tests")]
 
 
 def files_of_targets(folder):
@@ -55,7 +55,8 @@ class Build:
 
     def __init__(self, stage, folder, options, environment, machine):
         self.folder, self.targets, self.everything, self.wanted = folder, set(), False, []
-        processors = max(1, stage.schedule.processors // 2)
+        # Next to other stages not all processors: their tests fill the rest, and a link at the end of a build leaves none idle.
+        processors = max(1, stage.schedule.processors // (2 if stage.schedule.shared else 1))
         self.configured = stage.job(configure_command(folder, options, **machine), self._configured(stage), environment=environment, expected=FIRST)
         self.built = stage.job(["ninja", "-C", folder, "-j", str(processors)], self._built(stage), processors=processors, expected=FIRST,
                                after=[self.configured])

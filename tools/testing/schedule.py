@@ -24,8 +24,10 @@ class Job:
 
 
 class Schedule:
-    def __init__(self, processors):
-        self.processors, self.free = processors, processors
+    """shared: between several stages."""
+
+    def __init__(self, processors, shared=False):
+        self.processors, self.free, self.shared = processors, processors, shared
         self.waiting, self.endings = [], queue.Queue()
         self.seconds_busy = 0.0  # of processor time
 

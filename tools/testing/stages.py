@@ -113,7 +113,7 @@ def second_compiler(stage, _full):
 
 
 def sanitizers(stage, _full, tests=(), targets=()):
-    return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false"],
+    return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dc_args=-g1"],
                        native_file="tools/clang.ini", targets=targets,
                        tests=tests or [Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True, environment=SANITIZER_OPTIONS, slower=3)])
 
