@@ -1,14 +1,10 @@
 /* Masked texts, ranks, and effects of interventions against sessions that were made with them.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/ablation_effect.h"
 
@@ -29,9 +25,8 @@ static masked_texts make_texts(double rate, uint64_t seed)
     return texts;
 }
 
-static void test_masks(void **state)
+TEST(test_masks)
 {
-    (void)state;
     masked_texts some = make_texts(0.3, 5), again = make_texts(0.3, 5), none = make_texts(0, 5), all = make_texts(1, 5);
     assert_memory_equal(some.ids, again.ids, sizeof(int32_t[TOKENS]));
     size_t hidden = 0;
@@ -53,9 +48,8 @@ static void test_masks(void **state)
 }
 
 /* Three words of equal logits: ln 3 nats each; the target one unit above: ln(2 + e) - 1. */
-static void test_loss(void **state)
+TEST(test_loss)
 {
-    (void)state;
     const size_t one_each[] = {0, 1, 2};
     const int32_t ids[] = {0, 2};
     const uint8_t maskable[] = {1, 1};
@@ -69,9 +63,8 @@ static void test_loss(void **state)
     masked_texts_free(&texts);
 }
 
-static void test_ranks(void **state)
+TEST(test_ranks)
 {
-    (void)state;
     const double x[] = {1, 2, 3, 4, 5}, squares[] = {1, 4, 9, 16, 25}, down[] = {9, 7, 5, 3, 1},
                  flat[] = {2, 2, 2, 2, 2};
     const double mixed[] = {2, 1, 4, 3, 5}, ties[] = {1, 2, 2, 3, 3};
@@ -165,9 +158,8 @@ static void check_effects(masked_decoder decoder, deberta_task expected)
     masked_texts_free(&texts);
 }
 
-static void test_heads_that_are_missing(void **state)
+TEST(test_heads_that_are_missing)
 {
-    (void)state;
     deberta_model *model = NULL;
     deberta_task head;
     deberta_error error;
@@ -180,20 +172,9 @@ static void test_heads_that_are_missing(void **state)
     deberta_model_free(&model);
 }
 
-static void test_effects(void **state)
+TEST(test_effects)
 {
-    (void)state;
     check_effects(MASKED_DECODER_TRAINED, DEBERTA_TASK_MLM_EMD);
     check_effects(MASKED_DECODER_EMD, DEBERTA_TASK_MLM_EMD);
     check_effects(MASKED_DECODER_PLAIN, DEBERTA_TASK_MLM);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_masks),   cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_heads_that_are_missing),
-        cmocka_unit_test(test_effects),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

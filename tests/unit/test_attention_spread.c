@@ -1,12 +1,9 @@
 /* Sums of attention by sentence, by hand. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "analysis/attention_spread.h"
 
@@ -36,9 +33,8 @@ static void near(double found, double expected)
     if (fabs(found - expected) > 1e-6) fail_msg("found %g, expected %g", found, expected);
 }
 
-static void test_a_sentence(void **state)
+TEST(test_a_sentence)
 {
-    (void)state;
     const deberta_model_info model = {.layers = 2, .heads = 1};
     const size_t starts[2] = {0, TOKENS};
     attention_spread spread;
@@ -72,18 +68,11 @@ static void test_a_sentence(void **state)
     capture_free(&captured);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     char name[SHARE_NAME_BYTES];
     attention_spread_place_name(SPREAD_FRAME, name);
     assert_string_equal(name, "[CLS], [SEP]");
     attention_spread_place_name(share_distance_bin(1), name);
     assert_string_equal(name, "left 1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_sentence), cmocka_unit_test(test_names)};
-    return cmocka_run_group_tests_name("attention_spread", tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* Resampled intervals against what theory says of the same samples. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "analysis/bootstrap.h"
 
@@ -16,9 +13,8 @@ static void assert_within(double found, double expected, double distance)
 }
 
 /* Half of the units are 1: the mean has the standard error sqrt(1/4 / n) = 0.025. */
-static void test_mean(void **state)
+TEST(test_mean)
 {
-    (void)state;
     double samples[UNITS];
     bootstrap_interval interval, again;
     for (size_t k = 0; k < UNITS; k++) samples[k] = (double)(k % 2);
@@ -31,9 +27,8 @@ static void test_mean(void **state)
 }
 
 /* A ratio of sums, not a mean of ratios: long sentences count more. */
-static void test_ratio(void **state)
+TEST(test_ratio)
 {
-    (void)state;
     const double parts[] = {1, 30}, wholes[] = {10, 30};
     bootstrap_interval interval;
     assert_int_equal(bootstrap_ratio(&interval, parts, wholes, 2, 3, NULL), DEBERTA_OK);
@@ -43,9 +38,8 @@ static void test_ratio(void **state)
 }
 
 /* Every unit has the same ratio, so every resample has it too. */
-static void test_no_spread(void **state)
+TEST(test_no_spread)
 {
-    (void)state;
     const double parts[] = {1, 2, 3, 4}, wholes[] = {4, 8, 12, 16};
     bootstrap_interval interval;
     assert_int_equal(bootstrap_ratio(&interval, parts, wholes, 4, 7, NULL), DEBERTA_OK);
@@ -53,22 +47,10 @@ static void test_no_spread(void **state)
     assert_within(interval.high, 0.25, 1e-12);
 }
 
-static void test_one_unit_of_nothing(void **state)
+TEST(test_one_unit_of_nothing)
 {
-    (void)state;
     const double part = 0, whole = 0;
     bootstrap_interval interval;
     assert_int_equal(bootstrap_ratio(&interval, &part, &whole, 1, 1, NULL), DEBERTA_OK);
     assert_true(interval.value == 0 && isnan(interval.low) && isnan(interval.high)); /* says nothing about others */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mean),
-        cmocka_unit_test(test_ratio),
-        cmocka_unit_test(test_no_spread),
-        cmocka_unit_test(test_one_unit_of_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

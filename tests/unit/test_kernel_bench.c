@@ -1,12 +1,9 @@
 /* Problem lines, the lists that ship, and a run of every operation. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/kernel_bench.h"
 #include "analysis/reference/sleef_math.h"
@@ -20,9 +17,8 @@ static kernel_problem parsed(const char *line)
     return p;
 }
 
-static void test_lines_are_understood(void **state)
+TEST(test_lines_are_understood)
 {
-    (void)state;
     kernel_problem p = parsed("  gemm rows=16 depth=768 columns=3072 bias gelu  # comment\n");
     assert_string_equal(p.text, "gemm rows=16 depth=768 columns=3072 bias gelu");
     assert_int_equal(p.operation, KERNEL_GEMM);
@@ -35,9 +31,8 @@ static void test_lines_are_understood(void **state)
     assert_int_equal(parsed("layernorm").rows, 1);
 }
 
-static void test_wrong_lines_are_refused(void **state)
+TEST(test_wrong_lines_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"conv rows=1", "unknown kernel 'conv'"},
         {"gemm rows=0 columns=16", "rows='0' is not a number from 1"},
@@ -62,9 +57,8 @@ static void test_wrong_lines_are_refused(void **state)
     }
 }
 
-static void test_files_skip_comments_and_name_the_line(void **state)
+TEST(test_files_skip_comments_and_name_the_line)
 {
-    (void)state;
     char text[] = "# head\n\n  layernorm columns=8\npack rows=3 # tail\n";
     FILE *file = fmemopen(text, strlen(text), "r");
     kernel_problems list = {0};
@@ -83,9 +77,8 @@ static void test_files_skip_comments_and_name_the_line(void **state)
     kernel_problems_free(&list);
 }
 
-static void test_every_operation_runs(void **state)
+TEST(test_every_operation_runs)
 {
-    (void)state;
     static const char *const lines[] = {
         "gemm rows=5 depth=20 columns=48 bias gelu residual",
         "pack rows=19 depth=7",
@@ -156,9 +149,8 @@ static void test_every_operation_runs(void **state)
 }
 
 /* Every list in bench/shapes is understood to its last line, and its first two problems run. */
-static void test_lists_that_ship(void **state)
+TEST(test_lists_that_ship)
 {
-    (void)state;
     static const char *const paths[] = {"bench/shapes/small.txt", "bench/shapes/base.txt", "bench/shapes/large.txt",
                                         "bench/shapes/edges.txt"};
     const deberta_isa isa = deberta_isa_best();
@@ -179,16 +171,4 @@ static void test_lists_that_ship(void **state)
         kernel_measurements_free(&found);
         kernel_problems_free(&list);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines_are_understood),
-        cmocka_unit_test(test_wrong_lines_are_refused),
-        cmocka_unit_test(test_files_skip_comments_and_name_the_line),
-        cmocka_unit_test(test_every_operation_runs),
-        cmocka_unit_test(test_lists_that_ship),
-    };
-    return cmocka_run_group_tests_name("kernel_bench", tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 /* Tables of losses, and what is wrong with some. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "analysis/loss_table.h"
 
@@ -22,9 +19,8 @@ static deberta_status read_text(loss_table *table, const char *text, deberta_err
     return status;
 }
 
-static void test_columns(void **state)
+TEST(test_columns)
 {
-    (void)state;
     loss_table table;
     assert_int_equal(read_text(&table, "# made up\n\na,b/1@64\n1,2.5\n# between\n3,-4e-1\n5,6", NULL), DEBERTA_OK);
     assert_int_equal(table.texts, 3);
@@ -36,9 +32,8 @@ static void test_columns(void **state)
 }
 
 /* Seeds of a cell need not stand side by side. */
-static void test_cells(void **state)
+TEST(test_cells)
 {
-    (void)state;
     loss_table table;
     loss_cells cells;
     assert_int_equal(read_text(&table, "a#1,ab#1,a#2,b\n1,10,5,7\n3,10,3,8\n", NULL), DEBERTA_OK);
@@ -54,9 +49,8 @@ static void test_cells(void **state)
     loss_table_free(&table);
 }
 
-static void test_what_is_wrong(void **state)
+TEST(test_what_is_wrong)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -77,14 +71,4 @@ static void test_what_is_wrong(void **state)
     }
     loss_table table;
     assert_int_equal(loss_table_read(&table, "/no/such/table.csv", NULL), DEBERTA_E_FILE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_cells),
-        cmocka_unit_test(test_what_is_wrong),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* The position-to-position term against float64 projections of the reference, the bias by table row against what an
  * observer sees, and bins of distance. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/model/session_internal_options.h"
 #include "analysis/capture.h"
@@ -46,9 +42,8 @@ static size_t row_of(const reference_model *m, ptrdiff_t r)
     return reference_table_row(&m->config, DEBERTA_REFERENCE_MICROSOFT, (long)r);
 }
 
-static void test_term(void **state)
+TEST(test_term)
 {
-    (void)state;
     for (size_t p = 0; p < 2; p++) {
         deberta_model *model = NULL;
         reference_model *reference = NULL;
@@ -111,9 +106,8 @@ static float *observe_c2p(const deberta_model *model, const float *row_bias)
     return copy;
 }
 
-static void test_row_bias(void **state)
+TEST(test_row_bias)
 {
-    (void)state;
     for (size_t p = 0; p < 2; p++) {
         deberta_model *model = NULL;
         position_term term;
@@ -134,9 +128,8 @@ static void test_row_bias(void **state)
     }
 }
 
-static void test_lacking(void **state)
+TEST(test_lacking)
 {
-    (void)state;
     deberta_model *model = NULL;
     position_term term;
     deberta_error error = {0};
@@ -148,9 +141,8 @@ static void test_lacking(void **state)
     deberta_model_free(&model);
 }
 
-static void test_bins(void **state)
+TEST(test_bins)
 {
-    (void)state;
     static const struct {
         ptrdiff_t distance;
         const char *name;
@@ -164,15 +156,4 @@ static void test_bins(void **state)
         share_distance_name(bin, name);
         assert_string_equal(name, cases[k].name);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_term),
-        cmocka_unit_test(test_row_bias),
-        cmocka_unit_test(test_lacking),
-        cmocka_unit_test(test_bins),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,7 @@
 /* Ridge regression against what is known of the data it is given. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/random.h"
 #include "analysis/ridge.h"
@@ -36,9 +33,8 @@ static void add_rows(ridge_sums *sums, size_t first, size_t end, double noise)
     }
 }
 
-static void test_plane(void **state)
+TEST(test_plane)
 {
-    (void)state;
     ridge_sums sums;
     ridge_fit fit;
     assert_int_equal(ridge_sums_create(&sums, 3, NULL), DEBERTA_OK);
@@ -57,9 +53,8 @@ static void test_plane(void **state)
 }
 
 /* One feature: the weight is the covariance over (1 + penalty) times the variance, and the fit passes the means. */
-static void test_penalty(void **state)
+TEST(test_penalty)
 {
-    (void)state;
     ridge_sums sums;
     ridge_fit fit;
     assert_int_equal(ridge_sums_create(&sums, 1, NULL), DEBERTA_OK);
@@ -74,9 +69,8 @@ static void test_penalty(void **state)
 }
 
 /* The r2 of other rows, from sums alone, is what their predictions say; parts merged are the whole. */
-static void test_other_rows(void **state)
+TEST(test_other_rows)
 {
-    (void)state;
     ridge_sums first, second, whole;
     ridge_fit fit, merged, direct;
     assert_int_equal(ridge_sums_create(&first, 3, NULL), DEBERTA_OK);
@@ -107,9 +101,8 @@ static void test_other_rows(void **state)
     ridge_sums_free(&whole);
 }
 
-static void test_nothing_varies(void **state)
+TEST(test_nothing_varies)
 {
-    (void)state;
     ridge_sums sums;
     ridge_fit fit;
     assert_int_equal(ridge_sums_create(&sums, 2, NULL), DEBERTA_OK);
@@ -119,15 +112,4 @@ static void test_nothing_varies(void **state)
     assert_near(fit.intercept, 1.5, 0);
     ridge_fit_free(&fit);
     ridge_sums_free(&sums);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plane),
-        cmocka_unit_test(test_penalty),
-        cmocka_unit_test(test_other_rows),
-        cmocka_unit_test(test_nothing_varies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
