@@ -14,7 +14,7 @@ typedef struct size_list {
 } size_list;
 
 /* Values that occur twice are kept once: nobody measures a point twice.
- * what: for the message, as the user knows it, e.g. "--layers". Values outside lowest ... highest are an error, and so
+ * what: for the message, as the user knows it, e.g. "--depth". Values outside lowest ... highest are an error, and so
  * is a list of more than RANGE_MAX_VALUES. On failure the list is empty. */
 enum { RANGE_MAX_VALUES = 10000 };
 deberta_status range_parse(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,

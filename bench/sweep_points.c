@@ -50,7 +50,7 @@ deberta_status sweep_check(const sweep_options *options, const deberta_model_inf
 {
     for (size_t i = 0; i < options->layers.count; i++) {
         if (options->layers.values[i] > model->layers)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--layers: %zu is too large, %s has %zu layer%s",
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--depth: %zu is too large, %s has %zu layer%s",
                          options->layers.values[i], model->name, model->layers, model->layers == 1 ? "" : "s");
     }
     for (size_t i = 0; i < options->term_count; i++) {

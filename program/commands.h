@@ -5,8 +5,8 @@
 #include "program/frame/options.h"
 
 extern const command command_answer, command_bench, command_classify, command_detect, command_encode, command_eval,
-    command_fill_mask, command_finetune, command_info, command_pack, command_receptive_field, command_tag,
-    command_tokenize, command_train, command_verify;
+    command_fill_mask, command_finetune, command_info, command_merge, command_pack, command_receptive_field,
+    command_tag, command_tokenize, command_train, command_verify;
 #if HAVE_VIZ
 extern const command command_attention, command_bench_plot;
 #endif

@@ -35,6 +35,7 @@ static const command *const commands[] = {
     &command_train,
     &command_finetune,
     &command_pack,
+    &command_merge,
     &command_completion,
     NULL,
 };
@@ -58,26 +59,6 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
-/* --<mode_option> WORD or --<mode_option>=WORD names a subcommand too. */
-static const char *mode_word(const command *command, int count, char **words)
-{
-    const size_t length = strlen(command->mode_option);
-    for (int k = 1; k < count; k++) {
-        if (strncmp(words[k], "--", 2) != 0 || strncmp(words[k] + 2, command->mode_option, length) != 0) continue;
-        if (words[k][length + 2] == '=') return words[k] + length + 3;
-        if (words[k][length + 2] == 0 && k + 1 < count) return words[k + 1];
-    }
-    return NULL;
-}
-
-static const command *find_mode(const command *command, int count, char **words)
-{
-    const char *word = command->mode_option ? mode_word(command, count, words) : NULL;
-    for (const struct command *const *sub = command->subcommands; word && *sub; sub++)
-        if (strcmp(word, command_word(*sub)) == 0) return *sub;
-    return command;
-}
-
 /* The command that the words name, and how many of them do. */
 static const command *find_command(int count, char **words, int *used)
 {
@@ -89,7 +70,7 @@ static const command *find_command(int count, char **words, int *used)
             *used = 2;
             return *sub;
         }
-        return find_mode(commands[k], count, words);
+        return commands[k];
     }
     return NULL;
 }

@@ -127,7 +127,7 @@ void study_add_point(study *s, double x, const bootstrap_interval *found);
          TEXT_AT(study_options, data),                                                                                 \
          .role = OPTION_OUTPUT},                                                                                       \
     {                                                                                                                  \
-        "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
+        "out", 'o', "PATH", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
             .role = OPTION_OUTPUT                                                                                      \
     }
 #define STUDY_TEXTS_OPTIONS                                                                                            \

@@ -8,7 +8,7 @@
     tools/check_hub.py --endpoint https://ADDRESS owner/name@REVISION     from a mirror of the hub
 
 transformers runs in float64 (tools/reference.py), with its position bias taken apart; deberta runs every tier of this processor, and
-`deberta verify --against` compares. --precision int16 and int8 are compared as well: hidden states of all layers and logits, by their
+`deberta verify --expected` compares. --precision int16 and int8 are compared as well: hidden states of all layers and logits, by their
 relative error (2-norm), with bars of 1e-3 and 1e-1, far above what models that we have give (docs/precision.md). Two inputs: a batch of short texts and one of 160 tokens, long enough for logarithmic buckets.
 Tokens of a SentencePiece model are compared with that library's, because transformers 5 drops the model's map of characters.
 A folder without a tokenizer is given made-up ids. v2-xlarge needs 10 GB of memory.
@@ -135,7 +135,7 @@ def compare_numbers(arguments, folder, tokenizer):
         with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "expected.safetensors")
             reference.save(path, reference.compute(folder, *reference.pad(rows)), folder)
-            command = ["verify", folder, "--against", path, "--reference", "hf", "--json", "--quiet"]
+            command = ["verify", folder, "--expected", path, "--reference", "hf", "--json", "--quiet"]
             found = {precision: run(arguments, [*command, "--precision", precision]) for precision in ("float32", *LOW_BARS)}
         if any(report is None or code not in (0, 1) for report, code in found.values()):
             return None

@@ -122,7 +122,7 @@ def encode(arguments, *words):
 
 def swap(arguments):
     """Token 4 of seven is another one."""
-    a, b = (encode(arguments, "--ids", ids, "--components", "0") for ids in ("1,500,600,700,800,900,2", "1,500,600,700,850,900,2"))
+    a, b = (encode(arguments, "--ids", ids, "--component-layers", "0") for ids in ("1,500,600,700,800,900,2", "1,500,600,700,850,900,2"))
     for term in ("c2c", "c2p", "p2c"):
         changed = (a[f"attn.0.{term}"] != b[f"attn.0.{term}"]).any((0, 1))
         print(f"{term}: query rows that changed {np.flatnonzero(changed.all(1)).tolist()}, key columns {np.flatnonzero(changed.all(0)).tolist()}, "
@@ -169,7 +169,7 @@ def position_to_position(arguments):
     fits = np.zeros((config["num_hidden_layers"], 2))
     sums, moved, count = np.zeros((config["num_hidden_layers"], 4)), np.zeros(config["num_hidden_layers"]), 0
     for text in texts:
-        found = encode(arguments, "--text", text, "--components", "all")
+        found = encode(arguments, "--text", text, "--component-layers", "all")
         n = found["attn.0.c2c"].shape[-1]
         row = np.array([[bucket(i - j, span, config["max_position_embeddings"]) + span for j in range(n)] for i in range(n)]).clip(0, 2 * span - 1)
         for layer in range(len(moved)):

@@ -87,7 +87,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "gradients.safetensors"
         subprocess.run([arguments.program, "train", "mlm", arguments.model, "--head", "mlm", "--reference", "hf", "--dropout", str(arguments.dropout), "--seed",
-                        str(arguments.seed), "--batch", arguments.batch, "--gradients", out], check=True, stdout=subprocess.DEVNULL)
+                        str(arguments.seed), "--one-batch", arguments.batch, "--gradients", out], check=True, stdout=subprocess.DEVNULL)
         ours = load_file(out)
     errors = {name: ((ours["grad." + name].double() - p.grad).abs().max() / p.grad.abs().max()).item()
               for name, p in model.named_parameters() if "grad." + name in ours and p.grad is not None and p.grad.abs().max() > 0}

@@ -124,7 +124,7 @@ def run(program, *words):
 
 
 def judged_by_program(program, model, head, held_out):
-    return json.loads(run(program, model, "--head", head, "--dropout", "0", "--batch", held_out, "--json"))["loss"]
+    return json.loads(run(program, model, "--head", head, "--dropout", "0", "--one-batch", held_out, "--json"))["loss"]
 
 
 def judged_by_torch(engine, folder, ids, labels):

@@ -170,8 +170,8 @@ def check(program, seed, tiers, work):
     problems, first = [], None
     for tier in tiers:
         out = os.path.join(work, f"{tier}.safetensors")
-        run = subprocess.run([program, "encode", target, "--input", os.path.join(work, "in.safetensors"), "--hidden", "all", "--attention",
-                              "all", "--components", "all", "--logits", "--reference", "hf", "--isa", tier, "-q", "-o", out],
+        run = subprocess.run([program, "encode", target, "--input", os.path.join(work, "in.safetensors"), "--hidden", "all", "--attention-layers",
+                              "all", "--component-layers", "all", "--logits", "--reference", "hf", "--isa", tier, "-q", "-o", out],
                              capture_output=True)
         if run.returncode != 0:
             return [f"exit status {run.returncode}: {run.stderr.decode().strip()} ({about})"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What transformers computes for a DeBERTa checkpoint, as a file that `deberta verify MODEL --against FILE` reads.
+"""What transformers computes for a DeBERTa checkpoint, as a file that `deberta verify MODEL --expected FILE` reads.
 
     tools/reference.py MODEL --text "Paris is the capital of France." -o expected.safetensors
     tools/reference.py MODEL --ids 1,291,269,262,2 --ids 1,7,2 -o expected.safetensors

@@ -62,7 +62,7 @@ def make(train, valid, folder):
 def train_once(program, model, folder, variant, seed):
     with tempfile.TemporaryDirectory() as work:
         out = os.path.join(work, "model")
-        command = [program, "finetune", "sequence", model, "--data", os.path.join(folder, "train.tsv"), "--new-head", "--eval", os.path.join(folder, "test.tsv"),
+        command = [program, "finetune", "sequence", model, "--examples", os.path.join(folder, "train.tsv"), "--new-head", "--eval", os.path.join(folder, "test.tsv"),
                    "--steps", str(STEPS), "--warmup", str(STEPS // 10), "--learning-rate", RATE, "--batch-sequences", str(BATCH), "--dropout", "0",
                    "--seed", str(seed), "--threads", "1", "--quiet", "--out", out, *VARIANTS[variant]]
         subprocess.run(command, check=True)

@@ -34,7 +34,7 @@ resume() { if [ -e "$1/log.jsonl" ]; then echo --resume; fi; }
 train() {
     folder=$1 count=$2 warmup=$3 tokens=$4 sequences=$5
     shift 5
-    deberta train mlm "$@" --text "$out/data/text.txt" --eval "$corpus/valid.txt" --eval-every 500 --sequence-tokens "$tokens" \
+    deberta train mlm "$@" --file "$out/data/text.txt" --eval "$corpus/valid.txt" --eval-every 500 --sequence-tokens "$tokens" \
         --batch-sequences "$sequences" --steps "$count" --warmup "$warmup" --beta2 0.98 --weight-decay 0.05 --mask-probability 0.25 \
         --dropout 0 --checkpoint-every 250 $(resume "$folder") --out "$folder"
 }
@@ -49,7 +49,7 @@ else
     train "$out/mlm-32" $short $((steps / 200)) 32 64 "$out/mlm-16" --learning-rate 8e-4 --schedule constant
     train "$out/mlm" $((steps - 2 * short)) $((steps / 200)) 128 16 "$out/mlm-32" --learning-rate 8e-4
 fi
-deberta finetune sequence "$out/mlm" --data "$out/data/train.tsv" --eval "$out/data/held-out.tsv" --new-head \
+deberta finetune sequence "$out/mlm" --examples "$out/data/train.tsv" --eval "$out/data/held-out.tsv" --new-head \
     --freeze embeddings --freeze encoder --freeze 'lm_predictions.*' --sequence-tokens 128 --cut --batch-sequences 32 \
     --steps $((steps / 20)) --warmup $((steps / 400)) --learning-rate 2e-3 --dropout 0 --save-dtype f16 --checkpoint-every 250 \
     $(resume "$out/books") --out "$out/books"

@@ -20,7 +20,6 @@ const option attention_input_rows[] = {
     INPUT_OPTIONS,
     ABLATE_OPTION,
     {"row", 0, "N", "which row of the input to draw (default 0)", SIZE_AT(attention_options, row, 0, SIZE_MAX)},
-    {"figure", 0, "KIND", NULL, TEXT_AT(attention_options, figure), .role = OPTION_TALKS},
     NO_MORE_ROWS,
 };
 
@@ -31,9 +30,9 @@ const option attention_page_rows[] = {
 };
 
 const option attention_file_rows[] = {
-    {"out", 'o', "FILE", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),
+    {"out", 'o', "PATH", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),
      .role = OPTION_OUTPUT},
-    {"data", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors",
+    {"numbers", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors",
      TEXT_AT(attention_options, data), .role = OPTION_OUTPUT},
     {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label",
      TEXT_AT(attention_options, latex), .role = OPTION_OUTPUT, .needs = "out"},
@@ -43,7 +42,7 @@ const option attention_file_rows[] = {
 int attention_options_check(const attention_options *asked)
 {
     const common_options *common = &asked->reading.common;
-    if (common->json) return say_usage(common, "--json: figures are no JSON; --data FILE.csv has their numbers");
+    if (common->json) return say_usage(common, "--json: figures are no JSON; --numbers FILE.csv has their numbers");
     if (!check_figure_paths(common)) return EXIT_USAGE;
     if (asked->data && !figure_data_knows_suffix(asked->data))
         return option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
@@ -51,7 +50,7 @@ int attention_options_check(const attention_options *asked)
         return option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
     if (!common->outs.count && !asked->data)
         return say_usage(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
-                                 "--data FILE.csv (or .safetensors)");
+                                 "--numbers FILE.csv (or .safetensors)");
     return EXIT_OK;
 }
 

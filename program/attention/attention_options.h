@@ -35,12 +35,11 @@ typedef struct cell_list {
 
 typedef struct attention_options {
     reading_options reading;
-    const char *figure; /* the older way to choose a kind: --figure KIND */
-    size_t row;         /* of the input */
+    size_t row; /* of the input */
 
     const char *layers, *heads; /* lists */
     unsigned components;        /* SHOW_* */
-    token_view_choice shown;    /* --tokens, --words, --drop-special */
+    token_view_choice shown;    /* --token-range, --words, --drop-special */
     size_t query;               /* a token of the text; SIZE_MAX: none is chosen */
     const char *against;        /* another model */
     ablation_list against_ablated;
@@ -84,7 +83,7 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5", TEXT_AT(attention_options, layers)}, \
     {"heads", 0, "LIST", "heads, counted from 0, in the same way", TEXT_AT(attention_options, heads)}
 #define TOKENS_ROWS \
-    {"tokens", 0, "A:B", "show tokens A to B-1 of the text only", PARSED_AT(attention_options, shown, tokens_parse)}, \
+    {"token-range", 0, "A:B", "show tokens A to B-1 of the text only", PARSED_AT(attention_options, shown, tokens_parse)}, \
     {"drop-special", 0, NULL, "leave special tokens out; nothing is renormalised", \
      FLAG_AT(attention_options, shown.drop_special)}, \
     {"words", 0, NULL, "merge pieces into words (what white space separates): probabilities are added over the keys " \

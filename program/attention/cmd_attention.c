@@ -24,13 +24,8 @@ static int print_kinds(const common_options *options)
 /* Without the name of a kind: components. */
 static int run(const common_options *options)
 {
-    const attention_options *asked = (const attention_options *)options;
     const char *first = options->arguments[0];
-    if (asked->figure ? strcmp(asked->figure, "list") == 0 : first && strcmp(first, "list") == 0)
-        return print_kinds(options);
-    if (asked->figure)
-        return option_wrong(options, &asked->figure, "there is no kind '%s'; deberta attention list names them",
-                            asked->figure);
+    if (first && strcmp(first, "list") == 0) return print_kinds(options);
     if (!first) return say_usage(options, "expected MODEL, a folder or synthetic:<shape>");
     return figure_draw(options, &figure_components);
 }
@@ -51,5 +46,4 @@ const command command_attention = {
                "attention.pdf\n",
     .run = run,
     .subcommands = kinds,
-    .mode_option = "figure",
 };

@@ -151,7 +151,7 @@ const figure_kind figure_grid = {
 static const option lines_part[] = {PART_ROWS,
                                     COMPONENTS_ROW,
                                     QUERY_ROW,
-                                    {"threshold", 0, "PART",
+                                    {"cutoff", 0, "PART",
                                      "leave out what is weaker than this part of the strongest (default 0.05)",
                                      NUMBER_AT(attention_options, threshold, 0, 0.99)},
                                     NO_MORE_ROWS},

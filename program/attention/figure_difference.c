@@ -94,7 +94,7 @@ static int open_other_text(figure_source *source, other_side *other)
     deberta_error error = {0};
     if (rows != 2)
         return say_usage(source->options,
-                         "give two texts (--text A --text B), a second model (--against MODEL) or an ablation; "
+                         "give two texts (--text A --text B), a second model (--minus MODEL) or an ablation; "
                          "there %s %zu %s",
                          rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
     other->info = source->info;
@@ -339,10 +339,10 @@ static int draw(figure_source *source, figure_sheet *sheet)
 static const option part[] = {
     PART_ROWS,
     COMPONENTS_ROW,
-    {"against", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
+    {"minus", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
      TEXT_AT(attention_options, against)},
-    {"against-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
-     PARSED_AT(attention_options, against_ablated, ablation_list_parse), .needs = "against"},
+    {"minus-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
+     PARSED_AT(attention_options, against_ablated, ablation_list_parse), .needs = "minus"},
     NO_MORE_ROWS};
 static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};
@@ -351,7 +351,7 @@ static const option_group groups[] = FIGURE_GROUPS(part, look);
 const figure_kind figure_difference = {
     FIGURE_COMMAND(
         "difference", "one text minus another of equal length, one model minus another, or before minus after --ablate",
-        FIGURE_TEXT " --against models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
+        FIGURE_TEXT " --minus models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
     .all_rows = true,
     .draw = draw,
 };

@@ -262,9 +262,10 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
                  other.columns);
         return;
     }
-    say_note(options,
-             "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --tokens A:B leave fewer",
-             figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
+    say_note(
+        options,
+        "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --token-range A:B leave fewer",
+        figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
 }
 
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)

@@ -210,11 +210,11 @@ static void tell(const common_options *options, const figure_notes *notes)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);
     if (notes->page_height > FIGURE_HIGHEST_MM)
-        say_note(
-            options,
-            "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --tokens, --words, "
-            "--drop-special and --layout make it smaller, attention grid draws every head small",
-            notes->page_height);
+        say_note(options,
+                 "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --token-range, "
+                 "--words, "
+                 "--drop-special and --layout make it smaller, attention grid draws every head small",
+                 notes->page_height);
 }
 
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)

@@ -15,7 +15,7 @@ typedef struct figure_sheet {
     const figure_source *source;
     figure_style style;  /* with its note, which sheet_note makes longer */
     const char *caption; /* of --latex; sheet_caption makes it longer */
-    figure_data data;    /* of --data */
+    figure_data data;    /* of --numbers */
     provenance_entry provenance[FIGURE_MOST_PROVENANCE];
 } figure_sheet;
 
@@ -27,7 +27,7 @@ void sheet_note(figure_sheet *sheet, const char *format, ...) __attribute__((for
 /* A sentence at the beginning of the caption: what the figure shows. Model, text, layers, heads follow. */
 void sheet_caption(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Numbers for --data: a matrix of the view, and a column with a line for each head of the source. */
+/* Numbers for --numbers: a matrix of the view, and a column with a line for each head of the source. */
 void sheet_add_matrix(figure_sheet *sheet, const char *name, size_t layer, size_t head, const float *values);
 void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numbers, size_t count);
 

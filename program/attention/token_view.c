@@ -142,7 +142,7 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
     view->first_token = input->sequence_starts[input->row[row].sequence];
     view->span[1] = n;
     if (choice->first >= n || (choice->end != SIZE_MAX && choice->end > n))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--tokens: the text has %zu tokens, 0:%zu are all of them", n, n);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--token-range: the text has %zu tokens, 0:%zu are all of them", n, n);
     view->starts = calloc(n + 1, sizeof *view->starts);
     view->members = calloc(n, sizeof *view->members);
     view->tokens = calloc(n, sizeof *view->tokens);

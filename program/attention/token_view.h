@@ -10,7 +10,7 @@
 #include "program/frame/input/input.h"
 #include "viz/figure.h"
 
-/* From --words, --pieces, --drop-special, --tokens. */
+/* From --words, --pieces, --drop-special, --token-range. */
 typedef struct token_view_choice {
     bool words, drop_special;
     bool pieces;       /* never words, whatever fits */

@@ -139,7 +139,7 @@ static const option table[] = {
      "curves (default: all curves in one figure; of several files their latency), latency, layers, memory, speedup, "
      "grid, breakdown, roofline, error; "
      "all: each into a file of its own; list: what they show",
-     CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
+     CHOICE_AT(plot_options, figure, bench_figure_names)},
     FIGURE_STYLE_ROWS(plot_options, style),
     {.name = NULL},
 };

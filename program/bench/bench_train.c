@@ -177,7 +177,7 @@ static const option table[] = {
     {"labelled", 0, "SHARE", "of the tokens, labelled (default 0.15)", NUMBER_AT(train_bench_options, labelled, 0, 1)},
     {"head", 0, "NAME", "auto (default): after the decoder, where the model has one; mlm: without it",
      CHOICE_AT(train_bench_options, head, heads)},
-    {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",
+    {"virtual-shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",
      SIZE_AT(train_bench_options, shards, 1, MAX_ROW_PARTS)},
     {"micro-tokens", 0, "N", "compute so many tokens of a step at a time, whole shards (default: all)",
      SIZE_AT(train_bench_options, micro_tokens, 1, (size_t)1 << 32)},

@@ -16,7 +16,7 @@ static int parse_batches(common_options *options, const char *text, void *list)
 
 static int parse_layers(common_options *options, const char *text, void *list)
 {
-    return bench_parse_list(options, "--layers", text, 4096, list);
+    return bench_parse_list(options, "--depth", text, 4096, list);
 }
 
 static int parse_mix(common_options *options, const char *text, void *mixes)
@@ -57,7 +57,7 @@ static const option table[] = {
      PARSED_AT(bench_options, sweep.batches, parse_batches)},
     {"mix", 0, "LIST", "a ragged batch of sequences of these lengths; may be repeated",
      PARSED_AT(bench_options, mixes, parse_mix)},
-    {"layers", 'l', "LIST", "numbers of layers to run (default all)",
+    {"depth", 'l', "LIST", "numbers of layers to run (default all)",
      PARSED_AT(bench_options, sweep.layers, parse_layers)},
     BENCH_THREADS_OPTION(bench_options, sweep.threads, "OMP_NUM_THREADS, else physical cores"),
     BENCH_ISAS_OPTION(bench_options, isas),
@@ -184,7 +184,7 @@ const command command_bench = {
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},
     .options = table,
-    .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
+    .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --depth 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 -n 16-128*2 --threads 1,2 --breakdown -o sweep.json\n",
     .run = run,
     .subcommands = subcommands,

@@ -49,7 +49,7 @@ static void walk_group(void *context, const option_group *group)
 {
     const option_walk *walk = context;
     for (const option *row = group->options; row->name; row++)
-        if (row->help && options_find(walk->command, row->name) == row) walk->visit(walk->out, walk->command, row);
+        if (options_find(walk->command, row->name) == row) walk->visit(walk->out, walk->command, row);
 }
 
 static void each_option(FILE *out, const command *command, option_visit visit)

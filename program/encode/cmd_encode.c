@@ -1,9 +1,10 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --against` reads. Corpora go
- * another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+ * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
+ * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_corpus.h"
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/encoded_input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
@@ -50,8 +51,7 @@ static deberta_status write_file(encoded_input *e, const char *path, deberta_err
 {
     const char *ablations = e->options->ablate_text, *model = metadata_name(e->options, e->info.name);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(e->session))},
-                                 {"model", model},
+    const export_note notes[] = {{"model", model},
                                  {"reference", reference_name(e->options->reference)},
                                  {"precision", deberta_precision_name(e->info.precision)},
                                  {"version", deberta_version()},
@@ -129,9 +129,9 @@ static const option tensors[] = {
     INPUT_OPTIONS,
     {"hidden", 0, "WHICH", "hidden states: last (default) or all", CHOICE_AT(encode_options, hidden, hidden_names)},
     {"attention-layers", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5",
-     TEXT_AT(encode_options, attention_layers), .alias = "attention"},
+     TEXT_AT(encode_options, attention_layers)},
     {"component-layers", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers",
-     TEXT_AT(encode_options, component_layers), .alias = "components"},
+     TEXT_AT(encode_options, component_layers)},
     {"logits", 0, NULL, "of every head that the checkpoint holds", FLAG_AT(encode_options, logits)},
     ABLATE_OPTION,
     {.name = NULL},
@@ -150,6 +150,7 @@ static const option corpora[] = {
     {"resume", 0, NULL, "keep what is done in OUT.part, and go on from there", FLAG_AT(encode_options, resume)},
     {"jsonl", 0, NULL, "files hold one JSON object a line (\"text\", perhaps \"pair\", \"id\"), whatever their names",
      FLAG_AT(reading_options, jsonl)},
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

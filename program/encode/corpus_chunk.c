@@ -8,39 +8,26 @@
 #include "core/base/status.h"
 #include "output/json_text.h"
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) /* FNV-1a */
-{
-    if (hash == 0) hash = 0xcbf29ce484222325;
-    for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3;
-    return hash;
-}
-
-uint64_t corpus_hash(uint64_t hash, const text_record *record)
-{
-    hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
-    hash = hash_bytes(hash, "\n", 1);
-    hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
-    return hash_bytes(hash, "\n", 1);
-}
-
 static size_t windows_of(const corpus_job *job, size_t tokens)
 {
     if (!job->window || tokens <= job->window) return 1;
     return 1 + (tokens - job->window + job->stride - 1) / job->stride;
 }
 
+static bool skips_bad(const corpus_job *job) { return job->stream.choice.skip_bad; }
+
 deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
 {
     size_t tokens = 0;
+    const size_t most_tokens = (job->output.of_shard ? SHARD_BATCHES : CHUNK_BATCHES) * job->batches.batch_tokens;
     job->chunk_begin_bytes = job->stream.done_bytes;
     job->text_count = job->row_count = job->vector_count = job->encoded_pieces = 0;
     *end = false;
-    while (job->text_count < CHUNK_TEXTS && tokens < CHUNK_BATCHES * job->batches.batch_tokens) {
+    while (job->text_count < CHUNK_TEXTS && tokens < most_tokens) {
         corpus_text *text = &job->texts[job->text_count];
         DEBERTA_TRY(text_stream_next(&job->stream, &text->record, end, err));
         if (*end) return DEBERTA_OK;
         job->text_count++;
-        job->progress.hash = corpus_hash(job->progress.hash, &text->record);
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
         if (job->window && text->record.pair)
             DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
@@ -48,7 +35,7 @@ deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
             DEBERTA_TRY(text_batches_check_length(&job->batches, &text->record, text->tokens->count,
                                                   job->batches.longest, err));
         text->first_row = job->row_count;
-        text->rows = text->record.problem ? 1 : windows_of(job, text->tokens->count);
+        text->rows = !text->record.problem ? windows_of(job, text->tokens->count) : skips_bad(job) ? 0 : 1;
         job->row_count += text->rows;
         if (!text->record.problem) tokens += text->tokens->count + text->rows * (job->window ? job->window : 0);
     }
@@ -81,7 +68,7 @@ static size_t lay_out(corpus_job *job)
         const corpus_text *text = &job->texts[k];
         for (size_t number = 0; number < text->rows; number++) {
             const size_t r = text->first_row + number;
-            job->rows[r] = (corpus_row){.text = job->progress.texts + k};
+            job->rows[r] = (corpus_row){.text = text->record.index};
             job->row_vectors[r] = job->vector_count;
             if (!text->record.problem) {
                 text_piece *piece = &job->pieces[pieces++];
@@ -203,16 +190,25 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     fputs("}\n", file);
 }
 
+/* Of a text that could not be used. */
+static deberta_status note_problem(corpus_job *job, const text_record *record, deberta_error *err)
+{
+    char place[256];
+    text_record_place(record, place);
+    progress_end(&job->bar);
+    text_stream_report(&job->stream, record);
+    job->progress.bad++;
+    if (skips_bad(job))
+        DEBERTA_TRY(corpus_output_row(&job->output, (corpus_row){.text = record->index, .skipped = true}, err));
+    return corpus_output_problem(&job->output, place, record->problem, err);
+}
+
 deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
 {
     const size_t h = job->batches.info.hidden_size;
     for (size_t k = 0; k < job->text_count; k++) {
         corpus_text *text = &job->texts[k];
-        if (text->record.problem) {
-            progress_end(&job->bar);
-            text_stream_report(&job->stream, &text->record);
-            job->progress.bad++;
-        }
+        if (text->record.problem) DEBERTA_TRY(note_problem(job, &text->record, err));
         for (size_t r = text->first_row; r < text->first_row + text->rows; r++) {
             float *vectors = job->vectors + job->row_vectors[r] * h;
             /* A row for every text, so that rows count as lines do; without an encoding it holds no numbers. */
@@ -227,6 +223,7 @@ deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
         }
         text_record_free(&text->record);
     }
-    job->progress.texts += job->text_count;
+    job->progress.texts = job->stream.read;
+    job->progress.hash = job->stream.hash;
     return corpus_output_flush(&job->output, &job->progress, err);
 }

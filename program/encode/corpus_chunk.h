@@ -4,7 +4,7 @@
 #ifndef CLI_ENCODE_CORPUS_CHUNK_H
 #define CLI_ENCODE_CORPUS_CHUNK_H
 
-#include "program/encode/corpus_output.h"
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/encode/encode_options.h"
 #include "program/frame/input/text_batches.h"
 #include "program/frame/progress.h"
@@ -12,6 +12,7 @@
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */
     CHUNK_BATCHES = 16, /* or so many batches of tokens, whichever is less: the results wait in memory */
+    SHARD_BATCHES = 4,  /* of a shard: what a job that is killed loses, and one that is told to stop finishes */
 };
 
 typedef struct corpus_text {
@@ -26,6 +27,8 @@ typedef struct corpus_job {
     text_batches batches;
     text_stream stream;
     corpus_output output;
+    corpus_shard shard;       /* if one is asked for */
+    bool finished, stopped;   /* the shard was there; the program was told to stop */
     corpus_progress progress; /* done and on disk, or about to be */
     pooling pooling;
     size_t window, stride; /* 0: whole texts */
@@ -45,8 +48,6 @@ typedef struct corpus_job {
     float *vectors; /* [vector_count][h] */
 } corpus_job;
 
-/* FNV-1a of the texts so far and this one. */
-uint64_t corpus_hash(uint64_t hash, const text_record *record);
 /* Reads and tokenizes until there is enough to sort. */
 deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err);
 /* Rows, pieces and room for their vectors live as long as the options' memory. */

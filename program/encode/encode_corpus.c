@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "program/encode/corpus_chunk.h"
+#include "program/frame/stop_request.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
@@ -15,7 +16,16 @@ const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 /* Members that only a corpus has a use for, and those that only padded tensors have; each list ends with 0. */
 #define AT(member) offsetof(encode_options, member)
 static const size_t
-    of_corpora[] = {AT(pool), AT(window), AT(stride), AT(reading.batch_tokens), AT(resume), AT(reading.jsonl), 0},
+    of_corpora[] = {AT(pool),
+                    AT(window),
+                    AT(stride),
+                    AT(reading.batch_tokens),
+                    AT(resume),
+                    AT(reading.jsonl),
+                    AT(reading.items.shards),
+                    AT(reading.items.shard),
+                    AT(reading.items.skip_bad),
+                    0},
     of_tensors[] = {AT(reading.ids), AT(reading.tensors),     AT(hidden), AT(attention_layers), AT(component_layers),
                     AT(logits),      AT(reading.common.json), 0};
 
@@ -90,16 +100,14 @@ static void note_number(json_t *notes, const char *name, size_t number)
     if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
 }
 
-/* How the vectors were made, for whoever finds the file. */
+/* How the vectors were made, for whoever finds the file. Not by which instruction set, on which no byte depends. */
 static json_t *describe_making(const corpus_job *job)
 {
-    const deberta_isa isa = job->batches.session_options.isa;
     const char *ablations = job->options->ablate_text;
-    json_t *notes = json_pack(
-        "{s:s, s:o, s:s, s:s, s:s, s:s}", "isa", deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa),
-        "model", json_clean_text(job->batches.info.name), "reference", reference_name(job->options->reference),
-        "precision", deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
-        pooling_names[job->pooling]);
+    json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
+                              "reference", reference_name(job->options->reference), "precision",
+                              deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
+                              pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
     note_number(notes, "window", job->window);
     note_number(notes, "stride", job->stride);
@@ -130,20 +138,7 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
 /* Passes over the texts that an interrupted run has finished, and makes sure that they are the same. */
 static deberta_status skip_finished(corpus_job *job, deberta_error *err)
 {
-    uint64_t hash = 0;
-    for (size_t k = 0; k < job->progress.texts; k++) {
-        text_record record;
-        bool end;
-        DEBERTA_TRY(text_stream_next(&job->stream, &record, &end, err));
-        if (!end) hash = corpus_hash(hash, &record);
-        text_record_free(&record);
-        if (end)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds %zu texts, but the input only %zu", job->output.part,
-                         job->progress.texts, k);
-    }
-    if (hash != job->progress.hash)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the first %zu texts of the input are not those that %s was made from",
-                     job->progress.texts, job->output.part);
+    DEBERTA_TRY(corpus_shard_skip(&job->stream, &job->output, &job->progress, err));
     if (job->progress.texts)
         say_note(job->options, "%zu %s done already", job->progress.texts,
                  job->progress.texts == 1 ? "text is" : "texts are");
@@ -151,11 +146,12 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status encode_chunks(corpus_job *job, deberta_error *err)
+/* To the end of the input, or until the program is told to stop. */
+static deberta_status encode_chunks(corpus_job *job, bool *end, deberta_error *err)
 {
-    for (bool end = false; !end;) {
+    while (!*end && !stop_request_came()) {
         option_memory *mark = options_mark(job->options);
-        DEBERTA_TRY(corpus_chunk_read(job, &end, err));
+        DEBERTA_TRY(corpus_chunk_read(job, end, err));
         DEBERTA_TRY(corpus_chunk_encode(job, err));
         DEBERTA_TRY(corpus_chunk_write(job, err));
         options_release(job->options, mark);
@@ -163,34 +159,74 @@ static deberta_status encode_chunks(corpus_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status encode_all(corpus_job *job, deberta_error *err)
+/* Where rows go, and how far they have come: a shard's files, or --out itself. */
+static deberta_status open_output(corpus_job *job, deberta_error *err)
 {
     json_t *settings = NULL;
+    if (corpus_shard_wanted(&job->stream)) {
+        if (!(settings = corpus_shard_settings(job->options, job->batches.model, err))) return DEBERTA_E_MEMORY;
+        stop_request_watch();
+        return corpus_shard_open(&job->shard, &job->o->reading, &job->stream, settings, &job->output, &job->progress,
+                                 &job->finished, err);
+    }
     if (job->output.resumable) DEBERTA_TRY(describe_settings(job, &settings, err));
-    deberta_status status = corpus_output_open(&job->output, options_out(job->options), settings, &job->progress, err);
+    const deberta_status status =
+        corpus_output_open(&job->output, options_out(job->options), settings, &job->progress, err);
     json_decref(settings);
-    DEBERTA_TRY(status);
+    return status;
+}
+
+static deberta_status finish_output(corpus_job *job, deberta_error *err)
+{
+    const deberta_isa isa = job->batches.session_options.isa;
+    if (!job->shard.folder) return corpus_output_finish(&job->output, err);
+    return corpus_shard_finish(&job->shard, &job->stream, &job->output, &job->progress,
+                               isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa, err);
+}
+
+static deberta_status encode_all(corpus_job *job, deberta_error *err)
+{
+    bool end = false;
     DEBERTA_TRY(skip_finished(job, err));
     job->bar = progress_begin(job->options, "encode",
                               (size_t)(job->stream.total_bytes ? job->stream.total_bytes - job->skipped_bytes : 0));
     job->began = clock_seconds();
-    status = encode_chunks(job, err);
+    const deberta_status status = encode_chunks(job, &end, err);
     progress_end(&job->bar);
     text_stream_report_rest(&job->stream);
     DEBERTA_TRY(status);
-    if (job->progress.texts == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
-    DEBERTA_TRY(corpus_output_finish(&job->output, err));
+    job->stopped = !end;
+    if (job->stopped) return DEBERTA_OK;
+    if (job->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
+    DEBERTA_TRY(finish_output(job, err));
     const double seconds = clock_seconds() - job->began;
-    say_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
-             job->progress.texts, job->progress.texts == 1 ? "" : "s", job->batches.tokens, seconds,
-             (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
+    say_note(job->options, "%s%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             job->shard.folder ? "a shard of " : "", job->stream.read, job->stream.read == 1 ? "" : "s",
+             job->batches.tokens, seconds, (double)job->batches.tokens / seconds,
+             100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
+}
+
+/* EXIT_OK or an exit code, after saying why. */
+static int write_rows(corpus_job *job)
+{
+    deberta_error error = {0};
+    if (open_output(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
+    if (job->finished) {
+        say_note(job->options, "%s is there: nothing is left to do", job->shard.manifest);
+        return EXIT_OK;
+    }
+    if (encode_all(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
+    if (job->stopped) {
+        say_note(job->options, "stopped after %zu items of the input; the same command goes on", job->progress.texts);
+        return EXIT_AGAIN;
+    }
+    return job->progress.bad && !job->stream.choice.skip_bad ? EXIT_INPUT : EXIT_OK;
 }
 
 static int run_job(corpus_job *job)
 {
     static const text_stream_names names = {.text = "text", .pair = "pair"};
-    deberta_error error = {0};
     int status = refuse_tensor_options(job->o);
     if (status == EXIT_OK) status = check_output(job);
     if (status == EXIT_OK) status = text_stream_open(&job->stream, &job->o->reading, &names);
@@ -202,8 +238,7 @@ static int run_job(corpus_job *job)
     job->output.notes = describe_making(job);
     job->sums = options_take(job->options, job->output.width, sizeof *job->sums);
     if (!job->output.notes) return say_no_memory(job->options);
-    if (encode_all(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
-    return job->progress.bad ? EXIT_INPUT : EXIT_OK;
+    return write_rows(job);
 }
 
 int encode_corpus(const encode_options *o)
@@ -216,6 +251,7 @@ int encode_corpus(const encode_options *o)
         deberta_tokens_free(&job.texts[k].tokens);
     }
     json_decref(job.output.notes);
+    corpus_shard_close(&job.shard);
     corpus_output_close(&job.output);
     text_stream_close(&job.stream);
     text_batches_close(&job.batches);

@@ -43,7 +43,7 @@ static void print_group(void *context, const option_group *group)
     if (!group->options->name) return;
     printf("\n%s:\n", group->title ? group->title : "options");
     for (const option *row = group->options; row->name; row++)
-        if (row->help && option_find(command, row->name, strlen(row->name), 0).option == row) print_option(row);
+        if (option_find(command, row->name, strlen(row->name), 0).option == row) print_option(row);
 }
 
 static void print_subcommands(const command *command)

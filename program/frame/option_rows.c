@@ -28,9 +28,7 @@ static bool is_called(const char *candidate, const char *name, size_t length)
 static const option *find_in(const option *table, const char *name, size_t length, char letter)
 {
     for (; table->name; table++)
-        if (name ? is_called(table->name, name, length) || is_called(table->alias, name, length)
-                 : table->letter == letter)
-            return table;
+        if (name ? is_called(table->name, name, length) : table->letter == letter) return table;
     return NULL;
 }
 

@@ -32,7 +32,7 @@
 #include "include/deberta.h"
 
 /* Exit codes of the program. */
-enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_SYSTEM = 4 };
+enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_SYSTEM = 4, EXIT_AGAIN = 75 };
 
 typedef struct command command;
 typedef struct common_options common_options;
@@ -68,7 +68,6 @@ struct common_options {
     size_t ablation_count;
     const char *ablate_text;  /* as typed, for provenance; NULL: none */
     int format;               /* --format, a result_format (command/result_format.h) */
-    bool latex;               /* the same as --format latex */
     struct option_scan *scan; /* what was typed, and the memory that lives as long as this struct */
 };
 
@@ -100,7 +99,7 @@ struct option {
     const char *name;  /* without dashes; NULL ends a table */
     char letter;       /* 0: none */
     const char *value; /* what --help calls the value; NULL: a flag */
-    const char *help;  /* one line; NULL: an older spelling, which nothing lists */
+    const char *help;  /* one line */
     option_type type;
     size_t at;                  /* offset of the member in the struct of the group */
     const char *const *choices; /* NULL-terminated */
@@ -109,7 +108,6 @@ struct option {
     option_parser parse;
     const char *needs, *not_with; /* names of options, between blanks: one of them must be given, none of them may be;
                                      those that the command lacks count for nothing */
-    const char *alias;            /* an older spelling, which keeps working */
     option_role role;
 };
 
@@ -150,8 +148,7 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
-    const char *mode_option; /* an older way to choose a subcommand: --<mode_option> WORD */
-    const char *claims;      /* of a study: what it puts to the test */
+    const char *claims; /* of a study: what it puts to the test */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };

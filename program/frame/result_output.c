@@ -6,6 +6,11 @@
 const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL},
                   *const result_format_names_no_latex[] = {"table", "md", "csv", "json", NULL};
 
+static bool has_latex(const common_options *options)
+{
+    return options_find(options->command, "format")->choices == result_format_names;
+}
+
 /* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
 static result_format format_of_output(const common_options *options)
 {
@@ -14,8 +19,7 @@ static result_format format_of_output(const common_options *options)
     result_format found = RESULT_TEXT;
     for (size_t k = 0; k < options->outs.count; k++)
         for (size_t f = RESULT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
-            if (path_has_suffix(options->outs.items[k], suffixes[f]) &&
-                (f != RESULT_LATEX || option_exists(options, &options->latex)))
+            if (path_has_suffix(options->outs.items[k], suffixes[f]) && (f != RESULT_LATEX || has_latex(options)))
                 found = (result_format)f;
     return found;
 }
@@ -39,15 +43,13 @@ static bool check_suffix(const common_options *options)
 bool result_format_read(const common_options *options, result_format *format)
 {
     const bool given = option_given(options, &options->format);
-    if (!given && !options->json && !options->latex && !check_suffix(options)) return false;
+    if (!given && !options->json && !check_suffix(options)) return false;
     *format = given ? (result_format)options->format : format_of_output(options);
-    if (options->json + options->latex + given > 1 && !(options->json && *format == RESULT_JSON && !options->latex)) {
-        say_usage(options, "give one of --format%s",
-                  option_exists(options, &options->latex) ? ", --json and --latex" : " and --json");
+    if (options->json && given && *format != RESULT_JSON) {
+        say_usage(options, "give one of --format and --json");
         return false;
     }
     if (options->json) *format = RESULT_JSON;
-    if (options->latex) *format = RESULT_LATEX;
     return true;
 }
 

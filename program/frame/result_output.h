@@ -1,4 +1,4 @@
-/* How a command prints its result, and where: --format, --json and, where a command has it, --latex.
+/* How a command prints its result, and where: --format and --json.
  * SPDX-License-Identifier: MIT */
 #ifndef COMMAND_RESULT_OUTPUT_H
 #define COMMAND_RESULT_OUTPUT_H
@@ -25,15 +25,9 @@ int finish_result_in(const common_options *options, text_output *output, result 
 int finish_text_or_json(const common_options *options, result *r);
 
 #define RESULT_FORMAT_OPTIONS                                                                                          \
-    {"format",                                                                                                         \
-     0,                                                                                                                \
-     "NAME",                                                                                                           \
-     "table (default), md, csv, json or latex; without it, what --out ends in",                                        \
-     CHOICE_AT(common_options, format, result_format_names),                                                           \
-     .role = OPTION_SHOWS},                                                                                            \
     {                                                                                                                  \
-        "latex", 0, NULL, "the same as --format latex: a booktabs table, printed or in --out; takes no file",          \
-            FLAG_AT(common_options, latex), .role = OPTION_SHOWS                                                       \
+        "format", 0, "NAME", "table (default), md, csv, json or latex (booktabs); without it, what --out ends in",     \
+            CHOICE_AT(common_options, format, result_format_names), .role = OPTION_SHOWS                               \
     }
 
 #endif

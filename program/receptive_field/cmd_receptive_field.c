@@ -194,7 +194,7 @@ static int run(const common_options *options)
 static const option options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)",
      SIZE_AT(field_request, tokens, 1, MOST_TOKENS)},
-    {"layers", 0, "N", "compose over N layers instead of the model's", SIZE_AT(field_request, layers, 1, MOST_LAYERS)},
+    {"depth", 0, "N", "compose over N layers instead of the model's", SIZE_AT(field_request, layers, 1, MOST_LAYERS)},
     {"plot", 0, "FILE",
      "the band over the layers with every formula, the bucket function and a map of what it aliases: .png, .svg, .pdf; "
      "may be repeated",
@@ -202,7 +202,7 @@ static const option options[] = {
     {"behaviour", 0, NULL,
      "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out",
      FLAG_AT(field_request, behaviour)},
-    {"behaviour-layers", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)",
+    {"behaviour-depth", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)",
      SIZE_AT(field_request, behaviour_layers, 1, MOST_LAYERS), .needs = "behaviour"},
     {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)",
      SIZE_AT(field_request, behaviour_tokens, 2, MOST_TOKENS), .needs = "behaviour"},

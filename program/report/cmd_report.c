@@ -34,7 +34,7 @@ static bool check_sweep_layers(const explorer_job *job, const deberta_model_info
     size_list list = {0};
     deberta_error error;
     if (!job->o->sweep_layers) return true;
-    bool fine = range_parse(&list, job->o->sweep_layers, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
+    bool fine = range_parse(&list, job->o->sweep_layers, "--depth", 1, info->layers, &error) == DEBERTA_OK;
     size_list_free(&list);
     if (!fine)
         say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
@@ -228,7 +228,7 @@ static const option options[] = {
      TEXT_AT(report_options, layers)},
     {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all", TEXT_AT(report_options, heads)},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
-    {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
+    {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},
     {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
     {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field",
@@ -238,7 +238,7 @@ static const option options[] = {
      TEXT_AT(report_options, training_log)},
 #endif
     ABLATE_OPTION,
-    {"out", 'o', "FOLDER", "where everything goes (default report)", TEXTS_AT(common_options, outs),
+    {"out", 'o', "PATH", "the folder where everything goes (default report)", TEXTS_AT(common_options, outs),
      .role = OPTION_OUTPUT},
     {.name = NULL},
 };

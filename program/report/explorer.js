@@ -19,7 +19,7 @@ function buildControls() {
     }
     byId('keep-scope').addEventListener('change', updateControls);
     byId('keep-all').addEventListener('click', keepAllTerms);
-    for (const radio of document.querySelectorAll('[name=view]')) radio.addEventListener('change', () => change({view: radio.value}));
+    for (const radio of document.querySelectorAll('[name=view]')) radio.addEventListener('change', () => chooseView(radio.value));
     const bind = (id, event, act) => byId(id).addEventListener(event, ({target}) => act(target));
     bind('text', 'change', ({value}) => chooseText(Number(value)));
     for (const id of ['layer', 'head', 'zoom']) bind(id, 'change', ({value}) => change({[id]: Number(value)}));
@@ -80,7 +80,8 @@ function toggleKeys() {
 const SHORTCUTS = {
     h: () => stepHead(-1), l: () => stepHead(1), k: () => stepLayer(-1), j: () => stepLayer(1),
     c: () => change({centre: !state.centre}),
-    v: () => change({view: {matrix: 'lines', lines: 'heads', heads: 'matrix'}[state.view]}),
+    v: () => chooseView({matrix: 'lines', lines: 'heads', heads: 'matrix'}[state.view]),
+    n: () => chooseStep((state.step + 1) % GUIDE.length),
     b: hold,
     '+': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) + 1, ZOOMS.length)]}),
     '-': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) - 1, ZOOMS.length)]}),
@@ -118,7 +119,7 @@ function bindSurroundings() {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAgain);
     window.addEventListener('resize', () => {
         clearTimeout(timer);
-        timer = setTimeout(() => (foldOptions(), drawAgain()), 80);
+        timer = setTimeout(drawAgain, 80);
     });
 }
 
@@ -126,9 +127,6 @@ function drawAgain() {
     drawHeads();
     for (const draw of [drawPanes, drawReadout, drawHeadFacts, drawProfiles]) draw();
 }
-
-/* Options are behind a line where there is little room; wider screens always have them. */
-const foldOptions = () => { byId('options').open = matchMedia('(min-width: 46rem)').matches || (byId('options').open && document.documentElement.dataset.ready === 'yes'); };
 
 /* The formula has the terms of this model, in the colours of the charts. */
 function buildFormula() {
@@ -143,16 +141,19 @@ function buildFormula() {
 function start() {
     readAddress();
     if (!hasComponent(currentText(), state.component)) state.component = SUM;
-    foldOptions();
     buildFormula();
     buildFacts();
     fillChoice('zoom', ZOOMS.map((zoom) => `${100 * zoom} %`), ZOOMS);
     buildControls();
+    buildGuide();
     onChange(VIEW, updateControls);
     onChange(['text'], buildTokens);
     onChange(['text'], buildFigures);
     onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
     onChange(VIEW, drawPanes);
+    onChange([...VIEW, 'step', 'token', 'pinned'], drawGuide);
+    onChange(['text'], drawHabits);
+    onChange(['text', 'layer', 'head', 'view'], hideTip);
     onChange(['hover', 'pinned', 'token'], drawCursors);
     onChange([...VIEW, 'hover', 'pinned'], drawReadout);
     onChange(VIEW, drawHeadFacts);

@@ -5,12 +5,15 @@ const NUMBER_CELL = 36; // and into which a number fits
 const LARGEST_CELL = 80;
 const AXIS = 17; // room for the names of the axes
 
+/* What the first screen has left under all that stands above the matrix. */
+const roomBelow = () => window.innerHeight - byId('matrix').closest('.layers').getBoundingClientRect().top - window.scrollY;
+
 /* {left, top, cell, size, cells, labels, width, height} for a head in that much room. */
 function layOutMatrix(context, text, available, zoom) {
     const ratio = window.devicePixelRatio || 1, roomy = (available - 40) * zoom / text.cells >= LABEL_CELL;
     const longest = roomy ? Math.max(...text.tokens.map((token) => context.measureText(token).width)) : 0;
     const gutter = AXIS + (roomy ? Math.min(130, available * .3, Math.ceil(longest) + 10) : 34);
-    const free = Math.max(60, available - gutter - 2) * zoom, height = Math.max(300, window.innerHeight - gutter - 170) * zoom;
+    const free = Math.max(60, available - gutter - 2) * zoom, height = Math.max(330, roomBelow() - gutter - 24) * zoom;
     /* whole device pixels a cell, so that all cells are alike, unless that costs much of the room */
     const wanted = Math.min(LARGEST_CELL * zoom, free / text.cells, Math.max(4, height / text.cells)), whole = Math.floor(wanted * ratio) / ratio;
     const cell = whole / wanted > .85 ? whole : wanted, size = cell * text.cells;

@@ -73,7 +73,7 @@ static void put_json(page_writer *page, const char *name, const json_t *value)
 /* The same tables as the figures': base64 of red, green, blue of every level. */
 static json_t *describe_palettes(void)
 {
-    static const char *const names[] = {"polar", "cividis", "viridis", "magma"};
+    static const char *const names[] = {"polar", "blues", "greys", "cividis", "viridis", "magma"};
     json_t *object = json_object();
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         draw_colour table[PALETTE_LEVELS_MAX];

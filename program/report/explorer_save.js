@@ -175,21 +175,22 @@ function textOptions(t) {
 const scaleOption = (limit) => `--scale ${state.component === PROBS ? 0 : -roundUp(limit)},${roundUp(limit)}`;
 const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 
-/* The options that choose the figure, its colours and its scale. */
+/* The kind of figure, and the options that choose its colours and its scale. */
 function figureOptions([, layer, head]) {
     const {component, view} = state, name = component === SUM ? 'logits' : COMPONENTS[component].key;
-    if (view === 'heads' && state.map !== 'picture') return [`--figure ${state.map === 'position' ? 'shares' : 'entropy'}`];
+    if (view === 'heads' && state.map !== 'picture') return [state.map === 'position' ? 'shares' : 'entropy'];
     if (view === 'lines' && component === PROBS)
-        return [`--figure lines --layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`];
-    const what = view === 'heads' ? `--figure grid --components ${name}` : `--layers ${layer} --heads ${head} --components ${name}`;
+        return ['lines', `--layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`];
+    const [kind, what] = view === 'heads' ? ['grid', `--components ${name}`] : ['components', `--layers ${layer} --heads ${head} --components ${name}`];
     const palette = component === PROBS ? [state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`]
         : [state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`];
-    return [what, ...palette, view === 'matrix' ? scaleOption(currentLimit(component)) : ''];
+    return [kind, what, ...palette, view === 'matrix' ? scaleOption(currentLimit(component)) : ''];
 }
 
 function commandOf(place) {
     const [input, rest] = textOptions(place[0]), ablation = state.removed ? `--ablate ${state.removed}` : '';
-    return [`deberta attention${input}${rest}`, ablation, ...figureOptions(place), `--out ${viewName(place)}.pdf`].filter(Boolean).join(' ');
+    const [kind, ...options] = figureOptions(place);
+    return [`deberta attention ${kind}${input}${rest}`, ablation, ...options, `--out ${viewName(place)}.pdf`].filter(Boolean).join(' ');
 }
 
 /* A program without figures has no command that draws. */

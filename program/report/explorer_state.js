@@ -1,7 +1,8 @@
 /* What is chosen, told to whoever draws it, and kept in the address so that a view can be cited.
  * SPDX-License-Identifier: MIT */
 
-const state = {text: 0, layer: 0, head: 0, component: SUM, centre: true, scale: 'head', signed: 'polar', sequential: 'cividis', map: 'picture',
+const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', signed: 'polar', sequential: 'blues', map: 'picture',
+    step: 0, // of the guide
     view: 'matrix', // or lines, heads
     lines: 'head', // whose lines: of the head, or of its layer
     zoom: 1, removed: '', // terms taken out, as --ablate names them
@@ -65,6 +66,9 @@ function chooseText(number) {
 /* A cell of the held head goes with it. */
 const hold = () => change({held: state.held ? null : [state.text, state.layer, state.head], hover: null, ...state.pinned?.[2] ? {pinned: null} : {}});
 
+/* Lines of logits are a tangle: most are far from what the softmax lets through. */
+const chooseView = (view) => change({view, ...view === 'lines' && state.component === SUM ? {component: PROBS} : {}});
+
 function chooseComponent(component) {
     if (hasComponent(currentText(), component)) change({component});
 }
@@ -86,7 +90,8 @@ function writeAddress() {
 /* Whatever in the address does not fit this page is left out. */
 function readAddress() {
     const fields = new URLSearchParams(location.hash.slice(1)), number = (key) => /^\d+$/.test(fields.get(key) ?? '') ? Number(fields.get(key)) : 0;
-    if (!fields.has('layer')) return;
+    if (!fields.has('layer')) return openOnAnswer();
+    state.component = SUM;
     state.text = clamp(number('text'), page.texts.length);
     state.layer = clamp(number('layer'), currentText().heads.length);
     state.head = clamp(number('head'), currentText().heads[0].length);

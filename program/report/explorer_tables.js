@@ -108,7 +108,7 @@ const LABELS = {
     stream_bytes: 'measured over', roofs: 'measured limits', load_s: 'opening the model, seconds', load_peak_rss_bytes: 'peak memory while opening',
     isa: 'instruction set', tiers: 'instruction sets', flags: 'compiler options', dirty: 'changed since the commit', scalar_gflops: 'scalar, GFLOP/s',
     avx2_gflops: 'AVX2, GFLOP/s', avx512_gflops: 'AVX-512, GFLOP/s', neon_gflops: 'NEON, GFLOP/s', read_gbs: 'reading, GB/s', triad_gbs: 'triad, GB/s',
-    typical_share: 'typical share of the peak', version: 'deberta', generation: 'DeBERTa', hidden_size: 'hidden size', position_buckets: 'position buckets',
+    typical_share: 'share of the peak in a median measurement', gops: 'integer operations, 10⁹/s', version: 'deberta', generation: 'DeBERTa', hidden_size: 'hidden size', position_buckets: 'position buckets',
     relative_rows: 'rows of the relative table', position_biased_input: 'absolute positions at the input', has_position_table: 'table of absolute positions',
     heads_present: 'output heads', memory_needed_bytes: 'memory needed', packed: 'packed file', convolution_width: 'convolution width',
     position_terms: 'position terms',

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "program/report/explorer_text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "program/attention/token_view.h"
-#include "program/report/explorer_cells.h"
+#include "program/report/explorer_head.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "analysis/attention_statistics.h"
-#include "analysis/attention_terms.h"
 #include "analysis/capture.h"
 #include "output/byte_buffer.h"
 
@@ -22,6 +19,7 @@ typedef struct text_data {
     cell_layout layout;
     float *matrices[DEBERTA_COMPONENT_COUNT]; /* of one head */
     uint8_t *bytes;
+    unsigned char *special; /* [n] not 0 for tokens that frame the text */
 } text_data;
 
 static const stored_tensor *find(const text_data *data, size_t layer, int component)
@@ -47,7 +45,8 @@ static deberta_status open_data(text_data *data, const char *path, size_t tokens
     data->layout = cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C),
                                       data->layers * data->heads, budget_bytes);
     data->bytes = malloc(cell_layout_bytes(&data->layout));
-    bool fine = data->bytes != NULL;
+    data->special = calloc(tokens ? tokens : 1, 1);
+    bool fine = data->bytes && data->special;
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
         if (data->layout.has[c]) fine = (data->matrices[c] = malloc(tokens * tokens * sizeof(float))) != NULL && fine;
     return fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
@@ -57,6 +56,7 @@ static void close_data(text_data *data)
 {
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) free(data->matrices[c]);
     free(data->bytes);
+    free(data->special);
     tensor_list_free(&data->tensors);
     mapped_file_close(&data->file);
 }
@@ -75,50 +75,12 @@ static deberta_status read_head(text_data *data, size_t layer, size_t head, debe
     return DEBERTA_OK;
 }
 
-/* null where there is no number: logits that do not vary have no shares. */
-static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-
-static json_t *numbers(const double *values, size_t count)
-{
-    json_t *list = json_array();
-    for (size_t k = 0; k < count; k++) json_array_append_new(list, number(values[k]));
-    return list;
-}
-
-/* What the head does, from the exact values. */
-static deberta_status describe_effects(const text_data *data, json_t *about, deberta_error *err)
-{
-    const logit_terms terms = {
-        .term = {data->matrices[DEBERTA_C2C], data->matrices[DEBERTA_C2P], data->matrices[DEBERTA_P2C]},
-        .tokens = data->n};
-    const attention_summary summary = attention_summarize(data->matrices[DEBERTA_PROBABILITIES], data->n, NULL, NULL);
-    attention_term_effects effects;
-    DEBERTA_TRY(attention_term_effects_measure(&effects, &terms, err));
-    json_object_set_new(about, "share", numbers(effects.variance_share, ATTENTION_TERMS));
-    json_object_set_new(about, "shapley", numbers(effects.shapley, ATTENTION_TERMS));
-    json_object_set_new(about, "entropy", number(summary.entropy));
-    json_object_set_new(about, "distance", number(summary.distance));
-    return DEBERTA_OK;
-}
-
-static void describe_scales(const cell_scales *scales, json_t *about)
-{
-    json_object_set_new(about, "scale", numbers(scales->scale, DEBERTA_COMPONENT_COUNT));
-    json_object_set_new(about, "range", numbers(scales->range, DEBERTA_COMPONENT_COUNT));
-    json_object_set_new(about, "centred", number(scales->largest_centred));
-    json_object_set_new(about, "plain", number(scales->largest_plain));
-    json_object_set_new(about, "not_finite", json_integer((json_int_t)scales->not_finite));
-}
-
 static deberta_status put_head(text_data *data, size_t text, size_t layer, size_t head, FILE *out, json_t *about,
                                deberta_error *err)
 {
-    cell_scales scales;
     byte_buffer encoded = {0};
     DEBERTA_TRY(read_head(data, layer, head, err));
-    DEBERTA_TRY(describe_effects(data, about, err));
-    cells_pack(&data->layout, data->matrices, data->bytes, &scales);
-    describe_scales(&scales, about);
+    DEBERTA_TRY(explorer_head_pack(&data->layout, data->matrices, data->special, data->bytes, about, err));
     byte_buffer_base64(&encoded, data->bytes, cell_layout_bytes(&data->layout));
     fprintf(out, "<script type=\"text/plain\" id=\"cells-%zu-%zu-%zu\">", text, layer, head);
     fwrite(encoded.data, 1, encoded.size_bytes, out);
@@ -171,6 +133,9 @@ deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t
     token_view view = {0};
     json_t *heads = json_array();
     deberta_status status = open_data(&data, text->data, text->input->row[text->row].tokens, budget_bytes, err);
+    if (status == DEBERTA_OK)
+        status = token_view_make(&view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err);
+    for (size_t t = 0; status == DEBERTA_OK && t < data.n; t++) data.special[t] = view.labels[t].special;
     for (size_t l = 0; status == DEBERTA_OK && l < data.layers; l++) {
         json_t *layer = json_array();
         for (size_t head = 0; status == DEBERTA_OK && head < data.heads; head++) {
@@ -180,8 +145,6 @@ deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t
         }
         json_array_append_new(heads, layer);
     }
-    if (status == DEBERTA_OK)
-        status = token_view_make(&view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err);
     if (status == DEBERTA_OK) {
         *about = describe_text(text, &data, &view, heads);
         if (!*about) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");

@@ -107,6 +107,7 @@ static const option options[] = {
      FLAG_AT(classify_options, multi_label)},
     TASK_TOP_ROW(classify_options, MOST_LABELS, "the N most probable labels or choices (default 5)"),
     TEXT_BATCHES_OPTIONS,
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

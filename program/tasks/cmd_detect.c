@@ -84,6 +84,7 @@ static const option options[] = {
      NUMBER_AT(detect_options, threshold, 0, 0)},
     TASK_TOP_ROW(detect_options, SIZE_MAX, "the N most suspicious tokens; without it all, in the order of the text"),
     TEXT_BATCHES_OPTIONS,
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

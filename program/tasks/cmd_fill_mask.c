@@ -249,6 +249,7 @@ static const option options[] = {
     {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare)},
     TASK_TOP_ROW(fill_mask_options, MOST_CANDIDATES, "candidates for each mask (default 5)"),
     TEXT_BATCHES_OPTIONS,
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

@@ -171,6 +171,7 @@ static const option options[] = {
     TASK_TOP_ROW(tag_options, SIZE_MAX,
                  "the N most probable entities (default all); with --grouping none, N labels a token (default 1)"),
     TEXT_BATCHES_OPTIONS,
+    SHARD_OPTIONS,
     {.name = NULL},
 };
 

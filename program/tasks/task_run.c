@@ -8,11 +8,17 @@
 
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
+#include "program/frame/stop_request.h"
+#include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/json_text.h"
 
-enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
+enum {
+    WINDOW_TEXTS = 512,
+    WINDOW_BYTES = 1 << 20,
+    SHARD_BATCHES = 4, /* of tokens in a window of a shard: what a job that is killed loses */
+};
 
 /* What a head is for, and which training makes one. */
 static const char *describe_head(deberta_task task)
@@ -107,10 +113,11 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
     const bool typed = isatty(STDIN_FILENO);
-    size_t bytes = 0;
+    const size_t most_tokens = run->rows.of_shard ? SHARD_BATCHES * run->batches.batch_tokens : SIZE_MAX;
+    size_t bytes = 0, tokens = 0;
     *end = false;
     run->count = 0;
-    while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES) {
+    while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES && tokens < most_tokens) {
         task_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
         if (*end) break;
@@ -127,10 +134,12 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         if (!text->record.problem)
             DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens->count,
                                                   run->batches.longest, err));
+        if (!text->record.problem) tokens += text->tokens->count;
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
-    if (run->read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
+    if (run->read == 0 && run->stream.read == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
     return DEBERTA_OK;
 }
 
@@ -234,13 +243,14 @@ static void forget_answer(task_text *text)
 static bool print_text(task_run *run, task_text *text)
 {
     bool fits = true;
+    const bool skipped = text->record.problem && run->stream.choice.skip_bad;
     if (text->record.problem) {
         stream_flush(run->output.file);
         text_stream_report(&run->stream, &text->record);
         run->bad++;
     }
     if (run->options->json && !run->command->silent)
-        fits = print_json_line(run, text);
+        fits = skipped || print_json_line(run, text);
     else if (text->out && !text->record.problem)
         fits = print_shown(run, text);
     forget_answer(text);
@@ -248,31 +258,99 @@ static bool print_text(task_run *run, task_text *text)
     return fits;
 }
 
+/* The answer as a row of the shard. */
+static deberta_status note_row(task_run *run, const task_text *text, deberta_error *err)
+{
+    char place[256];
+    const text_record *record = &text->record;
+    const bool skipped = record->problem && run->stream.choice.skip_bad;
+    const corpus_row row = {
+        .text = record->index, .tokens = record->problem ? 0 : text->tokens->count, .skipped = skipped};
+    if (!run->rows.of_shard) return DEBERTA_OK;
+    DEBERTA_TRY(corpus_output_row(&run->rows, row, err));
+    if (!record->problem) return DEBERTA_OK;
+    run->progress.bad++;
+    text_record_place(record, place);
+    return corpus_output_problem(&run->rows, place, record->problem, err);
+}
+
+static deberta_status print_window(task_run *run, deberta_error *err)
+{
+    for (size_t k = 0; k < run->count; k++) {
+        DEBERTA_TRY(note_row(run, &run->texts[k], err));
+        if (!print_text(run, &run->texts[k])) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    if (!run->rows.of_shard) return DEBERTA_OK;
+    run->progress.texts = run->stream.read;
+    run->progress.hash = run->stream.hash;
+    return corpus_output_flush(&run->rows, &run->progress, err);
+}
+
 static int run_windows(task_run *run)
 {
     deberta_error error = {0};
     progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
-    bar.enabled = bar.enabled && run->output.whole && bar.total;
-    for (bool end = false; !end;) {
+    bar.enabled = bar.enabled && (run->output.whole || run->rows.of_shard) && bar.total;
+    for (bool end = false; !end && !run->stopped;) {
         deberta_status status = read_window(run, &end, &error);
         if (status == DEBERTA_OK) status = answer_window(run, &error);
+        if (status == DEBERTA_OK) status = print_window(run, &error);
         if (status != DEBERTA_OK) {
             progress_end(&bar);
             return say_error(run->options, &error);
         }
-        bool fits = true;
-        for (size_t k = 0; k < run->count; k++) fits = print_text(run, &run->texts[k]) && fits;
-        if (!fits) {
-            progress_end(&bar);
-            return say_no_memory(run->options);
-        }
         if (!stream_flush(run->output.file)) break; /* whoever closes it says so */
         progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
+        run->stopped = !end && stop_request_came();
     }
     progress_end(&bar);
     text_stream_report_rest(&run->stream);
     return EXIT_OK;
 }
+
+/* ----------------------------------------------------------------------------------------------------------- a shard */
+
+static deberta_status open_rows(task_run *run, deberta_error *err)
+{
+    json_t *settings = corpus_shard_settings(run->options, run->batches.model, err);
+    if (!settings) return DEBERTA_E_MEMORY;
+    stop_request_watch();
+    run->rows.format = CORPUS_JSONL;
+    DEBERTA_TRY(corpus_shard_open(&run->shard, reading_of(run->options), &run->stream, settings, &run->rows,
+                                  &run->progress, &run->finished, err));
+    run->output = (text_output){.file = run->rows.file};
+    if (run->finished) return DEBERTA_OK;
+    DEBERTA_TRY(corpus_shard_skip(&run->stream, &run->rows, &run->progress, err));
+    run->read = run->progress.texts;
+    return DEBERTA_OK;
+}
+
+static int open_shard(task_run *run)
+{
+    deberta_error error = {0};
+    if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
+        return say_usage(run->options,
+                         "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+    if (open_rows(run, &error) != DEBERTA_OK) return say_error(run->options, &error);
+    if (run->finished) say_note(run->options, "%s is there: nothing is left to do", run->shard.manifest);
+    return EXIT_OK;
+}
+
+static int finish_shard(task_run *run)
+{
+    deberta_error error = {0};
+    const deberta_isa isa = run->batches.session_options.isa;
+    if (run->stopped) {
+        say_note(run->options, "stopped after %zu items of the input; the same command goes on", run->progress.texts);
+        return EXIT_AGAIN;
+    }
+    if (corpus_shard_finish(&run->shard, &run->stream, &run->rows, &run->progress,
+                            isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa, &error) != DEBERTA_OK)
+        return say_error(run->options, &error);
+    return run->progress.bad && !run->stream.choice.skip_bad ? EXIT_INPUT : EXIT_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- a run */
 
 static int open_run(task_run *run)
 {
@@ -281,12 +359,14 @@ static int open_run(task_run *run)
     if (status == EXIT_OK && command->describe) status = task_run_require(run, command->task);
     if (status == EXIT_OK && command->begin) status = command->begin(run);
     if (status == EXIT_OK) status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
-    return status == EXIT_OK ? text_output_open(run->options, run->out, &run->output) : status;
+    if (status != EXIT_OK) return status;
+    return corpus_shard_wanted(&run->stream) ? open_shard(run) : text_output_open(run->options, run->out, &run->output);
 }
 
 static int finish_run(task_run *run)
 {
     deberta_error error = {0};
+    if (run->rows.of_shard) return finish_shard(run);
     if (run->command->finish && run->command->finish(run, run->output.file, &error) != DEBERTA_OK)
         return say_error(run->options, &error);
     return text_output_close(run->options, &run->output);
@@ -300,6 +380,8 @@ static void close_run(task_run *run)
         forget_answer(&run->texts[k]);
     }
     text_output_discard(&run->output);
+    corpus_shard_close(&run->shard);
+    corpus_output_close(&run->rows);
     text_stream_close(&run->stream);
     text_batches_close(&run->batches);
 }
@@ -309,8 +391,9 @@ int task_run_all(const common_options *options, const task_command *command, voi
     task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
     run.texts = options_take(options, WINDOW_TEXTS, sizeof *run.texts);
     int status = open_run(&run);
-    if (status == EXIT_OK) status = run_windows(&run);
-    if (status == EXIT_OK) status = finish_run(&run);
+    if (status == EXIT_OK && !run.finished) status = run_windows(&run);
+    if (status == EXIT_OK && !run.finished) status = finish_run(&run);
+    const bool bad = run.bad && !run.stream.choice.skip_bad;
     close_run(&run);
-    return status == EXIT_OK && run.bad ? EXIT_INPUT : status;
+    return status == EXIT_OK && bad ? EXIT_INPUT : status;
 }

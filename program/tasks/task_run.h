@@ -10,6 +10,7 @@
 #ifndef CLI_TASKS_TASK_RUN_H
 #define CLI_TASKS_TASK_RUN_H
 
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/input/text_batches.h"
@@ -31,7 +32,11 @@ typedef struct task_run {
     text_stream stream;
     const char *out; /* where answers go: --out, unless `begin` has something else in mind */
     text_output output;
-    task_text *texts; /* [count] of one window of the input, in order */
+    corpus_shard shard; /* if one is asked for: then answers go to its rows, and the output is only their stream */
+    corpus_output rows;
+    corpus_progress progress;
+    bool finished, stopped; /* the shard was there; the program was told to stop */
+    task_text *texts;       /* [count] of one window of the input, in order */
     size_t count;
     size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
     const struct task_command *command;

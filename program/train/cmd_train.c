@@ -100,7 +100,7 @@ static int say_failure(const train_options *o, size_t done, const deberta_error 
     const char *kept = options_text(&o->common, "%s/checkpoint-%06zu", options_out(&o->common), done);
     const int status = say_error(&o->common, error);
     if (error->code == DEBERTA_E_NOT_FINITE && access(kept, F_OK) == 0)
-        say_note(&o->common, "%s has the steps before it: --resume --skip-bad %zu passes over it", kept,
+        say_note(&o->common, "%s has the steps before it: --resume --bad-steps %zu passes over it", kept,
                  o->trainer.skip_bad + 1);
     return status;
 }
@@ -166,25 +166,25 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,
-         "  deberta train mlm deberta-v3-small --text corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
-         "  deberta train mlm --config new --text corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
+         "  deberta train mlm deberta-v3-small --file corpus.txt --sequence-tokens 128 --steps 1000 --out trained\n"
+         "  deberta train mlm --config new --file corpus.txt --sequence-tokens 64 --steps 400 --out base\n");
 static const command train_rtd = TASK(
     "train rtd", "a discriminator of replaced tokens", train_rtd_groups, run_rtd,
-    "  deberta train rtd deberta-v3-small --generator generator --text corpus.txt --sequence-tokens 128 --steps 1000 "
+    "  deberta train rtd deberta-v3-small --generator generator --file corpus.txt --sequence-tokens 128 --steps 1000 "
     "--out trained\n");
-#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 --out trained\n"
+#define DATA_EXAMPLE(word_, more_) "  deberta " word_ " deberta-v3-small " more_ " --cut --steps 500 -o trained\n"
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_sequence_groups, run_sequence,
-         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --eval held-out.tsv"));
+         DATA_EXAMPLE("finetune sequence", "--examples train.tsv --new-head --eval held-out.tsv"));
 static const command finetune_choice =
     TASK("finetune choice", "the right one of several texts", finetune_choice_groups, run_choice,
-         DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head --eval held-out.tsv"));
+         DATA_EXAMPLE("finetune choice", "--examples train.tsv --new-head --eval held-out.tsv"));
 static const command finetune_token =
     TASK("finetune token", "classes of tokens", finetune_token_groups, run_token,
-         DATA_EXAMPLE("finetune token", "--data train.tsv --new-head --eval held-out.tsv"));
+         DATA_EXAMPLE("finetune token", "--examples train.tsv --new-head --eval held-out.tsv"));
 static const command finetune_qa =
     TASK("finetune qa", "the answer's place in a text", finetune_qa_groups, run_qa,
-         DATA_EXAMPLE("finetune qa", "--data train.jsonl --new-head --eval held-out.jsonl"));
+         DATA_EXAMPLE("finetune qa", "--examples train.jsonl --new-head --eval held-out.jsonl"));
 
 static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
 #if HAVE_VIZ
@@ -197,10 +197,10 @@ static const command *const finetune_commands[] = {&finetune_sequence, &finetune
 static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
-    return say_usage(options, "expected what is trained: %s",
-                     fine_tunes
-                         ? "sequence, choice, token or qa (finetune sequence MODEL --data FILE --steps N --out FOLDER)"
-                         : "mlm, rtd, tokenizer or plot (train mlm MODEL --text FILE --steps N --out FOLDER)");
+    return say_usage(
+        options, "expected what is trained: %s",
+        fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --examples FILE --steps N --out FOLDER)"
+                   : "mlm, rtd, tokenizer or plot (train mlm MODEL --file FILE --steps N --out FOLDER)");
 }
 
 const command command_train = {
@@ -208,7 +208,7 @@ const command command_train = {
     .summary = "pre-train: gradients of a batch, or a run of updates",
     .arguments = "mlm|rtd|tokenizer|plot MODEL",
     .max_arguments = 64,
-    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --text FILE --steps N --out FOLDER\n",
+    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --file FILE --steps N --out FOLDER\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = train_commands,
@@ -220,7 +220,7 @@ const command command_finetune = {
     .arguments = "sequence|choice|token|qa MODEL",
     .max_arguments = 64,
     .example = "  deberta finetune sequence --help\n\n"
-               "a run is: deberta finetune sequence MODEL --data FILE --new-head --steps N --out FOLDER\n",
+               "a run is: deberta finetune sequence MODEL --examples FILE --new-head --steps N --out FOLDER\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = finetune_commands,

@@ -18,11 +18,11 @@ int train_options_check(const train_options *o)
                                                : "expected MODEL, or --config FOLDER for a new one");
     if (!t->batch && !train_runs(o))
         return say_usage(&o->common, "expected %s FILE --steps N --out FOLDER",
-                         option_exists(&o->common, &o->data)        ? "--data"
-                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --text"
-                                                                    : "--text");
+                         option_exists(&o->common, &o->data)        ? "--examples"
+                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --file"
+                                                                    : "--file");
     if (o->texts.count && !t->generator && option_exists(&o->common, &t->generator))
-        return say_usage(&o->common, "--text needs --generator MODEL, whose draws are what is to be found out");
+        return say_usage(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)
         return option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
     if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");

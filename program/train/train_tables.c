@@ -23,36 +23,42 @@ static const char *const schedule_words[] = {"linear", "microsoft", "constant", 
 /* -------------------------------------------------------------------------------------------------------------- data */
 
 static const option text_rows[] = {
-    {"text", 0, "FILE", "a run on these texts, one a line, documents between empty lines; may be repeated",
-     TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "batch batches"},
+    {"file", 'f', "FILE", "a run on these texts, one a line, documents between empty lines; may be repeated",
+     TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "one-batch batches"},
     {"eval", 0, "FILE", "held-out texts, whose loss is logged at the end; may be repeated",
-     TEXTS_AT(train_options, held_out), .needs = "text"},
+     TEXTS_AT(train_options, held_out), .needs = "file"},
     {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),
      .needs = "eval"},
     {"sequence-tokens", 0, "N",
      "length of sequences with their frame (default 512, or what the model has places for); short ones are fast",
-     SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS), .needs = "text"},
+     SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS), .needs = "file"},
     {"batch-sequences", 0, "N", "sequences of a step (default 16, if there is no --batch-tokens)",
-     SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS), .needs = "text"},
+     SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS), .needs = "file"},
     {"batch-tokens", 0, "N", "a step ends before the sequence that would exceed N tokens",
-     SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS), .needs = "text"},
+     SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS), .needs = "file"},
     {"sequences", 0, "OF",
      "documents (default): their lines are joined, then cut; lines: each is one, what does not fit left out",
-     CHOICE_AT(train_options, by_line, sequence_words), .needs = "text"},
+     CHOICE_AT(train_options, by_line, sequence_words), .needs = "file"},
     {"mask-probability", 0, "P", "share of the tokens that are to be guessed (default 0.15)",
-     NUMBER_AT(train_options, trainer.mask_probability, 0.01, 0.9), .needs = "text"},
+     NUMBER_AT(train_options, trainer.mask_probability, 0.01, 0.9), .needs = "file"},
     {.name = NULL},
 };
 
 #define LABELLED_ROWS(DATA_HELP)                                                                                       \
     {                                                                                                                  \
-        {"data", 0, "FILE", DATA_HELP, TEXTS_AT(train_options, data), .needs = "steps", .not_with = "batch batches"},  \
+        {"examples",                                                                                                   \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         DATA_HELP,                                                                                                    \
+         TEXTS_AT(train_options, data),                                                                                \
+         .needs = "steps",                                                                                             \
+         .not_with = "one-batch batches"},                                                                             \
             {"eval",                                                                                                   \
              0,                                                                                                        \
              "FILE",                                                                                                   \
              "held-out data, measured at the end; the best model is kept in best/; may be repeated",                   \
              TEXTS_AT(train_options, held_out),                                                                        \
-             .needs = "data"},                                                                                         \
+             .needs = "examples"},                                                                                     \
             {"eval-every",                                                                                             \
              0,                                                                                                        \
              "N",                                                                                                      \
@@ -70,20 +76,20 @@ static const option text_rows[] = {
              "N",                                                                                                      \
              "longer texts are refused (default 512, or what the model has places for)",                               \
              SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS),                                          \
-             .needs = "data"},                                                                                         \
-            {"cut", 0, NULL, "cut longer texts instead", FLAG_AT(train_options, cut), .needs = "data"},                \
+             .needs = "examples"},                                                                                     \
+            {"cut", 0, NULL, "cut longer texts instead", FLAG_AT(train_options, cut), .needs = "examples"},            \
             {"batch-sequences",                                                                                        \
              0,                                                                                                        \
              "N",                                                                                                      \
              "texts, or questions, of a step (default 16, if there is no --batch-tokens)",                             \
              SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS),                                          \
-             .needs = "data"},                                                                                         \
+             .needs = "examples"},                                                                                     \
             {"batch-tokens",                                                                                           \
              0,                                                                                                        \
              "N",                                                                                                      \
              "a step ends before the text that would exceed N tokens",                                                 \
              SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                             \
-             .needs = "data"},                                                                                         \
+             .needs = "examples"},                                                                                     \
             {.name = NULL},                                                                                            \
     }
 
@@ -99,16 +105,16 @@ static const option named_rows[] = LABELLED_ROWS(TEXT_DATA),
 
 /* ------------------------------------------------------------------------------------------------------------- model */
 
-#define MODEL_ROWS(LABELS_HELP)                                                                                        \
-    {                                                                                                                  \
-        {"new-head",                                                                                                   \
-         0,                                                                                                            \
-         NULL,                                                                                                         \
-         "a head that begins anew; names of its labels are those in the data",                                         \
-         FLAG_AT(train_options, new_head),                                                                             \
-         .needs = "data"},                                                                                             \
-            {"labels", 0, "NAMES", LABELS_HELP, TEXT_AT(train_options, labels), .needs = "data batch batches"},        \
-            {.name = NULL},                                                                                            \
+#define MODEL_ROWS(LABELS_HELP)                                                                                         \
+    {                                                                                                                   \
+        {"new-head",                                                                                                    \
+         0,                                                                                                             \
+         NULL,                                                                                                          \
+         "a head that begins anew; names of its labels are those in the data",                                          \
+         FLAG_AT(train_options, new_head),                                                                              \
+         .needs = "examples"},                                                                                          \
+            {"labels", 0, "NAMES", LABELS_HELP, TEXT_AT(train_options, labels), .needs = "examples one-batch batches"}, \
+            {.name = NULL},                                                                                             \
     }
 
 static const option named_head_rows[] = MODEL_ROWS("a new head with these labels, or so many; 1: a regression"),
@@ -118,8 +124,8 @@ static const option named_head_rows[] = MODEL_ROWS("a new head with these labels
 
 static const option mlm_model_rows[] = {
     {"config", 0, "FOLDER",
-     "a new model in place of MODEL: a folder with config.json, for --text also a tokenizer, no weights",
-     TEXT_AT(train_options, config), .needs = "text batches"},
+     "a new model in place of MODEL: a folder with config.json, for --file also a tokenizer, no weights",
+     TEXT_AT(train_options, config), .needs = "file batches"},
     {"new-head", 0, NULL, "a head that begins anew, also where the model has none", FLAG_AT(train_options, new_head),
      .not_with = "config"},
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
@@ -140,7 +146,7 @@ static const option pair_rows[] = {
 
 static const option run_rows[] = {
     {"steps", 0, "N", "updates of the run; the trained model and log.jsonl go to the folder --out",
-     SIZE_AT(train_options, trainer.steps, 1, MOST_STEPS), .needs = "text data batches"},
+     SIZE_AT(train_options, trainer.steps, 1, MOST_STEPS), .needs = "file examples batches"},
     {"resume", 0, NULL, "go on from the latest checkpoint of the folder --out, or begin again where there is none yet",
      FLAG_AT(train_options, resume), .needs = "steps"},
     {"checkpoint-minutes", 0, "M",
@@ -152,7 +158,7 @@ static const option run_rows[] = {
      SIZE_AT(train_options, trainer.keep, 1, MOST_STEPS), .needs = "steps"},
     {"stop-at", 0, "N", "write a checkpoint after step N and stop; the schedule stays that of all steps",
      SIZE_AT(train_options, trainer.stop_at, 1, MOST_STEPS), .needs = "steps"},
-    {"skip-bad", 0, "N", "pass over up to N steps whose loss or gradient is not finite (default 0)",
+    {"bad-steps", 0, "N", "pass over up to N steps whose loss or gradient is not finite (default 0)",
      SIZE_AT(train_options, trainer.skip_bad, 0, MOST_STEPS), .needs = "steps"},
     {"save-dtype", 0, "NAME", "of the trained model: f32 (default) or f16",
      CHOICE_AT(train_options, trainer.save_dtype, dtype_words), .needs = "steps"},
@@ -193,7 +199,7 @@ static const option memory_rows[] = {
 
 /* Batches that others have made, and what hardly anybody changes. */
 #define EXPERT_ROWS                                                                                                    \
-    {"batch",                                                                                                          \
+    {"one-batch",                                                                                                      \
      0,                                                                                                                \
      "FILE",                                                                                                           \
      "one step: ids and labels, safetensors; gradients, no update",                                                    \
@@ -204,7 +210,7 @@ static const option memory_rows[] = {
          "OUT",                                                                                                        \
          "write the loss and all gradients, safetensors",                                                              \
          TEXT_AT(train_options, gradients),                                                                            \
-         .needs = "batch",                                                                                             \
+         .needs = "one-batch",                                                                                         \
          .role = OPTION_OUTPUT},                                                                                       \
         {"batches",                                                                                                    \
          0,                                                                                                            \
@@ -212,7 +218,7 @@ static const option memory_rows[] = {
          "a run: the same with a leading axis of steps, used round and round",                                         \
          TEXT_AT(train_options, trainer.batches),                                                                      \
          .needs = "steps"},                                                                                            \
-        {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
+        {"virtual-shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",            \
          SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
         {"beta1", 0, "B", "decay of the first moment, below 1 (default 0.9)",                                          \
          NUMBER_AT(train_options, trainer.beta1, 0, MOST_BETA)},                                                       \
@@ -230,10 +236,10 @@ static const option memory_rows[] = {
      "NAME",                                                                                                           \
      "ngram (default), Microsoft's, or uniform",                                                                       \
      CHOICE_AT(train_options, trainer.masking, masking_words),                                                         \
-     .needs = "text"},                                                                                                 \
+     .needs = "file"},                                                                                                 \
     {                                                                                                                  \
         "max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",                    \
-            SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "text"                                  \
+            SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "file"                                  \
     }
 
 static const option mlm_expert_rows[] = {MASKING_ROWS, EXPERT_ROWS};

@@ -19,7 +19,7 @@ typedef struct tokenizer_options {
 
 static int wrong_shape(const tokenizer_options *o)
 {
-    if (!o->texts.count) return say_usage(&o->common, "expected --text FILE");
+    if (!o->texts.count) return say_usage(&o->common, "expected --file FILE");
     if (!options_out(&o->common)) return say_usage(&o->common, "expected --out FOLDER");
     if (o->hidden % o->heads)
         return option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
@@ -94,12 +94,12 @@ static int run(const common_options *options)
 }
 
 static const option table[] = {
-    {"text", 0, "FILE", "texts to learn pieces from; may be repeated", TEXTS_AT(tokenizer_options, texts)},
-    {"pieces", 0, "N", "size of the vocabulary with [PAD], [CLS], [SEP], [UNK]; [MASK] comes on top (default 8000)",
+    {"file", 'f', "FILE", "texts to learn pieces from; may be repeated", TEXTS_AT(tokenizer_options, texts)},
+    {"vocabulary", 0, "N", "size of the vocabulary with [PAD], [CLS], [SEP], [UNK]; [MASK] comes on top (default 8000)",
      SIZE_AT(tokenizer_options, pieces, 6, 1000000)},
-    {"layers", 0, "N", "of the configuration (default 6)", SIZE_AT(tokenizer_options, layers, 1, 256)},
-    {"hidden", 0, "N", "its width (default 256)", SIZE_AT(tokenizer_options, hidden, 1, 16384)},
-    {"heads", 0, "N", "of a layer (default 4)", SIZE_AT(tokenizer_options, heads, 1, 256)},
+    {"depth", 0, "N", "of the configuration (default 6)", SIZE_AT(tokenizer_options, layers, 1, 256)},
+    {"width", 0, "N", "its width (default 256)", SIZE_AT(tokenizer_options, hidden, 1, 16384)},
+    {"head-count", 0, "N", "of a layer (default 4)", SIZE_AT(tokenizer_options, heads, 1, 256)},
     {.name = NULL},
 };
 
@@ -110,7 +110,7 @@ const command train_tokenizer = {
     .options = table,
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
-    .example = "  deberta train tokenizer --text corpus.txt --pieces 6000 --out new\n",
+    .example = "  deberta train tokenizer --file corpus.txt --vocabulary 6000 --out new\n",
     .run = run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

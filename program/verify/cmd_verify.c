@@ -76,8 +76,8 @@ static bool check_mutation_output(const common_options *options, const verify_ou
         return false;
     }
     if (to->format == RESULT_TEXT || to->format == RESULT_JSON) return true;
-    say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
-                       "--out ends in");
+    say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format or what --out "
+                       "ends in");
     return false;
 }
 
@@ -291,27 +291,27 @@ static int run(const common_options *options)
 
 static const option options[] = {
     {"text", 0, "TEXT", "verify on this text; may be repeated", TEXTS_AT(reading_options, texts),
-     .not_with = "ids tokens against"},
+     .not_with = "ids tokens expected"},
     {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input",
-     TEXTS_AT(reading_options, files), .not_with = "ids tokens against"},
-    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens against"},
+     TEXTS_AT(reading_options, files), .not_with = "ids tokens expected"},
+    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens expected"},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)", SIZE_AT(verify_request, tokens, 1, 1 << 16),
-     .not_with = "against"},
-    {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
+     .not_with = "expected"},
+    {"expected", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
      TEXT_AT(verify_request, against)},
     {"allow-extra", 0, NULL, "pass over tensors of FILE that the model does not compute, instead of refusing the file",
-     FLAG_AT(verify_request, allow_extra), .needs = "against"},
+     FLAG_AT(verify_request, allow_extra), .needs = "expected"},
     ABLATE_OPTION,
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
     {"training", 0, NULL, "of drawn cases, or of faults, those of training alone", FLAG_AT(verify_request, training),
-     .not_with = "text file ids tokens against ablate precision"},
+     .not_with = "text file ids tokens expected ablate precision"},
     {"configurations", 0, "N", "N drawn models and texts through every feature, against float64 and other ways",
      SIZE_AT(verify_request, configurations, 1, MOST_CASES),
-     .not_with = "text file ids tokens against ablate precision"},
+     .not_with = "text file ids tokens expected ablate precision"},
     {"first", 0, "K", "the drawn cases from number K on (default 0): a seed and a number are a case",
-     SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens against ablate precision"},
+     SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens expected ablate precision"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -324,10 +324,11 @@ const command command_verify = {
     .size = sizeof(verify_request),
     .defaults = &(const verify_request){.tokens = 48},
     .most_outputs = OUTPUT_PATHS_MOST,
-    .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
-               "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"
-               "  deberta verify --mutate p2c_ji\n"
-               "  deberta verify --configurations 20\n"
-               "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case",
+    .example =
+        "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
+        "  deberta verify models/demo --text 'Call me Ishmael.' --format latex -o errors.pdf   # a chart by layer\n"
+        "  deberta verify --mutate p2c_ji\n"
+        "  deberta verify --configurations 20\n"
+        "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case",
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* `verify --against`: the engine against a file of tensors. SPDX-License-Identifier: MIT */
+/* `verify --expected`: the engine against a file of tensors. SPDX-License-Identifier: MIT */
 #ifndef CLI_VERIFY_VERIFY_AGAINST_H
 #define CLI_VERIFY_VERIFY_AGAINST_H
 

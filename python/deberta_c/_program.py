@@ -19,7 +19,7 @@ _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes
 
 
 def _words(options: Dict[str, Any]) -> List[str]:
-    """threads=2, layers=[0, 3], breakdown=True as --threads 2 --layers 0,3 --breakdown."""
+    """threads=2, heads=[0, 3], breakdown=True as --threads 2 --heads 0,3 --breakdown."""
     given = {"--" + name.rstrip("_").replace("_", "-"): value for name, value in options.items() if value is not None and value is not False}
     return [word for name, value in given.items() for word in ([name] if value is True else [name, _word(value)])]
 
@@ -55,6 +55,8 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
     (tokens=[16, 128], threads=2)."""
     folder, given = _opened(model)
+    if "layers" in given:
+        given["depth"] = given.pop("layers")
     return list(json_of("bench", folder, **{**given, **options})["results"])
 
 

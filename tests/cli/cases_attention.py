@@ -109,7 +109,7 @@ def check_cells(drawing, panel, bar, rows, low, high):
 
 
 def test_every_cell_is_the_exported_value(bench):
-    draw(bench, DEMO, "--text", TEXT, "--dpi", "120", "-o", "cells.png", "-o", "cells.svg", "--data", "cells.safetensors")
+    draw(bench, DEMO, "--text", TEXT, "--dpi", "120", "-o", "cells.png", "-o", "cells.svg", "--numbers", "cells.safetensors")
     drawing, data = Drawing("cells"), matrices("cells.safetensors")
     signed = {name: centred(data["layer.0.head.0." + name]) for name in ("c2c", "c2p", "p2c", "logits")}
     limit = max(abs(value) for rows in signed.values() for row in rows for value in row)
@@ -123,7 +123,7 @@ def test_every_cell_is_the_exported_value(bench):
 
 
 def test_scales(bench):
-    common = (DEMO, "--text", TEXT, "--dpi", "120", "--components", "c2p,probs", "-o", "s.png", "-o", "s.svg", "--data", "s.safetensors")
+    common = (DEMO, "--text", TEXT, "--dpi", "120", "--components", "c2p,probs", "-o", "s.png", "-o", "s.svg", "--numbers", "s.safetensors")
     draw(bench, *common, "--scale", "-9,9", "--scale", "0,2", "--center", "none", "--signed-palette", "cividis", "--palette", "viridis")
     data, drawing = matrices("s.safetensors"), Drawing("s")
     assert drawing.ends(0) == [-9, 9] and drawing.ends(1) == [0, 2], drawing.bars
@@ -159,8 +159,8 @@ def test_scales(bench):
 
 def test_data_files(bench):
     arguments = (DEMO, "--text", TEXT, "--layers", "0,2", "--heads", "1")
-    draw(bench, *arguments, "--data", "d.safetensors")
-    draw(bench, *arguments, "--data", "d.csv")
+    draw(bench, *arguments, "--numbers", "d.safetensors")
+    draw(bench, *arguments, "--numbers", "d.csv")
     tensors, notes = read_tensors("d.safetensors")
     assert sorted(tensors) == sorted(f"layer.{l}.head.1.{c}" for l in (0, 2) for c in NAMES), sorted(tensors)
     labels = json.loads(notes["query_labels"])
@@ -175,7 +175,7 @@ def test_data_files(bench):
         for name in NAMES:
             value = tensors[f"layer.{line['layer']}.head.1.{name}"].values[i * n + j]
             assert abs(float(line[name]) - value) <= 1e-8 * abs(value), f"{name}: {line}"
-    bench.fine("encode", DEMO, "--text", TEXT, "--components", "0,2", "--attention", "0,2", "-o", "e.safetensors")
+    bench.fine("encode", DEMO, "--text", TEXT, "--component-layers", "0,2", "--attention-layers", "0,2", "-o", "e.safetensors")
     encoded, _ = read_tensors("e.safetensors")
     for name, tensor in tensors.items():
         _, layer, _, head, component = name.split(".")
@@ -184,8 +184,8 @@ def test_data_files(bench):
 
 
 def test_words(bench):
-    draw(bench, DEMO, "--text", TEXT, "--data", "t.safetensors")
-    draw(bench, DEMO, "--text", TEXT, "--words", "--data", "w.safetensors", "-o", "w.svg", "--tokens", "0:20")
+    draw(bench, DEMO, "--text", TEXT, "--numbers", "t.safetensors")
+    draw(bench, DEMO, "--text", TEXT, "--words", "--numbers", "w.safetensors", "-o", "w.svg", "--token-range", "0:20")
     tokens, merged = matrices("t.safetensors"), matrices("w.safetensors")
     _, notes = read_tensors("w.safetensors")
     assert json.loads(notes["key_labels"]) == ["[CLS]", *TEXT.split(), "[SEP]"], notes["key_labels"]
@@ -200,7 +200,7 @@ def test_words(bench):
     with open("w.svg", encoding="utf-8") as file:
         assert "merged into words" in file.read(), "the figure does not say how"
 
-    draw(bench, DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--data", "w.safetensors",
+    draw(bench, DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--numbers", "w.safetensors",
          "-o", "rtl.png", "-o", "rtl.pdf", "-q")
     _, notes = read_tensors("w.safetensors")
     assert json.loads(notes["key_labels"]) == ["\u0627\u0644\u0633\u0644\u0627\u0645", "\u0639\u0644\u064a\u0643\u0645"], notes["key_labels"]
@@ -208,11 +208,11 @@ def test_words(bench):
 
 def test_labels_of_a_byte_vocabulary(bench):
     folder = str(make_model("bytes", "01", "bpe-v1", 3001))
-    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--data", "t.safetensors", "-o", "t.svg", "-q")
+    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--numbers", "t.safetensors", "-o", "t.svg", "-q")
     _, notes = read_tensors("t.safetensors")
     labels = json.loads(notes["key_labels"])
     assert labels == ["[CLS]", "the", "caf\u00e9", "\u0120", "<E4>", "<BD>", "<A0>", "[SEP]"], labels
-    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--words", "--data", "t.safetensors")
+    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--words", "--numbers", "t.safetensors")
     _, notes = read_tensors("t.safetensors")
     assert json.loads(notes["key_labels"])[1:-1] == ["the", "caf\u00e9", "\u4f60"], notes["key_labels"]
 
@@ -220,18 +220,18 @@ def test_labels_of_a_byte_vocabulary(bench):
 def test_words_between_other_spaces(bench):
     for folder in DEMO, str(make_model("bytes", "01", "bpe-v1", 3001)):
         for space in "\u00a0", "\u3000", "\u2003":
-            draw(bench, folder, "--text", f"the store{space}and the{space}cat", "--words", "--drop-special", "--data", "t.safetensors")
+            draw(bench, folder, "--text", f"the store{space}and the{space}cat", "--words", "--drop-special", "--numbers", "t.safetensors")
             _, notes = read_tensors("t.safetensors")
             assert json.loads(notes["key_labels"]) == ["the", "store", "and", "the", "cat"], (folder, space, notes["key_labels"])
 
 
 def test_chosen_tokens(bench):
-    draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
+    draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", "--numbers", "t.safetensors")
     whole = matrices("t.safetensors")["layer.0.head.0.logits"]
     n = len(whole)
-    for options, kept in ((("--drop-special",), [t for t in range(1, n - 1) if t != 19]), (("--tokens", "2:5"), [2, 3, 4]),
-                          (("--tokens", "17:", "--drop-special"), [17, 18, *range(20, n - 1)])):
-        draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", *options, "--data", "c.safetensors")
+    for options, kept in ((("--drop-special",), [t for t in range(1, n - 1) if t != 19]), (("--token-range", "2:5"), [2, 3, 4]),
+                          (("--token-range", "17:", "--drop-special"), [17, 18, *range(20, n - 1)])):
+        draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", *options, "--numbers", "c.safetensors")
         rows = matrices("c.safetensors")["layer.0.head.0.logits"]
         assert rows == [[whole[i][j] for j in kept] for i in kept], f"{options}: not the cells of tokens {kept}"
 
@@ -254,7 +254,7 @@ def test_what_stands_in_the_figure(bench):
     assert near(r'<path d="M([\d.]+) ([\d.]+)L', x + 20 * cell, y), "no rule before the second text"
     assert near(r'<rect x="([\d.]+)" y="([\d.]+)"', x + 5 * cell, y + 3 * cell), "cell 3, 5 has no outline"
 
-    draw(bench, DEMO, "--text", "a new store", "--annotate", "--components", "probs", "-o", "n.svg", "--data", "n.safetensors")
+    draw(bench, DEMO, "--text", "a new store", "--annotate", "--components", "probs", "-o", "n.svg", "--numbers", "n.safetensors")
     probs = matrices("n.safetensors")["layer.0.head.0.probs"]
     numbers = [t.text for t in tree.parse("n.svg").getroot().iter(SVG + "text") if re.fullmatch(r"\.\d\d|1\.00", t.text)]
     assert numbers == [f"{value:.2f}".lstrip("0") for row in probs for value in row], numbers
@@ -262,9 +262,9 @@ def test_what_stands_in_the_figure(bench):
 
 def test_provenance(bench):
     ask = (DEMO, "--text", "\u4f60\u597d caf\u00e9", "--layers", "1", "--heads", "0,2", "--seed", "7", "--width-mm", "85", "--dpi", "200", "-q")
-    draw(bench, *ask, "-o", "p.png", "-o", "p.svg", "-o", "p.pdf", "--data", "p.csv", "--latex", "p.tex")
+    draw(bench, *ask, "-o", "p.png", "-o", "p.svg", "-o", "p.pdf", "--numbers", "p.csv", "--latex", "p.tex")
     os.mkdir("other")
-    draw(bench, *ask, "-o", "other/q.pdf", "-o", "other/q.png", "--data", "other/q.csv", "--data", "other/r.safetensors")
+    draw(bench, *ask, "-o", "other/q.pdf", "-o", "other/q.png", "--numbers", "other/q.csv", "--numbers", "other/r.safetensors")
     for a, b in (("p.png", "other/q.png"), ("p.pdf", "other/q.pdf")):
         assert pathlib.Path(a).read_bytes() == pathlib.Path(b).read_bytes(), f"{a} and {b} differ"
     picture = Picture.read("p.png")
@@ -317,7 +317,7 @@ def test_cells_without_a_number(bench):
     at = 8 + size + about["data_offsets"][0] + 2 * about["shape"][1] * 442  # the vector of "new"
     data[at:at + 2] = b"\x00\x7c"  # begins with infinity
     (folder / "model.safetensors").write_bytes(data)
-    draw(bench, str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--data", "b.csv", "--dpi", "120")
+    draw(bench, str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--numbers", "b.csv", "--dpi", "120")
     with open("b.csv", encoding="utf-8", newline="") as file:
         values = [line[name] for line in csv.DictReader(file) for name in NAMES]
     bad = sum(not math.isfinite(float(value)) for value in values)
@@ -328,7 +328,7 @@ def test_cells_without_a_number(bench):
 
 def test_a_signal_leaves_nothing(bench):
     ids = ",".join(str(3 + k % 90) for k in range(3000))
-    child = bench.start("attention", SMALL, "--ids", ids, "--data", "long.csv", stderr=subprocess.DEVNULL)
+    child = bench.start("attention", SMALL, "--ids", ids, "--numbers", "long.csv", stderr=subprocess.DEVNULL)
     with ending(child):
         wait_until(lambda: bench.files() or child.poll() is not None)
         assert child.poll() is None and bench.files(), "the numbers were written before a signal could be sent"
@@ -350,20 +350,19 @@ def test_commands_of_the_page(bench):
 def test_bad_input(bench):
     ids = ("--ids", "1,2,3")
     for arguments, code, words in (
-            ((*ids, "-o", "no/a.png", "--data", "a.csv", "--latex", "a.tex"), 4, ["no/a.png", "No such file"]),
-            ((*ids, "-o", "a.png", "--data", "no/a.csv"), 4, ["no/a.csv"]),
+            ((*ids, "-o", "no/a.png", "--numbers", "a.csv", "--latex", "a.tex"), 4, ["no/a.png", "No such file"]),
+            ((*ids, "-o", "a.png", "--numbers", "no/a.csv"), 4, ["no/a.csv"]),
             ((*ids, "-o", "a.png", "--latex", "no/a.tex"), 4, ["no/a.tex"]),
             ((*ids, "-o", "a.png", "-o", "/dev/full/a.pdf"), 4, ["/dev/full/a.pdf"]),
             ((*ids, "-o", "a.gif"), 2, ["a.gif", ".png"]),
-            ((*ids, "--data", "a.txt"), 2, ["a.txt", ".csv", ".safetensors"]),
+            ((*ids, "--numbers", "a.txt"), 2, ["a.txt", ".csv", ".safetensors"]),
             ((*ids, "-o", "a.png", "--latex", "a.txt"), 2, ["a.txt", ".tex"]),
-            ((*ids, "--data", "a.csv", "--latex", "a.tex"), 2, ["--latex", "--out"]),
+            ((*ids, "--numbers", "a.csv", "--latex", "a.tex"), 2, ["--latex", "--out"]),
             ((*ids, "--latex", "-o", "a.pdf"), 2, ["unexpected argument 'a.pdf'", "--latex needs a value (FILE)", "took '-o'"]),
             ((*ids, "-o", "a.svg", "--latex", "a.tex"), 2, ["--latex", ".pdf"]),
-            (ids, 2, ["--out", "--data"]),
-            ((*ids, "--layers", "2", "--data", "a.csv"), 2, ["--layers", "2 is out of range", "0 to 1"]),
-            ((*ids, "--heads", "0-2", "--data", "a.csv"), 2, ["--heads", "2 is out of range"]),
-            ((*ids, "--figure", "pie", "--data", "a.csv"), 2, ["--figure", "'pie'", "list"]),
+            (ids, 2, ["--out", "--numbers"]),
+            ((*ids, "--layers", "2", "--numbers", "a.csv"), 2, ["--layers", "2 is out of range", "0 to 1"]),
+            ((*ids, "--heads", "0-2", "--numbers", "a.csv"), 2, ["--heads", "2 is out of range"]),
             ((*ids, "--scale", "3,1", "-o", "a.png"), 2, ["--scale", "'3,1'"]),
             ((*ids, "--scale", "robust:20", "-o", "a.png"), 2, ["--scale", "robust:20"]),
             ((*ids, "--scale", "1,nan", "-o", "a.png"), 2, ["--scale", "nan"]),
@@ -373,23 +372,23 @@ def test_bad_input(bench):
             ((*ids, "--mark", "3,0", "-o", "a.png"), 2, ["--mark", "'3,0'", "3"]),
             ((*ids, "--mark", "1,2,3", "-o", "a.png"), 2, ["--mark", "'1,2,3'"]),
             ((*ids, "--mark", "-1,2", "-o", "a.png"), 2, ["--mark", "'-1,2'"]),
-            ((*ids, "--tokens", "0:4", "-o", "a.png"), 2, ["--tokens", "3 tokens"]),
-            ((*ids, "--tokens", "2:2", "-o", "a.png"), 2, ["--tokens", "'2:2'"]),
-            ((*ids, "--tokens", "1", "-o", "a.png"), 2, ["--tokens", "'1'"]),
+            ((*ids, "--token-range", "0:4", "-o", "a.png"), 2, ["--token-range", "3 tokens"]),
+            ((*ids, "--token-range", "2:2", "-o", "a.png"), 2, ["--token-range", "'2:2'"]),
+            ((*ids, "--token-range", "1", "-o", "a.png"), 2, ["--token-range", "'1'"]),
             ((*ids, "--words", "-o", "a.png"), 2, ["--words", "text"]),
             ((*ids, "--drop-special", "-o", "a.png"), 2, ["--drop-special", "text"]),
             ((*ids, "--layout", "0", "-o", "a.png"), 2, ["--layout", "1 to 100"]),
             (("--ids", ",".join(["5"] * 100), "--annotate", "-o", "a.png"), 2, ["numbers do not fit", "wider"])):
         refused(bench, code, words, SMALL, *arguments)
     refused(bench, 2, ["nothing is left"], DEMO, "--text", "", "--drop-special", "-o", "a.png")
-    assert draw(bench, "--figure", "list").out.startswith("components ")
+    assert draw(bench, "list").out.startswith("components ")
 
 
 def test_notes(bench):
     """What is not drawn, and type that is not there, are told of; --quiet is quiet."""
-    two = (SMALL, "--ids", "1,2", "--ids", "3,4", "--data", "a.csv")
+    two = (SMALL, "--ids", "1,2", "--ids", "3,4", "--numbers", "a.csv")
     assert draw(bench, *two).err == "note: row 0 of 2 is drawn; --row N draws another\n"
-    assert draw(bench, *two, "-q").err == draw(bench, *two, "--row", "1").err == draw(bench, *two, "--figure", "kernel").err == draw(bench, *two, "--figure", "difference").err == ""
+    assert draw(bench, *two, "-q").err == draw(bench, *two, "--row", "1").err == draw(bench, "kernel", *two).err == draw(bench, "difference", *two).err == ""
     one = (SMALL, "--ids", "1,2", "-o", "a.svg", "--font")
     assert "no font 'No Such Font' is installed" in draw(bench, *one, "No Such Font").err
     assert draw(bench, *one, "No Such Font", "-q").err == draw(bench, *one, "No Such Font, sans-serif").err == ""

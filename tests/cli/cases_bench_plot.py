@@ -25,7 +25,7 @@ def results(isa, **fixed):
 
 
 def drawn(bench, kind):
-    bench.fine("bench", "plot", SAMPLE, "--plot", kind, "-o", kind + ".svg")
+    bench.fine("bench", "plot", SAMPLE, "--figure", kind, "-o", kind + ".svg")
     with open(bench.path(kind + ".svg"), encoding="utf-8") as file:
         return file.read()
 
@@ -173,7 +173,7 @@ def every_part(bench):
     sample = changed_sample(bench, fill)
     for kind, colours in (("breakdown", r'<rect [^>]*fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"'),
                           ("roofline", r'stroke="(#[0-9a-f]{6})" stroke-width="1"')):
-        bench.fine("bench", "plot", sample, "--plot", kind, "-o", "p.svg")
+        bench.fine("bench", "plot", sample, "--figure", kind, "-o", "p.svg")
         with open(bench.path("p.svg"), encoding="utf-8") as file:
             found = set(re.findall(colours, file.read()))
         assert len(found) == 10, (kind, found)
@@ -284,7 +284,7 @@ def many_groups(bench):
 
     def multiply(results):
         results[:] = [dict(r, threads=t) for t in threads for r in results if r["isa"] == "avx2" and r["layers"] == 4]
-    bench.fine("bench", "plot", changed_sample(bench, multiply), "--plot", "breakdown", "-o", "m.svg")
+    bench.fine("bench", "plot", changed_sample(bench, multiply), "--figure", "breakdown", "-o", "m.svg")
     with open(bench.path("m.svg"), encoding="utf-8") as file:
         panels = re.findall(r'<g aria-label="avx2, (\d+) threads?, 4 layers">', file.read())
     assert [int(t) for t in panels] == [t for t in threads for _ in range(2)], panels
@@ -297,7 +297,7 @@ def many_layers(bench):
     def deepen(results):
         results[:] = [dict(r, layers=2 * layers) for layers in range(1, 61) for r in results if r["layers"] == 4]
     sample = changed_sample(bench, deepen)
-    bench.fine("bench", "plot", sample, "--plot", "grid", "-o", "g.svg")
+    bench.fine("bench", "plot", sample, "--figure", "grid", "-o", "g.svg")
     with open(bench.path("g.svg"), encoding="utf-8") as file:
         found = texts(file.read())
     layers_shown = [t for t in found if t.isdigit() and int(t) > 60 and t not in ("64", "128")]  # 60 places, and two of the lengths
@@ -307,15 +307,14 @@ def many_layers(bench):
 def all_or_none(bench):
     """Where one of the kinds has no room nothing is written, not even what stands before it in the list."""
     needs_figures(bench)
-    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
     assert bench.files() == [], bench.files()
 
 
 def choices(bench):
     needs_figures(bench)
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == [*KINDS, "error"]
-    assert bench.fine("bench", "plot", "--plot", "list").out == bench.fine("bench", "plot", "--figure", "list").out  # the older spelling
-    bench.fine("bench", "plot", SAMPLE, "--plot", "all", "--dpi", "60", "-o", "all.png")
+    bench.fine("bench", "plot", SAMPLE, "--figure", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
     bench.fine("bench", "plot", SAMPLE, "--dpi", "60", "--width-mm", "85", "-o", "curves.png")
     picture = Picture.read(bench.path("curves.png"))
@@ -323,8 +322,8 @@ def choices(bench):
     assert abs(width - 85 / 25.4 * 60) < 2, width
     assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
     assert found["Measured with"] == "893b4588d35a-dirty", found["Measured with"]
-    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["--figure: expected one of curves, latency", "list; found 'pie'"])
-    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "pie", "-o", "a.png"), 2, ["--figure: expected one of curves, latency", "list; found 'pie'"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--figure", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 
 
 def lacking(bench):
@@ -337,12 +336,12 @@ def lacking(bench):
         del result["breakdown"]
     with open(bench.path("b.json"), "w", encoding="utf-8") as file:
         json.dump(content, file)
-    for kind, word in (("layers", "--layers"), ("speedup", "--isa all"), ("grid", "--layers"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py")):
-        check_message(bench.run("bench", "plot", "b.json", "--plot", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
-    done = bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-o", "a.png")
+    for kind, word in (("layers", "--depth"), ("speedup", "--isa all"), ("grid", "--depth"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py")):
+        check_message(bench.run("bench", "plot", "b.json", "--figure", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
+    done = bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-o", "a.png")
     assert bench.files() == ["a-latency.png", "a-memory.png", "b.json"], bench.files()
     assert len(done.err.strip().splitlines()) == 6, done.err
-    assert bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
+    assert bench.fine("bench", "plot", "b.json", "--figure", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
 
 
 def compare_precisions(bench):

@@ -97,9 +97,13 @@ def man_page_form(bench):
     assert done.returncode == 0 and not done.stderr, done.stderr.decode()
 
 
+# Of which a sweep takes several values where other commands take one.
+SEVERAL_VALUES = ("batch", "depth", "isa", "threads", "tokens")
+
+
 def help_texts(bench):
     """Pleasant to read: lines fit, sentences have a form, examples are real commands, one option is called the same everywhere."""
-    commands, letters = commands_of(bench), {}
+    commands, letters, values = commands_of(bench), {}, {}
     for name, summary in commands.items():
         text = bench.fine(*name.split(), "--help").out
         assert text == bench.fine("help", *name.split()).out == bench.fine(*name.split(), "-h").out
@@ -107,9 +111,12 @@ def help_texts(bench):
         assert not summary.endswith(".") and summary[0].islower(), summary
         for line in text.split("\n"):
             assert len(line) <= 125 and line == line.rstrip() and "\t" not in line, line
-        for option, (letter, _) in {**options_of(text, "\ncommon options:\n"), **own_options(text)}.items():
+        for option, (letter, value) in {**options_of(text, "\ncommon options:\n"), **own_options(text)}.items():
             if letter:
                 assert letters.setdefault(letter, option) == option, f"-{letter} is --{letters[letter]} and, in {name}, --{option}"
+            if value != "LIST" or option not in SEVERAL_VALUES:
+                known = values.setdefault(option, (value, name))
+                assert known[0] == value, f"--{option} takes {value or 'nothing'} in {name}, {known[0] or 'nothing'} in {known[1]}: another meaning wants another name"
         examples = [line.split("#")[0].strip() for line in re.split(r"\nexamples?:\n", text)[1].split("\n") if "deberta " in line and line.startswith("  ")]
         assert examples, f"{name} has no example"
         known = set(OPTION.findall(text) and [o[1] for o in OPTION.findall(text)])

@@ -95,7 +95,7 @@ def test_formats_hold_the_same_rows(bench):
     tensors, notes = read_tensors(encode(bench, "f.safetensors", "--file", path, "--pool", "mean", "--isa", "scalar", "--reference", "hf")[0])
     assert (tensors["pooled"].shape, tensors["pooled"].values) == (tuple(shape), values) and list(tensors) == ["pooled"]
     version = run(bench, "--version")[0].split()[1]
-    assert notes == {"isa": "scalar", "model": str(model(bench)), "version": version, "reference": "hf", "precision": "float32", "pool": "mean"}
+    assert notes == {"model": str(model(bench)), "version": version, "reference": "hf", "precision": "float32", "pool": "mean"}
     _, notes = read_tensors(encode(bench, "ablated.safetensors", "--file", path, "--pool", "cls", "--ablate", "c2p@0", "--ablate", "p2c@1:0")[0])
     assert (notes["pool"], notes["ablate"]) == ("cls", "c2p@0,p2c@1:0"), notes
     lines = [json.loads(line) for line in encode(bench, "f.jsonl", "--file", path)[0].read_text().splitlines()]

@@ -141,7 +141,7 @@ def test_outputs(bench):
     equal(run(bench, "eval", DEMO, good, "-o", "scores.txt")[0], "")
     equal(bench.read("scores.txt"), text)
     assert run(bench, "eval", DEMO, good, "--format", "csv")[0].startswith("index,label,texts,answers")
-    contains(run(bench, "eval", DEMO, good, "--latex")[0], "\\bottomrule")
+    contains(run(bench, "eval", DEMO, good, "--format", "latex")[0], "\\bottomrule")
     if has_figures(bench):
         run(bench, "eval", DEMO, good, "-o", "scores.svg")
         contains(bench.read("scores.svg"), "<svg")

@@ -24,7 +24,7 @@ LONG = {
     "deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt",
     "deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png",
 }
-SWEEP = ["-n", "16,32", "--layers", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
+SWEEP = ["-n", "16,32", "--depth", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
 FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
          "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
 

@@ -1,4 +1,4 @@
-"""Kinds of `attention --figure` that compute something: their --data against the same measures computed here, one formula after the other, from
+"""Kinds of `attention` that compute something: their --numbers against the same measures computed here, one formula after the other, from
 what `encode` exports. SPDX-License-Identifier: MIT
 """
 import csv
@@ -25,7 +25,7 @@ class Model:
     """What the demo computes for a text, as lists of rows: matrices[layer][head][name][query][key]."""
 
     def __init__(self, bench, text, name="x.safetensors", folder=None, terms=TERMS):
-        bench.fine("encode", folder or demo(bench), "--text", text, "--attention", "all", "--components", "all", "-o", name)
+        bench.fine("encode", folder or demo(bench), "--text", text, "--attention-layers", "all", "--component-layers", "all", "-o", name)
         tensors, _ = read_tensors(bench.path(name))
         self.n = n = tensors["attn.0.probs"].shape[-1]
         self.matrices = [[{part: [list(tensors[f"attn.{layer}.{part}"].values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)]
@@ -33,8 +33,8 @@ class Model:
 
 
 def lines(bench, kind, *arguments, text=TEXT):
-    """The lines of --data, numbers as floats; the figure is drawn too."""
-    bench.fine("attention", demo(bench), "--figure", kind, "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--data", "f.csv")
+    """The lines of --numbers, numbers as floats; the figure is drawn too."""
+    bench.fine("attention", kind, demo(bench), "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--numbers", "f.csv")
     assert Picture.read(bench.path("f.png")).width > 50
     with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
@@ -199,7 +199,7 @@ def bucket(r, buckets=32, longest=512):
 def bucket_edges(bench):
     """On the linear axis of 40 tokens the strokes stand where the bucket changes, beyond the distances that have their own."""
     expected = [r - 0.5 for r in range(-38, 40) if bucket(r - 1) != bucket(r) and (bucket(r - 2) == bucket(r - 1) or bucket(r) == bucket(r + 1))]
-    bench.fine("attention", demo(bench), "--figure", "distance", "--ids", ",".join(str(7 + k) for k in range(40)), "--components", "c2p",
+    bench.fine("attention", "distance", demo(bench), "--ids", ",".join(str(7 + k) for k in range(40)), "--components", "c2p",
                "-o", "e.svg")
     with open(bench.path("e.svg"), encoding="utf-8") as file:
         picture = file.read()
@@ -212,7 +212,7 @@ def bucket_edges(bench):
     assert len(found) == len(expected) > 5, (found, expected)
     for a, b in zip(found, expected):
         near(a, b, "edge", 1e-3)
-    bench.fine("attention", "synthetic:v3-base,layers=1,vocab=600", "--figure", "distance", "--ids", ",".join(str(7 + k) for k in range(512)),
+    bench.fine("attention", "distance", "synthetic:v3-base,layers=1,vocab=600", "--ids", ",".join(str(7 + k) for k in range(512)),
                "--components", "c2p", "-o", "e.svg")
     with open(bench.path("e.svg"), encoding="utf-8") as file:
         assert re.search(r"one in \d+ bucket edges", file.read())
@@ -239,16 +239,16 @@ def difference(bench):
     assert {"[CLS]", "beside/behind", "new/old", "new"} <= {line["key_label"] for line in found}
     swapped = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2", "--row", "1")
     assert all(a["c2c"] == -b["c2c"] for a, b in zip(found, swapped))
-    assert all(line["probs"] == 0 for line in lines(bench, "difference", "--against", demo(bench)))
+    assert all(line["probs"] == 0 for line in lines(bench, "difference", "--minus", demo(bench)))
     twin = os.path.join(bench.root, "models", "demo-bert")  # no c2p, no p2c: what both models have is compared
     other = Model(bench, TEXT, "y.safetensors", twin, ("c2c",))
-    for line in lines(bench, "difference", "--against", twin, "--layers", "2"):
+    for line in lines(bench, "difference", "--minus", twin, "--layers", "2"):
         layer, head, i, j = place(line)
         assert set(line) & set(TERMS) == {"c2c"}
         for part in ("c2c", "logits", "probs"):
             near(line[part], model.matrices[layer][head][part][i][j] - other.matrices[layer][head][part][i][j], (part, *place(line)))
     smaller = "synthetic:v3-xsmall,layers=2,heads=5,hidden=320,vocab=6000"  # another shape: layer 1, head 2 is in both
-    assert lines(bench, "difference", "--against", smaller, "--layers", "1", "--heads", "2", "--components", "probs")
+    assert lines(bench, "difference", "--minus", smaller, "--layers", "1", "--heads", "2", "--components", "probs")
 
 
 def query(bench):
@@ -265,8 +265,8 @@ def line_view(bench):
     """The strong pairs are lines of the SVG, the weak ones are not."""
     model = Model(bench, TEXT)
     rows = model.matrices[2][1]["probs"]
-    bench.fine("attention", demo(bench), "--figure", "lines", "--text", TEXT, "--layers", "2", "--heads", "1", "--threshold", "0.5", "-o", "l.svg")
-    bench.fine("attention", demo(bench), "--figure", "lines", "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "--threshold", "0", "-o", "q.svg")
+    bench.fine("attention", "lines", demo(bench), "--text", TEXT, "--layers", "2", "--heads", "1", "--cutoff", "0.5", "-o", "l.svg")
+    bench.fine("attention", "lines", demo(bench), "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "--cutoff", "0", "-o", "q.svg")
     top = max(max(row) for row in rows)
     strong = sum(p >= 0.5 * top for row in rows for p in row)
     for name, count in (("l.svg", strong), ("q.svg", model.n)):
@@ -287,7 +287,7 @@ def check_value_norms(bench, case, value_rows):
     ids = ("--ids", "5,9,33,2,17,40")
     bench.fine("encode", folder, *ids, "--hidden", "all", "-o", "x.safetensors")
     hidden = rows_of(read_tensors(bench.path("x.safetensors"))[0]["hidden_states.1"])
-    bench.fine("attention", folder, *ids, "--figure", "value-weighted", "--layers", "1", "--heads", "all", "--data", "f.csv")
+    bench.fine("attention", "value-weighted", folder, *ids, "--layers", "1", "--heads", "all", "--numbers", "f.csv")
     with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
     output = rows_of(weights["encoder.layer.1.attention.output.dense.weight"])
@@ -322,7 +322,7 @@ def token_numbers(bench):
     pair = ("--pair", OTHER)
     whole = {place(line)[2:]: line for line in lines(bench, "components", *pair, "--components", "logits")}
     labels = [whole[0, j]["key_label"] for j in range(math.isqrt(len(whole)))]
-    for shown in (["--drop-special"], ["--tokens", "4:9"], ["--tokens", "8:", "--drop-special"]):
+    for shown in (["--drop-special"], ["--token-range", "4:9"], ["--token-range", "8:", "--drop-special"]):
         kept = range(*{"4:9": (4, 9), "8:": (8, len(labels))}.get(shown[1] if len(shown) > 1 else "", (0, len(labels))))
         kept = [t for t in kept if "--drop-special" not in shown or not labels[t].startswith("[")]
         found = lines(bench, "components", *pair, *shown, "--components", "logits")
@@ -332,11 +332,11 @@ def token_numbers(bench):
         assert [(line["key"], line["key_label"]) for line in keys] == [(t, labels[t]) for t in kept], shown
         for kind, axis in (("strips", "token"), ("embeddings", "token"), ("mean", "query")):
             assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
-        bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--data", "n.safetensors")
+        bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--numbers", "n.safetensors")
         assert json.loads(read_tensors(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
     words = lines(bench, "components", *pair, "--words", "--components", "logits")
     assert {labels[int(line["key"])]: line["key_label"] for line in words}["ma"] == "mall", "the first piece of a word"
-    bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--tokens", "200:320", "--components", "probs", "-o",
+    bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--token-range", "200:320", "--components", "probs", "-o",
                "n.svg")
     with open(bench.path("n.svg"), encoding="utf-8") as file:
         numbers = re.findall(r">(\d+)</text>", file.read())
@@ -345,7 +345,7 @@ def token_numbers(bench):
 
 def numbers_of_heads(bench):
     """Where their labels do not fit, axes of heads and layers count those that were chosen."""
-    bench.fine("attention", "synthetic:v3-xsmall,layers=1,hidden=256,heads=16,intermediate=64,vocab=50", "--ids", "1,2,3", "--figure", "entropy",
+    bench.fine("attention", "entropy", "synthetic:v3-xsmall,layers=1,hidden=256,heads=16,intermediate=64,vocab=50", "--ids", "1,2,3",
                "--heads", "2-15", "--width-mm", "30", "-o", "h.svg")
     with open(bench.path("h.svg"), encoding="utf-8") as file:
         assert ">15</text>" in file.read()
@@ -368,7 +368,7 @@ def distances_across_gaps(bench):
     near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
     words = lines(bench, "distance", *pair, "--words")
     assert len(words) == 2 * 2 * len(TEXT.split()) - 1, "all words of two texts of as many"
-    bench.fine("attention", demo(bench), "--text", TEXT, "--figure", "entropy", "--words", "-o", "w.svg")
+    bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "--words", "-o", "w.svg")
     with open(bench.path("w.svg"), encoding="utf-8") as file:
         assert "| (words)" in file.read()
 
@@ -382,7 +382,7 @@ def ends_of_bars(svg):
 def limits_of_differences(bench):
     """Limits below zero are those of the terms and, where probabilities are all there is, theirs."""
     for components, expected in (("probs", [(-0.5, 0.5)]), ("c2c", [(-0.5, 0.5)]), ("c2c,probs", None)):
-        bench.fine("attention", demo(bench), "--text", TEXT, "--text", OTHER, "--figure", "difference", "--components", components, "--scale",
+        bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--text", OTHER, "--components", components, "--scale",
                    "-0.5,0.5", "-o", "d.svg")
         with open(bench.path("d.svg"), encoding="utf-8") as file:
             found = ends_of_bars(file.read())
@@ -391,16 +391,16 @@ def limits_of_differences(bench):
 
 def limits_that_nothing_takes(bench):
     """An option that a figure would leave aside is refused."""
-    pair = ("--text", OTHER, "--figure", "difference")
-    for words, *arguments in ((["--scale", "logarithmic", "'0,1'"], "--components", "probs", "--log", "--scale", "0,1"),
-                              (["--scale", "below 0", "signed"], "--figure", "grid", "--components", "probs", "--scale", "-1,1"),
-                              (["--scale", "without negative values"], "--figure", "grid", "--components", "c2p", "--scale", "0,1"),
-                              (["--scale", "without negative values"], "--figure", "embeddings", "--scale", "0,1"),
+    pair = ("difference", "--text", OTHER)
+    for words, kind, *arguments in ((["--scale", "logarithmic", "'0,1'"], "components", "--components", "probs", "--log", "--scale", "0,1"),
+                              (["--scale", "below 0", "signed"], "grid", "--components", "probs", "--scale", "-1,1"),
+                              (["--scale", "without negative values"], "grid", "--components", "c2p", "--scale", "0,1"),
+                              (["--scale", "without negative values"], "embeddings", "--scale", "0,1"),
                               (["--scale", "both signs", "'0,0.5'"], *pair, "--components", "probs", "--scale", "0,0.5"),
                               (["--scale", "both signs"], *pair, "--components", "c2c", "--scale", "0,2"),
-                              *((["--" + name, "--form map"], "--figure", "shares", "--form", "bars", "--" + name, *value) for name, *value in (
+                              *((["--" + name, "--form map"], "shares", "--form", "bars", "--" + name, *value) for name, *value in (
                                   ("scale", "robust"), ("palette", "magma"), ("signed-palette", "polar"), ("annotate",)))):
-        check_message(bench.run("attention", demo(bench), "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
+        check_message(bench.run("attention", kind, demo(bench), "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
         assert bench.files() == [], bench.files()
     lines(bench, "grid", "--components", "probs", "--scale", "0,1")
     lines(bench, "components", "--components", "probs", "--log", "--scale", "0.001,1")
@@ -431,8 +431,8 @@ def every_model(bench):
     for model, *source in cases:
         model = model.replace("{G}", bench.golden)
         for kind in KINDS:
-            more = {"query": ["--query", "0"], "difference": ["--against", model]}.get(kind, [])
-            bench.fine("attention", model, *source, "--figure", kind, *more, "--dpi", "50", "-o", "a.png", "--data", "a.csv")
+            more = {"query": ["--query", "0"], "difference": ["--minus", model]}.get(kind, [])
+            bench.fine("attention", kind, model, *source, *more, "--dpi", "50", "-o", "a.png", "--numbers", "a.csv")
             with open(bench.path("a.csv"), encoding="utf-8") as file:
                 numbers = [cell for line in csv.reader(file) for cell in line]
             assert len(numbers) > 1 and "inf" not in numbers, f"{model}: {kind}"
@@ -447,42 +447,42 @@ def repeatable(bench):
         more = {"query": ["--query", "1"], "difference": ["--text", OTHER]}.get(kind, [])
         seen = []
         for name in ("a.png", "b.png"):
-            bench.fine("attention", demo(bench), "--text", TEXT, "--figure", kind, *more, "--dpi", "60", "-o", name)
+            bench.fine("attention", kind, demo(bench), "--text", TEXT, *more, "--dpi", "60", "-o", name)
             with open(bench.path(name), "rb") as file:
                 seen.append(file.read())
         assert seen[0] == seen[1], f"{kind}: the same command gives other bytes"
 
 
 def wrong_use(bench):
-    def wrong(words, *arguments, code=2, text=TEXT):
-        check_message(bench.run("attention", demo(bench), "--text", text, *arguments, "-o", "w.png", "--data", "w.csv"), code, words)
+    def wrong(words, kind, *arguments, code=2, text=TEXT):
+        check_message(bench.run("attention", kind, demo(bench), "--text", text, *arguments, "-o", "w.png", "--numbers", "w.csv"), code, words)
         assert bench.files() == [], bench.files()
-    wrong(["--components", "one of them", "found 2"], "--figure", "grid", "--components", "c2c,probs")
-    wrong(["not one for each panel"], "--figure", "grid", "--scale", "panel")
-    wrong(["--measure", "'entropy'", "shapley"], "--figure", "shares", "--measure", "entropy")
-    wrong(["--form", "'pie'", "bars"], "--figure", "shares", "--form", "pie")
-    wrong(["attention grid: --measure", "these do: attention shares"], "--figure", "grid", "--measure", "kl")
-    wrong(["--statistic", "'mode'", "median"], "--figure", "distance", "--statistic", "mode")
-    wrong(["--ribbon", "0 to 0.5", "found 0.7"], "--figure", "distance", "--ribbon", "0.7")
-    wrong(["--ribbon", "'x'"], "--figure", "distance", "--ribbon", "x")
-    wrong(["difference", "two texts", "--against", "1 text"], "--figure", "difference")
-    wrong(["equally many tokens", "11 and 4"], "--figure", "difference", "--text", "two words")
+    wrong(["--components", "one of them", "found 2"], "grid", "--components", "c2c,probs")
+    wrong(["not one for each panel"], "grid", "--scale", "panel")
+    wrong(["--measure", "'entropy'", "shapley"], "shares", "--measure", "entropy")
+    wrong(["--form", "'pie'", "bars"], "shares", "--form", "pie")
+    wrong(["attention grid: --measure", "these do: attention shares"], "grid", "--measure", "kl")
+    wrong(["--statistic", "'mode'", "median"], "distance", "--statistic", "mode")
+    wrong(["--ribbon", "0 to 0.5", "found 0.7"], "distance", "--ribbon", "0.7")
+    wrong(["--ribbon", "'x'"], "distance", "--ribbon", "x")
+    wrong(["difference", "two texts", "--minus", "1 text"], "difference")
+    wrong(["equally many tokens", "11 and 4"], "difference", "--text", "two words")
     smaller = "synthetic:v3-xsmall,layers=2,hidden=128,heads=2,vocab=6000"
-    wrong(["--layers", "layers=2", "no layer 2"], "--figure", "difference", "--against", smaller, "--layers", "2")
-    wrong(["--heads", "no head 2"], "--figure", "difference", "--against", smaller, "--heads", "2")
+    wrong(["--layers", "layers=2", "no layer 2"], "difference", "--minus", smaller, "--layers", "2")
+    wrong(["--heads", "no head 2"], "difference", "--minus", smaller, "--heads", "2")
     twin = os.path.join(bench.root, "models", "demo-bert")
-    wrong(["--components", "demo-bert has no p2c", "both models have c2c, logits and probs\n"], "--figure", "difference", "--against", twin,
+    wrong(["--components", "demo-bert has no p2c", "both models have c2c, logits and probs\n"], "difference", "--minus", twin,
           "--components", "probs,p2c")
-    wrong(["has no c2p", "logits and probs, p2c\n"], "--figure", "difference", "--against", smaller + ",terms=p2c", "--components", "c2p,p2c")
-    wrong(["--against", "6000"], "--figure", "difference", "--against", "synthetic:v3-xsmall,layers=5,heads=3,hidden=192,vocab=50")
-    wrong(["nowhere"], "--figure", "difference", "--against", "nowhere", code=3)
-    wrong(["--query I"], "--figure", "query")
-    wrong(["--query", "99", "11"], "--figure", "query", "--query", "99")
-    wrong(["--query", "0 is not shown"], "--figure", "lines", "--query", "0", "--drop-special")
-    wrong(["--threshold", "0 to 0.99", "found 1"], "--figure", "lines", "--threshold", "1")
-    wrong(["--threshold", "'nan'"], "--figure", "lines", "--threshold", "nan")
-    wrong(["--components", "no common scale"], "--figure", "lines", "--components", "c2c,probs")
-    wrong(["side by side", "fewer"], "--figure", "lines", "--layers", "all", "--heads", "all", "--layout", "24")
+    wrong(["has no c2p", "logits and probs, p2c\n"], "difference", "--minus", smaller + ",terms=p2c", "--components", "c2p,p2c")
+    wrong(["--minus", "6000"], "difference", "--minus", "synthetic:v3-xsmall,layers=5,heads=3,hidden=192,vocab=50")
+    wrong(["nowhere"], "difference", "--minus", "nowhere", code=3)
+    wrong(["--query I"], "query")
+    wrong(["--query", "99", "11"], "query", "--query", "99")
+    wrong(["--query", "0 is not shown"], "lines", "--query", "0", "--drop-special")
+    wrong(["--cutoff", "0 to 0.99", "found 1"], "lines", "--cutoff", "1")
+    wrong(["--cutoff", "'nan'"], "lines", "--cutoff", "nan")
+    wrong(["--components", "no common scale"], "lines", "--components", "c2c,probs")
+    wrong(["side by side", "fewer"], "lines", "--layers", "all", "--heads", "all", "--layout", "24")
 
 
 def ablated(bench):
@@ -493,9 +493,9 @@ def ablated(bench):
     for words in (">ablated: c2p@2:1</text>", ">Ablated: c2p@2:1.</text>", ">c2p (ablated)</text>", ">c2p</text>", ">all 0</text>"):
         assert words in svg, words
     assert "Ablated: c2p@2:1." in bench.read("a.tex")
-    bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", "--data", "d.csv", "-o", "d.svg")
+    bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", "--numbers", "d.csv", "-o", "d.svg")
     for name, more in (("before", []), ("after", ["--ablate", "c2p@2:1"])):
-        bench.fine("attention", demo(bench), *part, *more, "--data", name + ".csv")
+        bench.fine("attention", demo(bench), *part, *more, "--numbers", name + ".csv")
     tables = [list(csv.DictReader(bench.read(name + ".csv").splitlines())) for name in ("d", "before", "after")]
     moved = 0
     for difference, before, after in zip(*tables, strict=True):
@@ -509,13 +509,13 @@ def ablated(bench):
     svg = bench.read("f.svg")
     assert "identical in layer 0, head 1; layer 1, head 1." in svg, "what comes before the ablation is said"
     assert [f">layer {k}, head 1</text>" in svg for k in range(5)] == [False, False, True, True, True], "and not drawn"
-    twice = ["--against", demo(bench), "--against-ablate", "c2p@2:1"]
-    bench.fine("attention", "difference", demo(bench), *part, *twice, "--data", "e.csv")
-    assert bench.read("e.csv") == bench.read("d.csv"), "--against-ablate is of the other side alone"
+    twice = ["--minus", demo(bench), "--minus-ablate", "c2p@2:1"]
+    bench.fine("attention", "difference", demo(bench), *part, *twice, "--numbers", "e.csv")
+    assert bench.read("e.csv") == bench.read("d.csv"), "--minus-ablate is of the other side alone"
     said = bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", *twice, "-o", "i.svg").err
     assert "both sides are identical" in said and "Both sides are identical." in bench.read("i.svg")
-    check_message(bench.run("attention", "difference", demo(bench), *part, "--against-ablate", "c2p@0", "-o", "x.svg"), 2, ["--against-ablate needs --against"])
-    check_message(bench.run("attention", "difference", demo(bench), *part, *twice[:3], "c9p@0", "-o", "x.svg"), 2, ["--against-ablate", "'c9p@0'"])
+    check_message(bench.run("attention", "difference", demo(bench), *part, "--minus-ablate", "c2p@0", "-o", "x.svg"), 2, ["--minus-ablate needs --minus"])
+    check_message(bench.run("attention", "difference", demo(bench), *part, *twice[:3], "c9p@0", "-o", "x.svg"), 2, ["--minus-ablate", "'c9p@0'"])
 
 
 def narrow_columns(bench):
@@ -538,7 +538,7 @@ def narrow_columns(bench):
 
 def pieces(bench):
     """A piece inside a word is marked in the picture, not in the data; what the model does not know is grey."""
-    bench.fine("attention", demo(bench), "--text", "a mall, \u65e5\u672c", "-o", "p.svg", "--data", "p.csv")
+    bench.fine("attention", demo(bench), "--text", "a mall, \u65e5\u672c", "-o", "p.svg", "--numbers", "p.csv")
     svg = bench.read("p.svg")
     for label, fill in (("ma", "141414"), ("\u00b7ll", "141414"), ("[CLS]", "919191")):
         assert re.search(f'fill="#{fill}"[^>]*>{re.escape(label)}</text>', svg), label
@@ -578,8 +578,8 @@ def cropped(bench):
 
 def anonymous(bench):
     names = ["a.png", "a.svg", "a.pdf", "a.tex", "a.safetensors"]
-    ask = ["--text", TEXT, "--against", demo(bench) + "-bert", "--title", "T"]
-    outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex", "--data", "a.safetensors"]
+    ask = ["--text", TEXT, "--minus", demo(bench) + "-bert", "--title", "T"]
+    outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex", "--numbers", "a.safetensors"]
     for more in ([], ["--anonymous"]):
         bench.fine("attention", "difference", demo(bench), *ask, *more, *outputs)
         for name in names:
@@ -592,13 +592,9 @@ def anonymous(bench):
 
 
 def two_spellings(bench):
-    """A kind is a command; --figure KIND is the same, and gives the same bytes."""
-    for name, arguments in (("a.svg", ("lines", demo(bench))), ("b.svg", (demo(bench), "--figure", "lines")), ("c.svg", (demo(bench), "--figure=lines"))):
-        bench.fine("attention", *arguments, "--text", TEXT, "-o", name)
-    assert bench.read("a.svg") == bench.read("b.svg") == bench.read("c.svg")
-    assert bench.fine("attention", "list").out == bench.fine("attention", "--figure", "list").out
-    bench.fine("attention", "components", demo(bench), "--text", TEXT, "--data", "d.csv")
-    bench.fine("attention", demo(bench), "--text", TEXT, "--data", "e.csv")
+    """A kind is a command; without a word it is components."""
+    bench.fine("attention", "components", demo(bench), "--text", TEXT, "--numbers", "d.csv")
+    bench.fine("attention", demo(bench), "--text", TEXT, "--numbers", "e.csv")
     assert bench.read("d.csv") == bench.read("e.csv")
 
 

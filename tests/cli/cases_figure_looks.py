@@ -97,7 +97,7 @@ def shown(root):
 
 def long_text(bench, kind, *arguments):
     needs_figures(bench)
-    done = bench.fine("attention", kind, DEMO, "--text", LONG, "--layers", "2", *arguments, "-o", "long.svg", "--data", "long.csv")
+    done = bench.fine("attention", kind, DEMO, "--text", LONG, "--layers", "2", *arguments, "-o", "long.svg", "--numbers", "long.csv")
     return tree.parse(bench.path("long.svg")).getroot(), done.err
 
 
@@ -118,7 +118,7 @@ def test_pieces_stay_where_they_are_asked_for(bench):
     contains(said, "axes show positions", "--words", "--drop-special")
     check("unforgettable" not in shown(root) and size(root)[1] <= 240, size(root))
     check("unforgettable" not in bench.read("long.csv"), "pieces in the data")
-    bench.fine("attention", DEMO, "--text", LONG, "--width-mm", "85", "--data", "only.csv")  # no figure, nothing to fit
+    bench.fine("attention", DEMO, "--text", LONG, "--width-mm", "85", "--numbers", "only.csv")  # no figure, nothing to fit
     check("unforgettable" not in bench.read("only.csv"), "pieces in data without a figure")
     contains(bench.run("attention", DEMO, "--text", LONG, "--words", "--pieces", "-o", "x.svg").err, "--pieces", "--words")
 

@@ -1,4 +1,4 @@
-"""`finetune --data` and `train tokenizer`: from files to models that the other commands open, what is measured on the way, and what bad
+"""`finetune --examples` and `train tokenizer`: from files to models that the other commands open, what is measured on the way, and what bad
 files are answered with.
 
 SPDX-License-Identifier: MIT
@@ -55,7 +55,7 @@ def moods(bench, name, count=200, seed=0):
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
     train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 60, 1)
-    words = ["finetune", "sequence", DEMO, *RECIPE, "--data", train, "--eval", held_out, "--eval-every", "5"]
+    words = ["finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--eval", held_out, "--eval-every", "5"]
     bench.fine(*words, "--new-head", "--out", "a")
     with open(bench.path("a/config.json"), encoding="utf-8") as file:
         config = json.load(file)
@@ -73,14 +73,14 @@ def test_sequence(bench):
     bench.fine(*words[:-4], "--steps", "5", "--labels", "bad,good", "--threads", "2", "--isa", OTHER_ISA, "--out", "b")
     assert weights(bench, "short") == weights(bench, "b"), "evaluations, threads and instruction sets must not show"
     objects = "".join(json.dumps(dict(zip(("label", "text"), line.split("\t")))) + "\n" for line in open(bench.path("train.tsv"), encoding="utf-8").read().split("\n")[1:-1])
-    bench.fine(*words[:5], *RECIPE[4:], "--learning-rate", "1e-3", "--data", bench.write("train.jsonl", objects), "--new-head", "--out", "c")
+    bench.fine(*words[:5], *RECIPE[4:], "--learning-rate", "1e-3", "--examples", bench.write("train.jsonl", objects), "--new-head", "--out", "c")
     assert weights(bench, "a") == weights(bench, "c"), "lines and objects are the same data"
     equal(bench.fine("eval", "a", "train.jsonl").out, bench.fine("eval", "a", train).out)
 
 
 def test_patience_and_resume(bench):
     train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 20, 1)
-    words = ["finetune", "sequence", DEMO, *RECIPE, "--data", train, "--eval", held_out, "--eval-every", "2", "--new-head"]
+    words = ["finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--eval", held_out, "--eval-every", "2", "--new-head"]
     bench.fine(*words, "--patience", "2", "--out", "a")
     found = [line["eval_accuracy"] for line in evaluations(bench, "a")]
     best = found.index(max(found))
@@ -112,13 +112,13 @@ def test_sift_of_all(bench):
                                       ("sequence", values, ["--labels", "1"], 1)):
         for perturb, isa in (("normalized", OTHER_ISA), ("raw", "auto")):
             out = f"{task}{classes}{perturb}"
-            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--data", file, *more, "--sift", str(weight), "--perturb", perturb]
+            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", file, *more, "--sift", str(weight), "--perturb", perturb]
             bench.fine(*words, "--out", out)
             first = log_of(bench, out)[0]
             near((first["loss"] - first["loss_clean"]) / weight, 2 * log_of_two if classes == 2 else 0, 0.05, out)
             bench.fine(*words, "--threads", "3", "--isa", isa, "--out", out + "2")
             assert weights(bench, out) == weights(bench, out + "2"), out
-    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--data", train, "--new-head", "--out", "plain"]
+    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", train, "--new-head", "--out", "plain"]
     bench.fine(*clean)
     assert len({weights(bench, folder) for folder in ("plain", "sequence2raw", "sequence2normalized")}) == 3
 
@@ -127,14 +127,14 @@ def test_tags(bench):
     draw = random.Random(0)
     sentences = [[(draw.choice(NAMES), "B-PER"), (draw.choice(NAMES) + "s", "I-PER"), ("went", "O"), ("to", "O"), (draw.choice(PLACES), "B-LOC"), (".", "O")] for _ in range(120)]
     data = bench.write("tags.tsv", "".join("".join(f"{word}\t{label}\n" for word, label in sentence) + "\n" for sentence in sentences))
-    bench.fine("finetune", "token", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--out", "a")
+    bench.fine("finetune", "token", DEMO, *RECIPE, "--examples", data, "--eval", data, "--new-head", "--out", "a")
     found = evaluations(bench, "a")[-1]
     equal(found["eval_labelled"], 6 * 120)
     assert found["eval_f1"] > 0.95 and found["eval_accuracy"] > 0.95, found
     entities = json.loads(bench.fine("tag", "a", "--text", "Bob Alices went to Rome .", "--json").out)["entities"]
     equal([(e["text"], e["label"]) for e in entities], [("Bob Alices", "PER"), ("Rome", "LOC")])
     objects = "".join(json.dumps({"words": [w for w, _ in s], "labels": [label for _, label in s]}) + "\n" for s in sentences)
-    bench.fine("finetune", "token", DEMO, *RECIPE, "--data", bench.write("tags.jsonl", objects), "--new-head", "--out", "b")
+    bench.fine("finetune", "token", DEMO, *RECIPE, "--examples", bench.write("tags.jsonl", objects), "--new-head", "--out", "b")
     assert weights(bench, "a") == weights(bench, "b")
 
 
@@ -146,12 +146,12 @@ def test_choices_and_values(bench):
         right = draw.randrange(3)
         lines.append(f"{right}\t{names[right]} said so.\t" + "\t".join(f"{name} spoke." for name in names))
     data = bench.write("choices.tsv", "\n".join(lines) + "\n")
-    bench.fine("finetune", "choice", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--out", "a")
+    bench.fine("finetune", "choice", DEMO, *RECIPE, "--examples", data, "--eval", data, "--new-head", "--out", "a")
     assert evaluations(bench, "a")[-1]["eval_accuracy"] > 0.9, evaluations(bench, "a")
     answer = json.loads(bench.fine("classify", "a", "--text", "Bob said so.", "--choice", "Dave spoke.", "--choice", "Bob spoke.", "--json").out)
     equal(answer["choices"][0]["choice"], "Bob spoke.")
     values = bench.write("values.tsv", "".join(f"{n / 2}\t{'very ' * n}good\n" for n in range(5)) * 20)
-    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--data", values, "--eval", values, "--labels", "1", "--out", "b")
+    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--examples", values, "--eval", values, "--labels", "1", "--out", "b")
     found = evaluations(bench, "b")[-1]
     assert found["eval_pearson"] > 0.95, found
     near(found["eval_minus_mse"], -found["eval_loss"], 1e-6)
@@ -166,7 +166,7 @@ def test_answers(bench):
         context = "It was a fine day. " * draw.randrange(12) + f"{name} went to {place} in the morning. " + "The rest stayed. " * draw.randrange(9)
         objects.append({"question": f"Where did {name} go?", "context": context, "text": place, "start": context.index(place)})
     data = bench.write("qa.jsonl", "".join(json.dumps(o) + "\n" for o in objects))
-    bench.fine("finetune", "qa", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--sequence-tokens", "64", "--out", "a")
+    bench.fine("finetune", "qa", DEMO, *RECIPE, "--examples", data, "--eval", data, "--new-head", "--sequence-tokens", "64", "--out", "a")
     found = evaluations(bench, "a")[-1]
     assert found["eval_sequences"] > 120 and found["eval_f1"] > 0.9 and found["eval_exact_match"] > 0.9, found
     answer = json.loads(bench.fine("answer", "a", "--question", "Where did Bob go?", "--context", "It was a fine day. Bob went to Rome in the morning.", "--json").out)
@@ -175,19 +175,19 @@ def test_answers(bench):
 
 def test_freeze(bench):
     train = moods(bench, "train.tsv")
-    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--data", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0-2", "--out", "a")
-    bench.fine("finetune", "sequence", DEMO, *RECIPE[:-1], "1", "--warmup", "1", "--data", train, "--new-head", "--out", "start")  # the first rate is 0
+    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0-2", "--out", "a")
+    bench.fine("finetune", "sequence", DEMO, *RECIPE[:-1], "1", "--warmup", "1", "--examples", train, "--new-head", "--out", "start")  # the first rate is 0
     changed, begun = weights(bench, "a"), weights(bench, "start")
     for name, same in (("deberta.embeddings.word_embeddings.weight", True), ("deberta.encoder.layer.2.output.dense.weight", True),
                        ("deberta.encoder.layer.3.output.dense.weight", False), ("classifier.weight", False)):
         assert (tensor(changed, name) == tensor(begun, name)) == same, name
-    result = bench.run("finetune", "sequence", DEMO, *RECIPE, "--data", train, "--new-head", "--freeze", "nothing*", "--out", "x")
+    result = bench.run("finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--new-head", "--freeze", "nothing*", "--out", "x")
     assert result.code != 0
     contains(result.err, "'nothing*'")
 
 
 def bad(bench, task, name, text, code, *words, more=("--new-head",)):
-    result = bench.run("finetune", task, DEMO, *RECIPE, "--data", bench.write(name, text), *more, "--out", "never")
+    result = bench.run("finetune", task, DEMO, *RECIPE, "--examples", bench.write(name, text), *more, "--out", "never")
     equal(result.code, code, result.describe())
     contains(result.err, *words)
     assert result.err.strip().count("\n") == (code == 2) and not os.path.exists(bench.path("never")), result.describe()
@@ -231,7 +231,7 @@ def test_bad_lines(bench):
 def test_end_of_a_run(bench):
     """The labels at the beginning; at the end losses, the measure and the best step, for people and as JSON: those of the log."""
     train = bench.write("train.tsv", "bad\ta poor film\ngood\ta fine film\n" * 4)
-    run = ("finetune", "sequence", DEMO, "--data", train, "--eval", train, "--eval-every", "1", "--new-head", "--steps", "3", "--batch-sequences", "4", "--dropout", "0")
+    run = ("finetune", "sequence", DEMO, "--examples", train, "--eval", train, "--eval-every", "1", "--new-head", "--steps", "3", "--batch-sequences", "4", "--dropout", "0")
     said = bench.fine(*run, "--out", "a").err
     with open(bench.path("a/log.jsonl"), encoding="utf-8") as file:
         log = [json.loads(line) for line in file]
@@ -248,9 +248,9 @@ def test_end_of_a_run(bench):
     rises = "the loss is far above that of step 1"
     assert rises not in said, said
     known = bench.write("known.tsv", "7\tCall me Ishmael.\n")
-    contains(bench.fine(*run[:3], "--data", known, "--steps", "2", "--learning-rate", "1", "--dropout", "0", "--out", "off").err, rises, "--learning-rate")
+    contains(bench.fine(*run[:3], "--examples", known, "--steps", "2", "--learning-rate", "1", "--dropout", "0", "--out", "off").err, rises, "--learning-rate")
     swapped = bench.write("swapped.tsv", "".join(f"text number {k}\tgood\n" for k in range(4)))
-    contains(bench.fine(*run[:3], "--data", swapped, "--new-head", "--steps", "1", "--out", "c").err, "4 labels for 4 texts; a line is the label")
+    contains(bench.fine(*run[:3], "--examples", swapped, "--new-head", "--steps", "1", "--out", "c").err, "4 labels for 4 texts; a line is the label")
 
 
 def test_new_model(bench):
@@ -259,12 +259,12 @@ def test_new_model(bench):
     nouns, verbs = ["sailor", "captain", "stranger", "daughter", "lantern"], ["carried", "followed", "remembered", "whispered"]
     text = "".join(f"The {draw.choice(nouns)} {draw.choice(verbs)} the {draw.choice(nouns)} and the {draw.choice(nouns)}, {draw.randrange(99)} times.\n" for _ in range(400))
     corpus = bench.write("corpus.txt", text)
-    said = bench.fine("train", "tokenizer", "--text", corpus, "--pieces", "80", "--layers", "1", "--hidden", "32", "--heads", "2", "--out", "new")
+    said = bench.fine("train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--depth", "1", "--width", "32", "--head-count", "2", "--out", "new")
     contains(said.err, "80 pieces", "bits a character")
     tokens = bench.fine("tokenize", "new", "--text", "The sailor followed the captain.").out
     contains(tokens, "\u2581The", "\u2581the")
     assert "[UNK]" not in tokens, tokens
-    words = ["train", "mlm", "--config", "new", "--text", corpus, "--sequence-tokens", "32", "--learning-rate", "0.01", "--dropout", "0", "--steps", "30"]
+    words = ["train", "mlm", "--config", "new", "--file", corpus, "--sequence-tokens", "32", "--learning-rate", "0.01", "--dropout", "0", "--steps", "30"]
     bench.fine(*words, "--out", "model")
     log = log_of(bench, "model")
     assert log[0]["loss"] > 4 and log[-1]["loss"] < 0.75 * log[0]["loss"], (log[0], log[-1])
@@ -272,13 +272,13 @@ def test_new_model(bench):
     bench.fine(*words, "--resume", "--out", "parts")
     assert weights(bench, "model") == weights(bench, "parts")
     bench.fine("fill-mask", "model", "--text", "The sailor [MASK] the captain.")
-    result = bench.run("train", "tokenizer", "--text", corpus, "--pieces", "5000", "--out", "other")
+    result = bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "5000", "--out", "other")
     assert result.code != 0
     contains(result.err, "expected 4996", "fewer")
-    contains(bench.run("train", "tokenizer", "--text", corpus, "--pieces", "80", "--out", "new").err, "holds a model already")
-    contains(bench.run("train", "tokenizer", "--text", corpus, "--pieces", "10", "--out", "tiny").err, "characters", "6 pieces")
+    contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--out", "new").err, "holds a model already")
+    contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "10", "--out", "tiny").err, "characters", "6 pieces")
     contains(bench.run(*words[:2], DEMO, *words[2:], "--out", "x").err, "found both")
-    contains(bench.run("train", "mlm", "--text", corpus, "--steps", "1", "--out", "x").err, "--config FOLDER")
+    contains(bench.run("train", "mlm", "--file", corpus, "--steps", "1", "--out", "x").err, "--config FOLDER")
 
 
 def shrunk(words):

@@ -1,4 +1,4 @@
-"""Kinds of `attention --figure` about positions, and the error against float64: their --data against what is computed here from the formulas, from
+"""Kinds of `attention` about positions, and the error against float64: their --numbers against what is computed here from the formulas, from
 the weights of a file and from what `encode` exports. SPDX-License-Identifier: MIT
 """
 import csv
@@ -51,7 +51,7 @@ def rows_and_distances(bench):
         assert line["row"] == row_of(int(line["query"] - line["key"])), line
     for line in lines(bench, "distances", "--drop-special", "--mark", "3,1"):  # distances of the text, not of what is left of it
         assert line["distance"] == line["query"] - line["key"], line
-    bench.fine("attention", demo(bench), "--text", TEXT, "--figure", "distances", "--mark", "5,2", "-o", "d.svg")
+    bench.fine("attention", "distances", demo(bench), "--text", TEXT, "--mark", "5,2", "-o", "d.svg")
     with open(bench.path("d.svg"), encoding="utf-8") as file:
         svg = file.read()
     assert "The marked cell: query \u201cbeside\u201d, key \u201cnew\u201d, 3." in svg
@@ -64,7 +64,7 @@ def strips(bench):
     """Gathered by distance they are the terms that `encode` exports."""
     needs_figures(bench)
     model = Model(bench, TEXT)
-    bench.fine("attention", demo(bench), "--figure", "strips", "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--data", "s.safetensors", "-o",
+    bench.fine("attention", "strips", demo(bench), "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--numbers", "s.safetensors", "-o",
                "s.svg")
     with open(bench.path("s.svg"), encoding="utf-8") as file:
         assert file.read().count(">store</text>") == 8, "tokens stand beside all eight strips"
@@ -103,7 +103,7 @@ def four_types(bench):
         for term in TERMS:
             near(line[term], model.matrices[layer][head][term][i][j], (term, i, j), 1e-7)
         near(line["p2p"], p2p[row_of(i - j)], ("p2p", i, j))
-    check_message(bench.run("attention", os.path.join(bench.golden, "12-v2-b8-n33-c2p"), "--ids", "1,2", "--figure", "four-types", "-o", "a.png"), 2,
+    check_message(bench.run("attention", "four-types", os.path.join(bench.golden, "12-v2-b8-n33-c2p"), "--ids", "1,2", "-o", "a.png"), 2,
                   ["four-types", "no p2c"])
 
 
@@ -122,8 +122,8 @@ def kernel(bench):
         file.write("\n".join(texts) + "\n")
     models = [Model(bench, text, f"{k}.safetensors") for k, text in enumerate(texts)]
     for center, ribbon in (("row", 0.1), ("none", 0.25)):
-        bench.fine("attention", demo(bench), "--figure", "kernel", "--file", "texts.txt", "--layers", "1,2", "--heads", "2", "--center", center,
-                   "--ribbon", str(ribbon), "--data", "k.csv", "--dpi", "50", "-o", "k.png")
+        bench.fine("attention", "kernel", demo(bench), "--file", "texts.txt", "--layers", "1,2", "--heads", "2", "--center", center,
+                   "--ribbon", str(ribbon), "--numbers", "k.csv", "--dpi", "50", "-o", "k.png")
         with open(bench.path("k.csv"), encoding="utf-8", newline="") as file:
             found = [{k: float(v) for k, v in line.items()} for line in csv.DictReader(file)]
         reach = max(m.n for m in models) - 1
@@ -141,7 +141,7 @@ def kernel(bench):
                 near(line[term + "_mean"], mean(values), line)
                 near(line[term + "_low"], quantile(values, ribbon), line)
                 near(line[term + "_high"], quantile(values, 1 - ribbon), line)
-    check_message(bench.run("attention", demo(bench), "--figure", "kernel", "--text", "a", "--ribbon", "0.6", "-o", "a.png"), 2, ["--ribbon", "0.6"])
+    check_message(bench.run("attention", "kernel", demo(bench), "--text", "a", "--ribbon", "0.6", "-o", "a.png"), 2, ["--ribbon", "0.6"])
 
 
 def embeddings(bench):
@@ -161,7 +161,7 @@ def embeddings(bench):
         near(line["sum"], content + table[t][c], line, 1e-6)
     # below the first layer: words and positions as the file has them
     folder, ids = os.path.join(bench.golden, V1), [1, 7, 3, 11]
-    bench.fine("attention", folder, "--ids", ",".join(map(str, ids)), "--figure", "embeddings", "--data", "e.safetensors", "--dpi", "50", "-o", "e.png")
+    bench.fine("attention", "embeddings", folder, "--ids", ",".join(map(str, ids)), "--numbers", "e.safetensors", "--dpi", "50", "-o", "e.png")
     found, _ = read_tensors(bench.path("e.safetensors"))
     weights, _ = read_tensors(os.path.join(folder, "model.safetensors"))
     words, positions = (next(v for k, v in weights.items() if k.endswith(name + "_embeddings.weight")) for name in ("word", "position"))
@@ -170,7 +170,7 @@ def embeddings(bench):
         for c in range(width):
             near(found["content"].values[t * width + c], words.values[word * width + c], (t, c), 1e-7)
             near(found["position"].values[t * width + c], positions.values[t * width + c], (t, c), 1e-7)
-    check_message(bench.run("attention", os.path.join(bench.golden, "28-v3-n1"), "--ids", "1", "--figure", "embeddings", "-o", "a.png"), 2,
+    check_message(bench.run("attention", "embeddings", os.path.join(bench.golden, "28-v3-n1"), "--ids", "1", "-o", "a.png"), 2,
                   ["embeddings", "no absolute positions"])
 
 
@@ -181,8 +181,8 @@ def error(bench):
     expected, _ = read_tensors(os.path.join(folder, "expected.safetensors"))
     n = expected["input_ids"].shape[1]
     ids = ",".join(map(str, expected["input_ids"].values[:n]))
-    bench.fine("encode", folder, "--ids", ids, "--attention", "all", "--components", "all", "-o", "x.safetensors")
-    bench.fine("attention", folder, "--ids", ids, "--figure", "error", "--components", "c2p,probs", "--layers", "1", "--heads", "1", "--data",
+    bench.fine("encode", folder, "--ids", ids, "--attention-layers", "all", "--component-layers", "all", "-o", "x.safetensors")
+    bench.fine("attention", "error", folder, "--ids", ids, "--components", "c2p,probs", "--layers", "1", "--heads", "1", "--numbers",
                "e.safetensors", "--dpi", "60", "-o", "e.png")
     found, _ = read_tensors(bench.path("e.safetensors"))
     engine, _ = read_tensors(bench.path("x.safetensors"))
@@ -196,16 +196,16 @@ def error(bench):
 
 def refusals(bench):
     needs_figures(bench)
-    listed = bench.fine("attention", "--figure", "list").out
-    assert not bench.fine("attention", "--figure", "list", "-o", "list.txt").out
+    listed = bench.fine("attention", "list").out
+    assert not bench.fine("attention", "list", "-o", "list.txt").out
     with open(bench.path("list.txt"), encoding="utf-8") as file:
         assert file.read() == listed
     assert [line.split()[0] for line in listed.splitlines()][-len(KINDS):] == KINDS, listed
     plain = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
-    check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "rows", "--center", "none", "-o", "a.png"), 2, ["--center", "rows"])
-    check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "error", "-o", "no/a.png"), 4, ["no/a.png"])
+    check_message(bench.run("attention", "rows", plain, "--ids", "1,2", "--center", "none", "-o", "a.png"), 2, ["--center", "rows"])
+    check_message(bench.run("attention", "error", plain, "--ids", "1,2", "-o", "no/a.png"), 4, ["no/a.png"])
     for kind in KINDS:  # one token is enough for all of them
-        bench.fine("attention", demo(bench), "--ids", "5", "--figure", kind, "--dpi", "60", "-o", f"{kind}.png")
+        bench.fine("attention", kind, demo(bench), "--ids", "5", "--dpi", "60", "-o", f"{kind}.png")
         assert Picture.read(bench.path(f"{kind}.png")).width > 50
 
 

@@ -110,8 +110,8 @@ def refused(bench):
     """What computes in float32 says so instead of passing over the option."""
     with open(bench.path("a.txt"), "w", encoding="utf-8") as file:
         file.write("a new store\n")
-    for words in (["train", "mlm", TINY, "--text", "a.txt", "--steps", "1", "-o", "out"],
-                  ["finetune", "sequence", TINY, "--data", "a.txt", "--steps", "1", "-o", "out"], ["bench", "train", TINY]):
+    for words in (["train", "mlm", TINY, "--file", "a.txt", "--steps", "1", "-o", "out"],
+                  ["finetune", "sequence", TINY, "--examples", "a.txt", "--steps", "1", "-o", "out"], ["bench", "train", TINY]):
         for precision in LOW:
             result = bench.run(*words, "--precision", precision)
             check(result.code == 2, result.describe())
@@ -146,11 +146,11 @@ def advice(bench):
 
 
 def against(bench):
-    """`verify --against` has the limits of the precision, and tells relative errors and cosines."""
+    """`verify --expected` has the limits of the precision, and tells relative errors and cosines."""
     shutil.copytree(os.path.join(bench.golden, "33-v3-mlm-emd"), bench.path("model"))
     bench.fine("encode", "model", "--ids", "1,5,9,12,2", "--hidden", "all", "-o", "exact.safetensors")
     for precision in LOW:
-        found = json.loads(bench.fine("verify", "model", "--against", "exact.safetensors", "--precision", precision, "--json").out)
+        found = json.loads(bench.fine("verify", "model", "--expected", "exact.safetensors", "--precision", precision, "--json").out)
         last = [row for row in found["results"] if row["subject"].startswith("hidden_states.")][-1]
         check(0 < last["relative_error"] < BARS[precision] and 1 - BARS[precision] < last["cosine"] <= 1.0000001, last)
     said = bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8").out

@@ -89,8 +89,8 @@ def test_numbers_of_v3(bench):
     three = study(bench, "synthetic:v3-large")
     check_numbers("v3", three, 1500, V3, 24)
     check(three["contiguous_unique"]["width"] == 261 and three["unique_distances"]["count"] == 279, "v3: run and unique set")
-    check_numbers("v3 at 256", study(bench, "synthetic:v3-base", "-n", "256", "--layers", "2"), 255, V3, 2)
-    check_numbers("hf", study(bench, "synthetic:v3-base", "--reference", "hf", "--layers", "3"), 3000, (256, 256, 512, False), 3)
+    check_numbers("v3 at 256", study(bench, "synthetic:v3-base", "-n", "256", "--depth", "2"), 255, V3, 2)
+    check_numbers("hf", study(bench, "synthetic:v3-base", "--reference", "hf", "--depth", "3"), 3000, (256, 256, 512, False), 3)
     rows = study(bench, "synthetic:v3-base", "--rows")["rows"]
     check(len(rows) == 511 and rows[0]["lowest"] is None and rows[-1]["highest"] is None and rows[0]["count"] is None, "all rows")
 
@@ -110,7 +110,7 @@ def test_behaviour_without_terms(bench):
     unlike = {name for name in tests if tests[name]["pass"] is False}
     equal(unlike, {name for name in tests if name.startswith(("distinct", "global"))}, "behaviour under --ablate")
     # with one of its terms, and an ablation above the layers that are tested
-    study(bench, SMALL, "--behaviour", "--behaviour-tokens", "600", "--behaviour-layers", "1", "--ablate", "p2c@all,c2p@1")
+    study(bench, SMALL, "--behaviour", "--behaviour-tokens", "600", "--behaviour-depth", "1", "--ablate", "p2c@all,c2p@1")
 
 
 def write_config(bench):
@@ -193,7 +193,7 @@ def test_advice_of_info(bench):
 
 
 def test_wrong_use(bench):
-    for arguments, code in ((("synthetic:v3-base", "--layers", "0"), 2), (("synthetic:v3-base", "-n", "x"), 2), ((), 2),
+    for arguments, code in ((("synthetic:v3-base", "--depth", "0"), 2), (("synthetic:v3-base", "-n", "x"), 2), ((), 2),
                             (("synthetic:v3-base", "--reference", "jax"), 2), (("/nowhere",), 3),
                             (("synthetic:v3-base,terms=none",), 3)):
         done = bench.expect(code, "receptive-field", *arguments)

@@ -42,8 +42,10 @@ def data_of(bench):
 class Page:
     """The page as one sees it: numbers as texts, places on the screen."""
 
-    def __init__(self, browser, url):
+    def __init__(self, browser, url, opening=False):
+        """Without an address of its own: the plainest view, unless it is the page's opening that is looked at."""
         self.browser = browser
+        url += "" if opening or "#" in url else "#layer=0&head=0&show=sum"
         browser.open(url)
         browser.frame()
         self.about = json.loads(browser.evaluate("document.getElementById('json-page').textContent"))
@@ -119,7 +121,7 @@ def explore(bench, browser):
     tokens = text["tokens"]
     check(browser.requests[1:] == [], f"nothing is loaded: {browser.requests[1:]}")
     check(page.text("#tokens button[data-token='3']") == tokens[3], "the strip of tokens")
-    check(page.text("title") == page.text("h1") == os.path.basename(DEMO), f"a short title: {page.text('title')}")
+    check(page.text("title").startswith(os.path.basename(DEMO) + ":") and page.text("h1").startswith(os.path.basename(DEMO) + " "), f"a short title: {page.text('title')}")
     check("c2p, content to position" in page.text("#explain") and page.text("#terms-count") == "3", page.text("#explain"))
     check(browser.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.querySelector(a.getAttribute('href')))"), "links within the page lead somewhere")
     if page.text("#printed summary"):
@@ -174,6 +176,94 @@ def explore(bench, browser):
     browser.press("Escape")
     check("Point at a cell" in page.text("#readout") and "token=" not in browser.evaluate("location.hash"), "escape lets go")
     check(browser.evaluate("document.querySelectorAll('b b, td b, #tokens b').length") <= 2, "tokens stay texts")
+
+
+def two_digits(value):
+    """As the page writes them."""
+    return f"{value:#.2g}".rstrip(".")
+
+
+def best_word(text, probabilities, n, i):
+    """The strongest ordinary key other than the query, and its share."""
+    return max((probabilities[i * n + j], j) for j in range(n) if j != i and not text["special"][j])
+
+
+def opening(bench, browser):
+    """The page opens on an answer that the file bears out, in the figures' colours, within the first screen; five steps follow."""
+    url = report(bench, DEMO, "--text", "a new store opened beside the new mall")
+    tensors = data_of(bench)
+    page = Page(browser, url, opening=True)
+    text, about = page.about["texts"][0], page.about["texts"][0]["heads"]
+    n, words = text["n"], [t for t in range(text["n"]) if not text["special"][t]]
+
+    def probabilities(layer, head):
+        return tensors[f"attn.{layer}.probs"].values[head * n * n:(head + 1) * n * n]
+
+    means = {}
+    for layer, row in enumerate(about):
+        for head, one in enumerate(row):
+            p = probabilities(layer, head)
+            means[layer, head] = sum(best_word(text, p, n, i)[0] for i in words) / len(words)
+            check(abs(one["habits"]["word"] - means[layer, head]) < 1e-6, f"{layer}, {head}: {one['habits']}, expected {means[layer, head]}")
+            check(abs(one["habits"]["left"] - sum(p[i * n + i - 1] for i in range(1, n)) / (n - 1)) < 1e-6, f"{layer}, {head}: {one['habits']}")
+    layer, head = max(means, key=means.get)
+    check(page.text("#matrix-title") == f"Layer {layer}, head {head}: probabilities", page.text("#matrix-title"))
+    p = probabilities(layer, head)
+    query = max(words, key=lambda i: best_word(text, p, n, i)[0])
+    share, key = best_word(text, p, n, query)
+    said = page.text("#guide-words")
+    for part in (text["tokens"][query].strip("▁"), text["tokens"][key].strip("▁"), f"{two_digits(100 * share)} %", f"layer {layer}, head {head}"):
+        check(part in said, f"{part} in: {said}")
+    palettes = page.about["palettes"]
+    check({"blues", "greys", "polar"} <= palettes.keys() and page.browser.evaluate("document.getElementById('colours').value") == "blues", f"{palettes.keys()}")
+    check(sum(browser.evaluate("Array.from(atob(JSON.parse(document.getElementById('json-page').textContent).palettes.blues.rgb), c => c.charCodeAt()).slice(0, 3)")) == 765, "from white")
+    check(not browser.evaluate("document.getElementById('options').open"), "options are folded")
+    for width, height in ((1440, 900), (1024, 768), (390, 844)):
+        browser.resize(width, height)
+        Page(browser, url, opening=True)
+        where = browser.evaluate("""['guide-words', 'step-5', 'matrix'].map((id) => {
+            const box = document.getElementById(id).getBoundingClientRect();
+            return id === 'matrix' ? box.top + box.height : box.bottom;
+        })""")
+        check(max(where) <= height, f"{width} x {height}: ends of the sentence, the steps and the matrix {where}")
+    browser.resize(1280, 900)
+    steps(browser, Page(browser, url, opening=True), tensors, (layer, head, query, key))
+
+
+def steps(browser, page, tensors, where):
+    layer, head, query, key = where
+    n, words = page.about["texts"][0]["n"], lambda: page.text("#guide-words")
+    value = lambda name: expected(tensors, layer, head, query, key, True)[name]
+    browser.press("n")
+    for name in ("c2c", "c2p", "p2c"):
+        check(f"{name} {value(name):+.2f}".replace("-", "−") in words(), f"{name} {value(name)}: {words()}")
+    browser.press("n")
+    alone = probabilities_without(tensors, layer, head, query, ["c2p", "p2c"])
+    strongest = best_word(page.about["texts"][0], {query * n + j: p for j, p in enumerate(alone)}, n, query)[0]
+    check(f"{two_digits(100 * strongest)} %" in words(), f"order, {strongest}: {words()}")
+    browser.press("n")
+    distance = sum(p * abs(k // n - k % n) for k, p in enumerate(tensors[f"attn.{layer}.probs"].values[head * n * n:(head + 1) * n * n])) / n
+    check(f"{two_digits(distance)} tokens away" in words(), f"reach, {distance}: {words()}")
+    browser.press("n")
+    full, left = value("probs"), {name: probabilities_without(tensors, layer, head, query, [name])[key] for name in ("c2c", "c2p", "p2c")}
+    term = max(left, key=lambda name: abs(left[name] - full))
+    check(f"Without {term}" in words() and f"{two_digits(100 * left[term])} % instead of {two_digits(100 * full)} %" in words(), f"{left}: {words()}")
+    check(f"{term}@{layer}:{head}" in page.text("#keep-note"), page.text("#keep-note"))
+    browser.press("n")
+    check(page.text("#keep-note") == "" and "last bit" in words(), f"the term is back: {words()}")
+    browser.press("n")
+    check(f"{two_digits(100 * full)} %" in words(), "from the beginning")
+    map_place = page.place("#heads")
+    browser.move(map_place[0], map_place[1])
+    check(not browser.evaluate("document.getElementById('tip').hidden"), "the map of heads tells its numbers")
+    browser.press("l")
+    check(browser.evaluate("document.getElementById('tip').hidden"), "and stops when one goes on by keys")
+    browser.press("4")
+    browser.click(*page.place("label:has(#view-lines)"))
+    check(page.text("#matrix-title").endswith("probabilities"), f"lines are of probabilities: {page.text('#matrix-title')}")
+    browser.click(*page.place("[data-habit=left]"))
+    best = max(((one["habits"]["left"], l, h) for l, row in enumerate(page.about["texts"][0]["heads"]) for h, one in enumerate(row)))
+    check(page.text("#matrix-title").startswith(f"Layer {best[1]}, head {best[2]}:"), page.text("#matrix-title"))
 
 
 def colours(bench, browser):
@@ -292,7 +382,7 @@ def without_terms(bench, browser):
     url = report(bench, DEMO, "--text", TEXT)
     page = Page(browser, url + "#layer=0&head=1&show=probs&cell=4,2")
     tensors = data_of(bench)
-    bench.fine("encode", DEMO, "--text", TEXT, "--components", "all", "--attention", "all", "--ablate", "c2p@0", "-o", "ablated.safetensors", "-q")
+    bench.fine("encode", DEMO, "--text", TEXT, "--component-layers", "all", "--attention-layers", "all", "--ablate", "c2p@0", "-o", "ablated.safetensors", "-q")
     ablated, _ = read_tensors("ablated.safetensors")
     n = tensors["attn.0.c2c"].shape[3]
 
@@ -408,12 +498,19 @@ def keys_alone(bench, browser):
                 return
         check(False, f"Tab does not reach {name}")
 
+    tab_to("step-1")
+    browser.press("Enter")
+    check("A logit is a sum" in page.text("#guide-words"), "a step by Enter")
+    browser.press("Escape")
     for name in ("layer", "head", "component-sum", "view-matrix", "keep-c2p"):
         tab_to(name)
     browser.press(" ")
     check("c2p@0:0" in page.text("#keep-note"), "a box by the space bar")
     browser.press(" ")
-    for name in ("keep-scope", "centre", "scale", "colours", "zoom", "hold"):
+    for name in ("keep-scope", "options-fold"):
+        tab_to(name)
+    browser.press("Enter")
+    for name in ("centre", "scale", "colours", "zoom", "hold"):
         tab_to(name)
     browser.press("Enter")
     check(browser.evaluate("document.activeElement.ariaPressed") == "true", "a button by Enter")
@@ -486,5 +583,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (explore, colours, grades, rest, low_precision, without_terms, views, keys_alone, widths):
+    for look in (opening, explore, colours, grades, rest, low_precision, without_terms, views, keys_alone, widths):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)

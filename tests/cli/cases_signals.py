@@ -10,7 +10,7 @@ from helpers import SPM, TINY, alive, check_message, children_of, ending, wait_u
 
 # Long enough to be interrupted: 350 MB of attention are written.
 LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
-               "--attention", "all", "--components", "all", "-o", "x.safetensors"]
+               "--attention-layers", "all", "--component-layers", "all", "-o", "x.safetensors"]
 LONG_BENCH = ["bench", "synthetic:v3-xsmall,vocab=50,layers=6", "-n", "512", "--reps", "500", "--no-peak", "--json", "-o", "x.json"]
 LONG_PEAK = ["bench", "synthetic:v3-xsmall,vocab=50,layers=1", "-n", "16", "--reps", "7", "--json", "-o", "x.json"]
 

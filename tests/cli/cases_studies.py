@@ -105,7 +105,7 @@ def squares_of_components(bench):
     found = {}
     path = "o.safetensors"
     for sentence in SENTENCES:
-        run(bench, "encode", DEMO, "--text", sentence, "--components", "all", "-o", path)
+        run(bench, "encode", DEMO, "--text", sentence, "--component-layers", "all", "-o", path)
         for name, tensor in read_tensors(path)[0].items():
             part = name.split(".")
             if part[0] != "attn" or part[2] not in ("c2c", "c2p", "p2c"):

@@ -49,7 +49,7 @@ def positions(bench, what, change, amount, model="demo"):
 
 def encode(bench, ids):
     path = "o.safetensors"
-    run(bench, "encode", DEMO, "--ids", ",".join(map(str, ids)), "--hidden", "all", "--attention", "all", "-o", path)
+    run(bench, "encode", DEMO, "--ids", ",".join(map(str, ids)), "--hidden", "all", "--attention-layers", "all", "-o", path)
     return read_tensors(path)[0]
 
 
@@ -185,7 +185,7 @@ def matrices(bench, model):
     """For every phrase: the number of tokens, and {component: [layer][head][query][key]}."""
     for phrase in PHRASES:
         path = "o.safetensors"
-        run(bench, "encode", model, "--text", phrase, "--components", "all", "--attention", "all", "-o", path)
+        run(bench, "encode", model, "--text", phrase, "--component-layers", "all", "--attention-layers", "all", "-o", path)
         tensors = read_tensors(path)[0]
         n = tensors["attn.0.probs"].shape[-1]
         cut = lambda name: [[[tensors[name].values[(h * n + i) * n:(h * n + i + 1) * n] for i in range(n)] for h in range(3)]]

@@ -49,7 +49,7 @@ def write(path, contents):
 def test_failed_first_step(bench):
     """A run that fails at once leaves nothing in the way of the next one, in the same folder."""
     text = bench.write("few.txt", "The old sailor shook his head.\n" * 8)
-    rest = ("--text", text, "--steps", "1", "--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--out", "t")
+    rest = ("--file", text, "--steps", "1", "--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--out", "t")
     bench.expect(3, "train", "rtd", DEMO, "--generator", DEMO, *rest)  # it has no head for that
     bench.fine("train", "mlm", DEMO, *rest)
 
@@ -59,7 +59,7 @@ def test_gradients(bench):
                         ("13-v3-sift-sequence", ["finetune", "sequence", "--sift", "5"]), ("18-v3-choice", ["finetune", "choice"]),
                         ("10-v3-qa", ["finetune", "qa"])):
         folder = case(bench, name)
-        said = bench.fine(*words[:2], folder, *words[2:], *TRAIN, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors", "--json")
+        said = bench.fine(*words[:2], folder, *words[2:], *TRAIN, "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors", "--json")
         got, want = tensors(bench.path("g.safetensors")), tensors(os.path.join(folder, "expected.safetensors"))
         assert set(got) == set(want) - {"delta"}, set(got) ^ set(want)
         assert got["loss"][0] == "F64" and abs(got["loss"][2][0] - want["loss"][2][0]) < 1e-5 * abs(want["loss"][2][0])
@@ -85,7 +85,7 @@ def test_company(bench):
             parts = {"input_ids": parts["input_ids"] + ids, "attention_mask": parts["attention_mask"] + [1] * long,
                      "labels": parts["labels"] + [-100] * long}
         write(bench.path(name), {key: ("I64", [count, tokens], array.array("q", values)) for key, values in parts.items()})
-        bench.fine("train", "mlm", model, *TRAIN, "--batch", name, "--gradients", "of-" + name)
+        bench.fine("train", "mlm", model, *TRAIN, "--one-batch", name, "--gradients", "of-" + name)
     alone, beside = (tensors(bench.path("of-" + name)) for name in rows)
     table = next(found[2] for name, found in alone.items() if name.endswith("rel_embeddings.weight"))
     assert any(table) and not any(table[:100 * 384]), "130 tokens reach some of 512 rows"
@@ -95,7 +95,7 @@ def test_company(bench):
 def test_pair(bench):
     folder = case(bench, "12-v3-rtd-gdes")
     words = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN]
-    bench.fine(*words, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors")
+    bench.fine(*words, "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors")
     got, want = tensors(bench.path("g.safetensors")), tensors(os.path.join(folder, "expected.safetensors"))
     assert set(got) == set(want), set(got) ^ set(want)
     for tensor, (_, shape, values) in want.items():
@@ -159,7 +159,7 @@ def test_texts(bench):
     """Three sentences are learned by heart; threads and instruction sets do not show."""
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "32", "--learning-rate", "0.001"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "32", "--learning-rate", "0.001"]
     bench.fine(*words, "--steps", "60", "--warmup", "6", "--batch-sequences", "12", "--masking", "uniform", "--out", "heart")
     log = read_log(bench, "heart")
     assert sum(line["loss"] for line in log[:4]) / 4 > 2 and sum(line["loss"] for line in log[-20:]) / 20 < 0.1, log
@@ -192,7 +192,7 @@ def discriminator(bench, width=192):
     """models/demo with a head for replaced tokens, in float32."""
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    bench.fine("train", "mlm", demo, "--text", "corpus.txt", "--steps", "1", "--learning-rate", "0", "--batch-sequences", "1", "--out", "d")
+    bench.fine("train", "mlm", demo, "--file", "corpus.txt", "--steps", "1", "--learning-rate", "0", "--batch-sequences", "1", "--out", "d")
     model = tensors(bench.path("d/model.safetensors"))
     head = {"dense.weight": [width, width], "dense.bias": [width], "LayerNorm.weight": [width], "LayerNorm.bias": [width],
             "classifier.weight": [1, width], "classifier.bias": [1]}
@@ -207,7 +207,7 @@ def discriminator(bench, width=192):
 def test_replaced_tokens(bench):
     """From texts: the generator draws, the discriminator learns to tell; threads, tiers and a cut do not show."""
     folder, demo = discriminator(bench)
-    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0.1", "--text", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24",
+    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0.1", "--file", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24",
              "--batch-sequences", "6", "--learning-rate", "0.0005", "--steps", "4", "--eval-every", "2"]
     for threads, isa, out in (("1", "auto", "a"), ("3", "scalar", "b")):
         bench.fine(*words, "--threads", threads, "--isa", isa, "--out", out)
@@ -238,7 +238,7 @@ def float32(x):
 
 def test_sharing(bench):
     folder, demo = discriminator(bench)
-    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0", "--text", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "6",
+    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0", "--file", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "6",
              "--learning-rate", "0.001", "--steps", "2"]
     name = "deberta.embeddings.word_embeddings.weight"
     tables = {}
@@ -253,9 +253,9 @@ def test_sharing(bench):
     for options, code, part in ((["--sharing", "es"], 2, "--coupled"), (["--generator", folder, "--seed", str(1 << 32)], 3, "2^32")):
         result = bench.run(*words, *options, "--out", "x")
         assert result.code == code and part in result.err, result.describe()
-    result = bench.run("train", "rtd", folder, "--text", "corpus.txt", "--steps", "2", "--out", "x")
+    result = bench.run("train", "rtd", folder, "--file", "corpus.txt", "--steps", "2", "--out", "x")
     assert result.code == 2 and "--generator MODEL" in result.err, result.describe()
-    result = bench.run("train", "rtd", folder, "--generator", case(bench, "03-v3-mlm-emd"), "--text", "corpus.txt", "--steps", "2", "--out", "x")
+    result = bench.run("train", "rtd", folder, "--generator", case(bench, "03-v3-mlm-emd"), "--file", "corpus.txt", "--steps", "2", "--out", "x")
     assert result.code == 3 and result.err.count("\n") == 1, result.describe()
 
 
@@ -264,12 +264,12 @@ def test_dropout(bench):
     folder = case(bench, "03-v3-mlm-emd")
     losses = {}
     for words in ([], ["--dropout", "0"], ["--dropout", "0.1"], ["--seed", "1"]):  # its config.json says 0.1
-        said = bench.fine("train", "mlm", folder, *words, "--batch", os.path.join(folder, "batch.safetensors"), "--json")
+        said = bench.fine("train", "mlm", folder, *words, "--one-batch", os.path.join(folder, "batch.safetensors"), "--json")
         losses[" ".join(words)] = json.loads(said.out)["loss"]
     assert losses[""] == losses["--dropout 0.1"] and len(set(losses.values())) == 3, losses
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, "--dropout", "0.2", "--text", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "3",
+    words = ["train", "mlm", demo, "--dropout", "0.2", "--file", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "3",
              "--learning-rate", "0.001", "--steps", "4"]
     for threads, isa, out in (("1", "auto", "a"), ("3", "scalar", "b")):
         bench.fine(*words, "--threads", threads, "--isa", isa, "--out", out)
@@ -289,7 +289,7 @@ def test_drawn_perturbation(bench):
     write(bench.path("batch.safetensors"), batch)
     losses = []
     for words in (["--threads", "1"], ["--threads", "3", "--isa", "scalar"], ["--seed", "7"], ["--dropout", "0.1"]):
-        said = bench.fine("finetune", "sequence", folder, "--sift", "5", *TRAIN, *words, "--batch", "batch.safetensors", "--json")
+        said = bench.fine("finetune", "sequence", folder, "--sift", "5", *TRAIN, *words, "--one-batch", "batch.safetensors", "--json")
         losses.append(json.loads(said.out)["loss"])
     assert losses[0] == losses[1] and len(set(losses)) == 3 and abs(losses[0] - losses[2]) < 0.5, losses
 
@@ -314,11 +314,11 @@ def test_skip_bad(bench):
     result = bench.run(*words, "--out", "stopped")
     assert result.code == 1 and "step 2: the loss is" in result.err and "is the first tensor" in result.err and "; sequences " in result.err, result.describe()
     assert os.path.exists(bench.path("stopped/checkpoint-000001/training.json")) and not os.path.exists(bench.path("stopped/model.safetensors"))
-    bench.fine(*words, "--skip-bad", "1", "--out", "passed")
+    bench.fine(*words, "--bad-steps", "1", "--out", "passed")
     log = read_log(bench, "passed")
     assert [line["step"] for line in log] == [1, 2, 3, 4] and "step 2: the loss is" in log[1]["skipped"] and "loss" in log[3], log
-    bench.fine(*words, "--skip-bad", "1", "--out", "cut", "--stop-at", "3")
-    bench.fine(*words, "--skip-bad", "1", "--out", "cut", "--resume")
+    bench.fine(*words, "--bad-steps", "1", "--out", "cut", "--stop-at", "3")
+    bench.fine(*words, "--bad-steps", "1", "--out", "cut", "--resume")
     assert digest(bench, "cut/model.safetensors") == digest(bench, "passed/model.safetensors")
 
 
@@ -326,7 +326,7 @@ def test_memory(bench):
     """What a run takes is said before its first step, and too low a limit is refused before anything is written."""
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "1", "--out", "x"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "1", "--out", "x"]
     result = bench.run(*words, "--memory-limit", "60M")
     assert result.code == 4 and "steps of 24 tokens needs" in result.err and "60.0 MiB" in result.err and not os.path.exists(bench.path("x")), result.describe()
     assert "MiB" in bench.fine(*words, "--memory-limit", "400M").err
@@ -336,7 +336,7 @@ def test_resume(bench):
     """A run that is stopped behind any step and goes on, with other threads, ends with the same bits and the same log."""
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--learning-rate", "0.001", "--steps", "6"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--learning-rate", "0.001", "--steps", "6"]
     bench.fine(*words, "--threads", "1", "--checkpoint-every", "1", "--out", "whole")
     assert sorted(name for name in os.listdir(bench.path("whole")) if name.startswith("checkpoint")) == ["checkpoint-000004", "checkpoint-000005"], "the last two are kept"
     for step, threads in ((1, "1"), (2, "2"), (3, "5"), (4, "1"), (5, "2")):
@@ -370,14 +370,14 @@ def test_resume_pair(bench):
 def test_resume_refused(bench):
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "3", "--out", "run"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "3", "--out", "run"]
     result = bench.run(*words, "--resume")
     assert result.code in (3, 4) and "run" in result.err, result.describe()
     bench.fine(*words, "--stop-at", "1")
     before = digest(bench, "run/log.jsonl")
     for change, parts in ((["--learning-rate", "0.5"], ["learning-rate 0.0001, now 0.5"]), (["--seed", "3", "--clip", "2"], ["seed 0, now 3", "clip 1.0, now 2.0"]),
                           (["--schedule", "constant", "--masking", "uniform"], ['schedule "linear", now "constant"', 'masking "ngram", now "uniform"']),
-                          (["--text", "corpus.txt"], ["data"])):
+                          (["--file", "corpus.txt"], ["data"])):
         result = bench.run(*words, *change, "--resume")
         assert result.code == 3 and all(part in result.err for part in ["checkpoint-000001", *parts]), result.describe()
     assert digest(bench, "run/log.jsonl") == before
@@ -400,7 +400,7 @@ def test_held_out(bench):
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
     bench.write("other.txt", "A dog and a cat were friends.\n\nIt rained all day in the city.\n\nShe sold her boat.\n")
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "2", "--steps", "5"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "2", "--steps", "5"]
     held_out = ["--eval", "other.txt", "--eval-every", "2"]
     bench.fine(*words, "--out", "plain")
     bench.fine(*words, *held_out, "--threads", "2", "--out", "whole")
@@ -414,7 +414,7 @@ def test_held_out(bench):
     assert log_without_time(bench, "cut") == log_without_time(bench, "whole")
     # a run of a step with rate 0 on these texts alone, all in one batch, has the same masks only by number; so one sequence
     bench.write("one.txt", "She sold her boat to the man.\n")
-    one = ["train", "mlm", demo, *TRAIN, "--text", "one.txt", "--eval", "one.txt", "--batch-sequences", "1", "--steps", "1", "--learning-rate", "0"]
+    one = ["train", "mlm", demo, *TRAIN, "--file", "one.txt", "--eval", "one.txt", "--batch-sequences", "1", "--steps", "1", "--learning-rate", "0"]
     bench.fine(*one, "--out", "one")
     step, evaluated = read_log(bench, "one")
     assert step["loss"] == evaluated["eval_loss"] and step["labelled"] == evaluated["eval_labelled"], (step, evaluated)
@@ -424,7 +424,7 @@ def test_interrupt(bench):
     """Ctrl-C: the step is finished, a checkpoint written, 130; what goes on from there ends as if nothing had been."""
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
-    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--steps", "30"]
+    words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--steps", "30"]
     run = bench.start(*words, "--out", "cut", stderr=subprocess.PIPE, text=True)
     log = bench.path("cut/log.jsonl")
     until = time.monotonic() + 60
@@ -446,18 +446,18 @@ def test_bad_texts(bench):
     with open(bench.path("broken.txt"), "wb") as file:
         file.write(b"fine\nbro\xffken\n")
     run = ["--steps", "3", "--out", "x"]
-    for words, code, parts in ((["--text", "corpus.txt"], 2, ["--text", "--steps"]), (["--text", "corpus.txt", "--steps", "3"], 2, ["--out FOLDER"]),
-                               (["--text", "corpus.txt", "--batches", "b", *run], 2, ["--text", "--batches"]),
-                               (["--text", "corpus.txt", "--masking", "uniform", "--max-ngram", "3", *run], 2, ["--max-ngram"]),
-                               (["--text", "empty.txt", *run], 3, ["empty.txt", "no text"]),
-                               (["--text", "broken.txt", *run], 3, ["broken.txt, line 2"]),
-                               (["--text", "corpus.txt", "--sequence-tokens", "9999", *run], 3, ["9999", "position table", "512"]),
-                               (["--text", "corpus.txt", "--batch-tokens", "4", *run], 3, ["at most 4"])):
+    for words, code, parts in ((["--file", "corpus.txt"], 2, ["--file", "--steps"]), (["--file", "corpus.txt", "--steps", "3"], 2, ["--out FOLDER"]),
+                               (["--file", "corpus.txt", "--batches", "b", *run], 2, ["--file", "--batches"]),
+                               (["--file", "corpus.txt", "--masking", "uniform", "--max-ngram", "3", *run], 2, ["--max-ngram"]),
+                               (["--file", "empty.txt", *run], 3, ["empty.txt", "no text"]),
+                               (["--file", "broken.txt", *run], 3, ["broken.txt, line 2"]),
+                               (["--file", "corpus.txt", "--sequence-tokens", "9999", *run], 3, ["9999", "position table", "512"]),
+                               (["--file", "corpus.txt", "--batch-tokens", "4", *run], 3, ["at most 4"])):
         result = bench.run("train", "mlm", demo, *TRAIN, *words)
         assert result.code == code and all(part in result.err for part in parts), result.describe()
         assert not os.path.exists(bench.path("x")), result.describe()
-    result = bench.run("finetune", "sequence", demo, *TRAIN, "--text", "corpus.txt")
-    assert result.code == 2 and "--text" in result.err, result.describe()
+    result = bench.run("finetune", "sequence", demo, *TRAIN, "--file", "corpus.txt")
+    assert result.code == 2 and "--file" in result.err, result.describe()
 
 
 def refused(bench, name, words, change, code, *parts):
@@ -465,7 +465,7 @@ def refused(bench, name, words, change, code, *parts):
     batch = tensors(os.path.join(folder, "batch.safetensors"))
     change(batch)
     write(bench.path("batch.safetensors"), batch)
-    result = bench.run(*words[:2], folder, *words[2:], *TRAIN, "--batch", "batch.safetensors", "--gradients", "g.safetensors")
+    result = bench.run(*words[:2], folder, *words[2:], *TRAIN, "--one-batch", "batch.safetensors", "--gradients", "g.safetensors")
     assert result.code == code and all(part in result.err for part in parts), result.describe()
     assert result.err.count("\n") == 1 and not os.path.exists(bench.path("g.safetensors")), result.describe()
 
@@ -492,9 +492,9 @@ def test_wrong_use(bench):
     folder = case(bench, "03-v3-mlm-emd")
     batch = os.path.join(folder, "batch.safetensors")
     for words, parts in ((["train"], ["mlm, rtd"]), (["finetune"], ["sequence, choice, token or qa"]),
-                         (["train", "mlm", folder, *TRAIN], ["expected --text FILE --steps N --out FOLDER"]),
-                         (["train", "mlm", folder, "--batch", batch, "--dropout", "1"], ["--dropout"]),
-                         (["train", "mlm", folder, *TRAIN, "--batch", batch, "--shards", "3"], ["power of two"]),
+                         (["train", "mlm", folder, *TRAIN], ["expected --file FILE --steps N --out FOLDER"]),
+                         (["train", "mlm", folder, "--one-batch", batch, "--dropout", "1"], ["--dropout"]),
+                         (["train", "mlm", folder, *TRAIN, "--one-batch", batch, "--virtual-shards", "3"], ["power of two"]),
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3"], ["--out FOLDER"]),
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3", "--warmup", "4", "--out", "x"], ["--warmup"])):
         result = bench.run(*words)
@@ -521,8 +521,8 @@ def test_bench_train(bench):
     text = bench.fine(*words, "--no-peak").out
     assert "weight gradients" in text and "tokens/s" in text
     assert bench.fine(*words, "--no-peak", "--format", "csv").out.count("\n") == 1 + len(stages)
-    said = bench.run(*words[:3], "--shards", "3")
-    assert said.code == 2 and "--shards: expected a power of two, found 3" in said.err, said.err
+    said = bench.run(*words[:3], "--virtual-shards", "3")
+    assert said.code == 2 and "--virtual-shards: expected a power of two, found 3" in said.err, said.err
     said = bench.run("bench", "train", model.replace(",lm=1", ""))
     assert said.code != 0 and "has no head" in said.err, said.err
     batch = os.path.join(case(bench, "03-v3-mlm-emd"), "batch.safetensors")

@@ -55,7 +55,7 @@ def test_many_labels(bench):
         for name, intermediate in (("narrow", 48), ("wide", 2048)):
             shutil.rmtree(bench.path(name), ignore_errors=True)
             model = wide_model(bench, name, folder, intermediate)
-            bench.fine("finetune", task, model, *TRAIN, *more, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors")
+            bench.fine("finetune", task, model, *TRAIN, *more, "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors")
             found.append(tensors(bench.path("g.safetensors")))
         for tensor, (_, _, values) in found[0].items():
             if "intermediate" not in tensor and not ("output.dense.weight" in tensor and "attention" not in tensor):
@@ -68,7 +68,7 @@ def test_many_choices(bench):
     ids = [5 + n * 31 % 50 for n in range(4 * choices)]
     write(bench.path("b.safetensors"), {"input_ids": ("I64", [1, choices, 4], array.array("q", ids)), "labels": ("I64", [1], array.array("q", [1099]))})
     for out, more in (("a", ()), ("b", ("--micro-tokens", "300"))):
-        bench.fine("finetune", "choice", folder, *TRAIN, "--sift", "2", "--batch", "b.safetensors", "--gradients", out, *more)
+        bench.fine("finetune", "choice", folder, *TRAIN, "--sift", "2", "--one-batch", "b.safetensors", "--gradients", out, *more)
     equal(digest(bench, "a"), digest(bench, "b"))
 
 
@@ -76,7 +76,7 @@ def test_head_of_a_pair(bench):
     """--head is the generator's: the discriminator runs its last layer, whatever it says."""
     folder = case(bench, "12-v3-rtd-gdes")
     words = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN,
-             "--batch", os.path.join(folder, "batch.safetensors"), "--gradients"]
+             "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients"]
     bench.fine(*words, "auto")
     bench.fine(*words, "asked", "--head", "mlm_emd")
     equal(digest(bench, "asked"), digest(bench, "auto"))
@@ -85,7 +85,7 @@ def test_head_of_a_pair(bench):
 def test_replaced_tokens_without_a_generator(bench):
     """The loss that is not weighted stands beside the gradients."""
     folder = case(bench, "11-v3-rtd")
-    bench.fine("train", "rtd", folder, *TRAIN, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g")
+    bench.fine("train", "rtd", folder, *TRAIN, "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g")
     got, want = tensors(bench.path("g")), tensors(os.path.join(folder, "expected.safetensors"))
     equal(set(got), set(want))
     assert abs(got["loss.discriminator"][2][0] - want["loss.discriminator"][2][0]) < 1e-6, got["loss.discriminator"]
@@ -100,11 +100,11 @@ def test_answer_at_a_hole(bench):
         batch["attention_mask"][2][2 * columns + 5] = 0
         batch[tensor][2][2] = 5
         write(bench.path("b.safetensors"), batch)
-        result = bench.expect(3, "finetune", "qa", folder, *TRAIN, "--batch", "b.safetensors", "--gradients", "g")
+        result = bench.expect(3, "finetune", "qa", folder, *TRAIN, "--one-batch", "b.safetensors", "--gradients", "g")
         contains(result.err, f"sequence 2, token 5: the {what} of the answer is at a hole of the attention_mask")
         batch[tensor][2][2] = 6
         write(bench.path("b.safetensors"), batch)
-        bench.fine("finetune", "qa", folder, *TRAIN, "--batch", "b.safetensors", "--gradients", "g")
+        bench.fine("finetune", "qa", folder, *TRAIN, "--one-batch", "b.safetensors", "--gradients", "g")
 
 
 def test_texts_of_one_token(bench):
@@ -112,7 +112,7 @@ def test_texts_of_one_token(bench):
     folder = wide_model(bench, "m", case(bench, "13-v3-sift-sequence"), 48)
     write(bench.path("b.safetensors"), {"input_ids": ("I64", [3, 1], array.array("q", [5, 6, 7])),
                                         "labels": ("I64", [3], array.array("q", [3, 1999, 70]))})  # the vocabulary has 61 pieces
-    bench.fine("finetune", "sequence", folder, *TRAIN, "--batch", "b.safetensors", "--gradients", "g")
+    bench.fine("finetune", "sequence", folder, *TRAIN, "--one-batch", "b.safetensors", "--gradients", "g")
 
 
 def test_optimizer_numbers(bench):
@@ -133,6 +133,6 @@ def test_many_names(bench):
     count = 150000
     bench.write("many.tsv", "".join(f"name {n * 7919 % count}\tA text.\n" for n in range(count)) + "\tno name\n")
     begin = time.monotonic()
-    result = bench.expect(3, "finetune", "sequence", DEMO, *TRAIN, "--new-head", "--data", "many.tsv", "--steps", "1", "--out", "x")
+    result = bench.expect(3, "finetune", "sequence", DEMO, *TRAIN, "--new-head", "--examples", "many.tsv", "--steps", "1", "--out", "x")
     contains(result.err, f"line {count + 1}", "the label is empty")
     assert os.environ.get("DEBERTA_TEST_QUICK") or time.monotonic() - begin < 20, "by halves or by a hash, not one by one"

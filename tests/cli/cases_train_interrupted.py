@@ -23,8 +23,8 @@ def small_run(bench, steps, *more):
     """Words of a run of a model that is trained in milliseconds."""
     if not os.path.exists(bench.path("new")):
         bench.write("corpus.txt", "\n".join(LINES) + "\n")
-        bench.fine("train", "tokenizer", "--text", "corpus.txt", "--pieces", "50", "--layers", "1", "--hidden", "32", "--heads", "2", "--out", "new")
-    return ["train", "mlm", "--config", "new", "--text", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "4", "--steps", str(steps),
+        bench.fine("train", "tokenizer", "--file", "corpus.txt", "--vocabulary", "50", "--depth", "1", "--width", "32", "--head-count", "2", "--out", "new")
+    return ["train", "mlm", "--config", "new", "--file", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "4", "--steps", str(steps),
             "--learning-rate", "1e-3", "--threads", "1", *more]
 
 
@@ -169,7 +169,7 @@ def test_flipped_bits(bench):
 
 def test_flipped_bit_of_a_pair(bench):
     text = bench.write("corpus.txt", "\n".join(LINES) + "\n")
-    words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--text", text, "--sequence-tokens", "16", "--batch-sequences", "2",
+    words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--file", text, "--sequence-tokens", "16", "--batch-sequences", "2",
              "--steps", "3", "--out", "pair"]
     bench.fine(*words, "--stop-at", "1")
     with open(bench.path("pair/checkpoint-000001/generator/training.safetensors"), "r+b") as opened:
@@ -208,13 +208,13 @@ def bad_run(bench):
 
 
 def test_not_finite_keeps_what_was_good(bench):
-    """Without a word about checkpoints: the steps before the bad one are kept, and --resume --skip-bad goes on behind it."""
+    """Without a word about checkpoints: the steps before the bad one are kept, and --resume --bad-steps goes on behind it."""
     words = bad_run(bench)
-    bench.fine(*words, "--skip-bad", "1", "--out", "passed")
+    bench.fine(*words, "--bad-steps", "1", "--out", "passed")
     result = bench.expect(1, *words, "--out", "stopped")
-    contains(result.err, "step 3: the loss is", "stopped/checkpoint-000002 has the steps before it: --resume --skip-bad 1 passes over it")
+    contains(result.err, "step 3: the loss is", "stopped/checkpoint-000002 has the steps before it: --resume --bad-steps 1 passes over it")
     contains(bench.expect(1, *words, "--resume", "--out", "stopped").err, "step 3: the loss is")
-    bench.fine(*words, "--resume", "--skip-bad", "1", "--out", "stopped")
+    bench.fine(*words, "--resume", "--bad-steps", "1", "--out", "stopped")
     same_run(bench, "stopped", "passed")
     for option, value in (("--beta1", "1"), ("--beta2", "1"), ("--epsilon", "0")):
         contains(bench.expect(2, *words, option, value, "--out", "never").err, option[2:])
@@ -235,9 +235,9 @@ def test_many_labels(bench):
     """A run with thousands of labels is resumed: its recipe is long."""
     data = bench.write("many.jsonl", "".join(json.dumps({"label": f"label {n // 2}", "text": LINES[n % 60]}) + "\n" for n in range(2400)))
     bench.write("corpus.txt", "\n".join(LINES) + "\n")
-    bench.fine("train", "tokenizer", "--text", "corpus.txt", "--pieces", "50", "--layers", "1", "--hidden", "512", "--heads", "8", "--out", "wide")
-    bench.fine("train", "mlm", "--config", "wide", "--text", "corpus.txt", "--sequence-tokens", "16", "--steps", "1", "--out", "base")
-    words = ["finetune", "sequence", "base", "--data", data, "--new-head", "--sequence-tokens", "32", "--cut", "--batch-sequences", "2", "--steps", "2", *TRAIN]
+    bench.fine("train", "tokenizer", "--file", "corpus.txt", "--vocabulary", "50", "--depth", "1", "--width", "512", "--head-count", "8", "--out", "wide")
+    bench.fine("train", "mlm", "--config", "wide", "--file", "corpus.txt", "--sequence-tokens", "16", "--steps", "1", "--out", "base")
+    words = ["finetune", "sequence", "base", "--examples", data, "--new-head", "--sequence-tokens", "32", "--cut", "--batch-sequences", "2", "--steps", "2", *TRAIN]
     bench.fine(*words, "--out", "whole")
     bench.fine(*words, "--stop-at", "1", "--out", "cut")
     bench.fine(*words, "--resume", "--out", "cut")
@@ -248,15 +248,15 @@ def test_swapped_columns(bench):
     """Labels nearly as many as lines are texts: refused with a question, of classes and of words; objects and small files are taken as they are."""
     run = ["finetune", "sequence", DEMO, "--new-head", "--steps", "1", "--sequence-tokens", "32", "--batch-sequences", "2", *TRAIN]
     swapped = bench.write("swapped.tsv", "".join(f"{line}\tsea\n" for line in LINES))
-    result = bench.expect(3, *run, "--data", swapped, "--out", "a")
+    result = bench.expect(3, *run, "--examples", swapped, "--out", "a")
     contains(result.err, "60 labels for 60 lines: are the columns swapped?", "label, tab, text", ".jsonl")
     check(not os.path.exists(bench.path("a")), "nothing was begun")
     named = bench.write("named.jsonl", "".join(json.dumps({"label": f"l{n}", "text": line}) + "\n" for n, line in enumerate(LINES[:12])))
-    bench.fine(*run, "--data", named, "--out", "b")
+    bench.fine(*run, "--examples", named, "--out", "b")
     two = bench.write("two.tsv", "sea\tthe old sailor\nland\tthe old house\n")
-    bench.fine(*run, "--data", two, "--out", "c")
+    bench.fine(*run, "--examples", two, "--out", "c")
     words = ["finetune", "token", *run[2:]]
     sequences = bench.write("sequences.tsv", "".join(f"sea\t{line}\n" for line in LINES))
-    contains(bench.expect(3, *words, "--data", sequences, "--out", "d").err, "60 labels for 60 lines", "word, tab, label", "finetune sequence")
+    contains(bench.expect(3, *words, "--examples", sequences, "--out", "d").err, "60 labels for 60 lines", "word, tab, label", "finetune sequence")
     tags = bench.write("tags.tsv", "\n".join("".join(f"{word}\t{'OB'[len(word) % 2]}\n" for word in line.split()) for line in LINES))
-    bench.fine(*words, "--data", tags, "--out", "e")
+    bench.fine(*words, "--examples", tags, "--out", "e")

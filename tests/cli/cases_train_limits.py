@@ -13,7 +13,7 @@ import subprocess
 from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
 from helpers import DEMO, check, contains, equal, near, needs_figures
 
-SMALL = ("--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
+SMALL = ("--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
 
 
 def names_of(bench, folder):
@@ -89,7 +89,7 @@ def test_best_of_a_pair(bench):
 def test_labels_without_data(bench):
     """--labels makes a head for prepared batches too; an answer has two outputs, a choice one."""
     for name, task, labels, wrong in (("08-v2-conv-token", "token", "7", None), ("10-v3-qa", "qa", "2", "3"), ("18-v3-choice", "choice", "1", "2")):
-        words = ["finetune", task, case(bench, name), *TRAIN, "--batch", os.path.join(case(bench, name), "batch.safetensors"), "--gradients", f"{task}.safetensors"]
+        words = ["finetune", task, case(bench, name), *TRAIN, "--one-batch", os.path.join(case(bench, name), "batch.safetensors"), "--gradients", f"{task}.safetensors"]
         bench.fine(*words, "--labels", labels)
         got = tensors(bench.path(f"{task}.safetensors"))
         head = "grad.qa_outputs.weight" if task == "qa" else "grad.classifier.weight"
@@ -103,7 +103,7 @@ def test_question_without_label(bench):
     """A question's label cannot be left out: -100 once was read as a place before the first choice."""
     folder = case(bench, "18-v3-choice")
     batch = tensors(os.path.join(folder, "batch.safetensors"))
-    words = ["finetune", "choice", folder, *TRAIN, "--batch", "batch.safetensors"]
+    words = ["finetune", "choice", folder, *TRAIN, "--one-batch", "batch.safetensors"]
     batch["labels"][2][1] = -100
     write(bench.path("batch.safetensors"), batch)
     result = bench.run(*words)
@@ -120,7 +120,7 @@ def test_question_without_label(bench):
 def test_lines(bench):
     """--sequences lines: every line is a sequence of its own; what does not fit is left out."""
     bench.write("corpus.txt", "The cat sat on the mat and looked at the dog.\nYes.\nSeven sailors sold their silver spoons.\n")
-    words = ["train", "mlm", DEMO, *TRAIN, "--text", "corpus.txt", "--steps", "1", "--batch-sequences", "3"]
+    words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--steps", "1", "--batch-sequences", "3"]
     for more, tokens in ((["--sequences", "lines", "--sequence-tokens", "64"], None), (["--sequences", "lines", "--sequence-tokens", "6"], 6 + 4 + 6)):
         bench.fine(*words, *more, "--out", f"out{tokens}")
         line = read_log(bench, f"out{tokens}")[0]
@@ -289,11 +289,11 @@ def test_marks_of_editors(bench):
     with open(bench.path("marked.txt"), "wb") as file:
         file.write(b"\xef\xbb\xbf" + "".join(line + "\r\n" for line in lines).encode())
     for name in ("plain", "marked"):
-        bench.fine("train", "tokenizer", "--text", f"{name}.txt", "--pieces", "40", "--layers", "1", "--hidden", "32", "--heads", "2", "--out", f"new-{name}")
-        bench.fine("train", "mlm", "--config", "new-plain", "--text", f"{name}.txt", "--sequence-tokens", "16", "--steps", "2", "--out", name)
+        bench.fine("train", "tokenizer", "--file", f"{name}.txt", "--vocabulary", "40", "--depth", "1", "--width", "32", "--head-count", "2", "--out", f"new-{name}")
+        bench.fine("train", "mlm", "--config", "new-plain", "--file", f"{name}.txt", "--sequence-tokens", "16", "--steps", "2", "--out", name)
     equal(digest(bench, "new-marked/spm.model"), digest(bench, "new-plain/spm.model"))
     equal(digest(bench, "marked/model.safetensors"), digest(bench, "plain/model.safetensors"))
-    few = bench.expect(3, "train", "tokenizer", "--text", "plain.txt", "--pieces", "5000", "--out", "few")
+    few = bench.expect(3, "train", "tokenizer", "--file", "plain.txt", "--vocabulary", "5000", "--out", "few")
     contains(few.err, "pieces besides [PAD], [CLS], [SEP] and [UNK], expected 4996")
     check(not os.path.exists(bench.path("few")), "nothing is left of a tokenizer that was not learned")
 

@@ -22,7 +22,7 @@ def test_gradients_of_groups(bench):
     for name, words in TASKS:
         for dropout in ("0", "0.2"):
             folder = case(bench, name)
-            run = [*words[:2], folder, *words[2:], "--dropout", dropout, "--batch", os.path.join(folder, "batch.safetensors"), "--json", "--gradients"]
+            run = [*words[:2], folder, *words[2:], "--dropout", dropout, "--one-batch", os.path.join(folder, "batch.safetensors"), "--json", "--gradients"]
             said = bench.fine(*run, "whole").out
             for way in WAYS:
                 equal(bench.fine(*run, "part", *way).out, said, f"{name} {way}")
@@ -34,9 +34,9 @@ def test_gradients_of_a_pair(bench):
     folder = case(bench, "12-v3-rtd-gdes")
     text = bench.write("corpus.txt", open(os.path.join(bench.root, "docs", "studies", "data", "sentences.txt"), encoding="utf-8").read())
     run = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN,
-           "--batch", os.path.join(folder, "batch.safetensors"), "--gradients"]
+           "--one-batch", os.path.join(folder, "batch.safetensors"), "--gradients"]
     bench.fine(*run, "whole")
-    drawn = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--text", text, "--steps", "2", "--sequence-tokens", "32", "--out"]
+    drawn = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--file", text, "--steps", "2", "--sequence-tokens", "32", "--out"]
     bench.fine(*drawn, "drawn")
     for number, way in enumerate(WAYS):
         bench.fine(*run, "part", *way)
@@ -49,7 +49,7 @@ def test_gradients_of_a_pair(bench):
 def test_runs_of_groups(bench):
     """Twenty steps of 8 shards, 1, 2, 4 or all of them at a time: the same weights and moments; so do runs that change it on the way."""
     bench.write("corpus.txt", "".join(f"The old sailor number {n} sold {n * 7 % 13} silver spoons to a stranger.\n" for n in range(60)))
-    words = ["train", "mlm", DEMO, "--text", "corpus.txt", "--sequences", "lines", "--sequence-tokens", "16", "--batch-sequences", "8", "--shards", "8",
+    words = ["train", "mlm", DEMO, "--file", "corpus.txt", "--sequences", "lines", "--sequence-tokens", "16", "--batch-sequences", "8", "--virtual-shards", "8",
              "--steps", "20", "--learning-rate", "0.001", "--dropout", "0.1", "--freeze", "layers:1"]
     ways = {"whole": (), "one": ("--micro-tokens", "16"), "two": ("--micro-tokens", "32", "--recompute"), "four": ("--micro-tokens", "64", "--threads", "1")}
     for out, way in ways.items():
@@ -71,7 +71,7 @@ def test_sift_of_groups(bench):
     ways = {"whole": (), "one": ("--micro-tokens", "1"), "some": ("--micro-tokens", "90", "--recompute"), "inputs": ("--recompute", "--threads", "1"),
             "threads": ("--threads", "5")}
     for task, text in files.items():
-        words = ["finetune", "sequence" if task == "regression" else task, DEMO, "--data", bench.write(f"{task}.tsv", text), "--sift", "3",
+        words = ["finetune", "sequence" if task == "regression" else task, DEMO, "--examples", bench.write(f"{task}.tsv", text), "--sift", "3",
                  *(("--labels", "1") if task == "regression" else ("--new-head",)), "--freeze", "layers:3", "--batch-sequences", "4", "--dropout", "0.1",
                  "--learning-rate", "0.001", "--steps", "4"]
         for way, options in ways.items():
@@ -95,7 +95,7 @@ def memory_of(bench, *words):
 def test_less_memory(bench):
     """Steps of 64 x 128 tokens of models/demo, 12 h + 2 A floats a token and layer and more beside: each way takes less, said and measured."""
     bench.write("corpus.txt", "The old sailor sold seven silver spoons to a stranger in the cold north. " * 1200)
-    words = ["train", "mlm", DEMO, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "128", "--batch-sequences", "64", "--steps", "1", "--threads", "1"]
+    words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "128", "--batch-sequences", "64", "--steps", "1", "--threads", "1"]
     said, peak = memory_of(bench, *words, "--out", "whole")
     kept_said, kept_peak = memory_of(bench, *words, "--recompute", "--out", "inputs")
     part_said, part_peak = memory_of(bench, *words, "--micro-tokens", "1024", "--out", "parts")

@@ -42,7 +42,7 @@ def close(a, b, bound):
 def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     (folder / "corpus.txt").write_text(TEXTS)
-    recipe = ["--text", folder / "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--dropout", "0", "--learning-rate", "1e-3", "--steps", "3"]
+    recipe = ["--file", folder / "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--dropout", "0", "--learning-rate", "1e-3", "--steps", "3"]
     program("train", "rtd", DEMO, "--generator", DEMO, "--new-head", *recipe, "--out", folder / "pair")
     program("train", "mlm", DEMO, "--new-head", *recipe, "--out", folder / "mlm")
     program("train", "mlm", DEMO, *recipe, "--save-dtype", "f16", "--out", folder / "half")

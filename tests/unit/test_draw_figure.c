@@ -22,6 +22,7 @@ static char folder[64];
 
 static int make_folder(void **state)
 {
+    (void)state;
     snprintf(folder, sizeof folder, "/tmp/deberta-test-figure-XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
@@ -39,6 +40,7 @@ static size_t files_in_folder(void)
 
 static int remove_folder(void **state)
 {
+    (void)state;
     DIR *directory = opendir(folder);
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
         char path[400];

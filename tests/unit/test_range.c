@@ -98,7 +98,7 @@ TEST(test_lists_have_a_limit)
 {
     size_list list;
     deberta_error err = {0};
-    assert_int_equal(range_parse(&list, "1-1000000", "--layers", 0, SIZE_MAX, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(range_parse(&list, "1-1000000", "--depth", 0, SIZE_MAX, &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "more than 10000 values"));
     assert_null(list.values);
 }

@@ -1,5 +1,5 @@
-/* Prepared batches: a safetensors file with input_ids and what belongs to them (docs/training.md, "--batch"). One step,
- * or a leading axis of steps.
+/* Prepared batches: a safetensors file with input_ids and what belongs to them (docs/training.md, "--one-batch"). One
+ * step, or a leading axis of steps.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_BATCH_FILE_H

@@ -1,5 +1,5 @@
 /* An encoded input as tensors: what they are called, their shapes, and their values row by row. `encode` writes them,
- * `verify --against` compares them with those of a file. SPDX-License-Identifier: MIT */
+ * `verify --expected` compares them with those of a file. SPDX-License-Identifier: MIT */
 #ifndef COMMAND_INPUT_ENCODED_INPUT_H
 #define COMMAND_INPUT_ENCODED_INPUT_H
 

@@ -162,7 +162,8 @@ int text_stream_open(text_stream *stream, const reading_options *options, const 
     const common_options *common = &options->common;
     *stream = (text_stream){.options = options, .names = names, .files = options->files};
     if (names->file_arguments) stream->files = (text_list){common->arguments + 1, common->argument_count - 1};
-    const int status = names->file_arguments ? EXIT_OK : check_given(stream);
+    int status = names->file_arguments ? EXIT_OK : check_given(stream);
+    if (status == EXIT_OK) status = item_choice_settle(common, &options->items, &stream->choice);
     return status == EXIT_OK ? measure_files(stream) : status;
 }
 
@@ -222,7 +223,7 @@ static deberta_status parse_line(text_stream *stream, text_record *record, size_
     return copy_text(&record->text, &record->text_bytes, stream->buffer, bytes, err);
 }
 
-deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+static deberta_status next_of_all(text_stream *stream, text_record *record, bool *end, deberta_error *err)
 {
     *record = (text_record){0};
     *end = false;
@@ -252,5 +253,51 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
         DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));
     }
     *end = true;
+    return DEBERTA_OK;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) /* FNV-1a */
+{
+    if (hash == 0) hash = 0xcbf29ce484222325;
+    for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_record(uint64_t hash, const text_record *record)
+{
+    hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
+    hash = hash_bytes(hash, "\n", 1);
+    hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
+    return hash_bytes(hash, "\n", 1);
+}
+
+static deberta_status next_counted(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    DEBERTA_TRY(next_of_all(stream, record, end, err));
+    if (*end) return DEBERTA_OK;
+    record->index = stream->read++;
+    stream->hash = hash_record(stream->hash, record);
+    return DEBERTA_OK;
+}
+
+deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    for (bool taken = false;; text_record_free(record)) {
+        DEBERTA_TRY(next_counted(stream, record, end, err));
+        if (*end) return DEBERTA_OK;
+        const item_name name = {record->id, record->source, record->line};
+        if (!item_is_taken(&stream->choice, &name, &taken)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (taken) return DEBERTA_OK;
+    }
+}
+
+deberta_status text_stream_skip(text_stream *stream, size_t items, deberta_error *err)
+{
+    bool end = false;
+    for (size_t k = 0; k < items && !end; k++) {
+        text_record record;
+        DEBERTA_TRY(next_counted(stream, &record, &end, err));
+        text_record_free(&record);
+    }
     return DEBERTA_OK;
 }

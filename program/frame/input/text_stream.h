@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "program/frame/input/item_choice.h"
 #include "program/frame/options.h"
 
 /* --max-tokens: a number, or as many as the model was trained with, or as many as have distances of their own. */
@@ -28,6 +29,7 @@ typedef struct reading_options {
     bool jsonl, strict;
     token_limit max_tokens;
     size_t batch_tokens; /* 0: the default */
+    item_choice items;
 } reading_options;
 
 /* The struct of a command that begins so. */
@@ -51,6 +53,7 @@ typedef struct text_record {
     size_t text_bytes, pair_bytes;
     const char *source; /* the file, or NULL for the command line; the stream's */
     size_t line;        /* from 1: of its file, or of the command line's texts */
+    size_t index;       /* from 0: in the whole input, items of other shards counted */
     json_t *id;         /* what the JSON object holds under "id", or NULL */
     json_t *object;     /* NULL: not asked for, or no object */
     char *problem;      /* why this line cannot be used, or NULL */
@@ -68,15 +71,20 @@ typedef struct text_stream {
     size_t buffer_bytes;
     uint64_t done_bytes;  /* of the files, read so far */
     uint64_t total_bytes; /* 0: not known, something is no regular file */
-    size_t problems;      /* of records, reported or counted */
+    item_choice choice;
+    size_t read;     /* items so far, those of other shards too */
+    uint64_t hash;   /* of their texts */
+    size_t problems; /* of records, reported or counted */
 } text_stream;
 
 /* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
  * code. */
 int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names);
-/* Fills the record and sets *end to false, or sets it to true after the last. Records are the caller's, to be freed.
- */
+/* Fills the record and sets *end to false, or sets it to true after the last. Items of other shards are passed over.
+ * Records are the caller's, to be freed. */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
+/* Passes over this many items, or to the end if there are fewer. */
+deberta_status text_stream_skip(text_stream *stream, size_t items, deberta_error *err);
 void text_stream_close(text_stream *stream);
 
 /* By the suffix, .jsonl or .ndjson. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "program/encode/corpus_output.h"
+#include "program/frame/corpus/corpus_output.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "program/frame/unfinished.h"
@@ -15,6 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "core/io/tensor_header.h"
+#include "output/json_text.h"
 
 enum { MOST_TENSORS = 4, MOST_NOTES = 16 };
 
@@ -43,7 +45,7 @@ static deberta_status cannot_write_journal(const corpus_output *output, deberta_
 /* The tensors in the order of their bytes. */
 static size_t declare(const corpus_output *output, export_tensor tensors[MOST_TENSORS])
 {
-    const size_t rows = output->row_count;
+    const size_t rows = output->row_count - output->skipped_rows;
     size_t count = 0;
     tensors[count++] =
         (export_tensor){output->per_token ? "hidden" : "pooled", DTYPE_F32, 2, {output->vectors, output->width}};
@@ -107,27 +109,46 @@ static deberta_status write_header(const corpus_output *output, deberta_error *e
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
+static deberta_status no_journal(const corpus_output *output, deberta_error *err)
+{
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
+}
+
+/* [text, tokens, begin, end]; of a text without a row [text]. */
+static bool read_row(const json_t *list, corpus_row *row)
+{
+    json_int_t text, tokens = 0, begin = 0, end = 0;
+    json_t *values = (json_t *)(uintptr_t)list;
+    row->skipped = json_array_size(values) == 1;
+    if (json_unpack(values, row->skipped ? "[I]" : "[I, I, I, I]", &text, &tokens, &begin, &end) != 0) return false;
+    row->text = (size_t)text;
+    row->tokens = (size_t)tokens;
+    row->characters = (deberta_span){(size_t)begin, (size_t)end};
+    return true;
+}
+
 /* One line of the journal: what was whole at a flush. */
 static deberta_status take_entry(corpus_output *output, const json_t *entry, corpus_progress *progress,
                                  uint64_t *data_bytes, deberta_error *err)
 {
     json_int_t texts, bad, bytes;
     const char *hash;
-    json_t *rows, *row;
+    json_t *rows, *list, *problems = NULL;
     size_t k;
-    if (json_unpack((json_t *)(uintptr_t)entry, "{s:I, s:I, s:I, s:s, s:o}", "texts", &texts, "bad", &bad, "bytes",
-                    &bytes, "hash", &hash, "rows", &rows) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
-    json_array_foreach(rows, k, row)
+    if (json_unpack((json_t *)(uintptr_t)entry, "{s:I, s:I, s:I, s:s, s:o, s?o}", "texts", &texts, "bad", &bad, "bytes",
+                    &bytes, "hash", &hash, "rows", &rows, "problems", &problems) != 0)
+        return no_journal(output, err);
+    json_array_foreach(rows, k, list)
     {
-        json_int_t text, tokens, begin, end;
-        if (json_unpack(row, "[I, I, I, I]", &text, &tokens, &begin, &end) != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
-        DEBERTA_TRY(
-            corpus_output_row(output, (corpus_row){(size_t)text, (size_t)tokens, {(size_t)begin, (size_t)end}}, err));
+        corpus_row row;
+        if (!read_row(list, &row)) return no_journal(output, err);
+        DEBERTA_TRY(corpus_output_row(output, row, err));
     }
+    if (output->problems && problems && json_array_extend(output->problems, problems) != 0)
+        return no_journal(output, err);
     *progress = (corpus_progress){(size_t)texts, (size_t)bad, strtoull(hash, NULL, 16)};
     output->flushed_texts = progress->texts;
+    output->flushed_problems = json_array_size(output->problems);
     *data_bytes = (uint64_t)bytes;
     return DEBERTA_OK;
 }
@@ -182,8 +203,14 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
-    if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    /* Whoever finished it between our opening and our locking has removed it. */
+    struct stat about;
+    const bool locked = flock(fileno(output->journal), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+    if (!locked || (fstat(fileno(output->journal), &about) == 0 && about.st_nlink == 0))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
+    /* A shard that was killed after its output had its name, and before its manifest was there, goes on from its end.
+     */
+    if (output->of_shard && access(output->part, F_OK) != 0) rename(output->path, output->part);
     if (!(output->file = open_or_make(output->part, &is_new))) return cannot_write(output, err);
     /* A journal alone is that of a run that was killed after it had given its output the name. */
     if (is_new && ftruncate(fileno(output->journal), 0) != 0) return cannot_write_journal(output, err);
@@ -221,8 +248,31 @@ deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_
     if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     output->rows = rows;
     output->rows[output->row_count++] = row;
-    output->vectors += output->per_token ? row.tokens : 1;
+    if (row.skipped)
+        output->skipped_rows++;
+    else
+        output->vectors += output->per_token ? row.tokens : 1;
     return DEBERTA_OK;
+}
+
+deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem, deberta_error *err)
+{
+    if (!output->of_shard) return DEBERTA_OK;
+    json_t *pair = json_pack("[o, o]", json_clean_text(place), json_clean_text(problem));
+    if (pair && json_array_append_new(output->problems, pair) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+}
+
+/* Those since the last flush. */
+static void write_new_problems(corpus_output *output)
+{
+    const size_t count = json_array_size(output->problems);
+    for (size_t k = output->flushed_problems; k < count; k++) {
+        fputs(k == output->flushed_problems ? ",\"problems\":[" : ",", output->journal);
+        json_dumpf(json_array_get(output->problems, k), output->journal, JSON_COMPACT);
+    }
+    if (output->flushed_problems < count) fputc(']', output->journal);
+    output->flushed_problems = count;
 }
 
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err)
@@ -235,32 +285,40 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
     while (first > 0 && output->rows[first - 1].text >= output->flushed_texts) first--;
     fprintf(output->journal, "{\"texts\":%zu,\"bad\":%zu,\"bytes\":%lld,\"hash\":\"%016llx\",\"rows\":[",
             progress->texts, progress->bad, (long long)ftello(output->file), (unsigned long long)progress->hash);
-    for (size_t k = first; k < output->row_count; k++)
-        fprintf(output->journal, "%s[%zu,%zu,%zu,%zu]", k > first ? "," : "", output->rows[k].text,
-                output->rows[k].tokens, output->rows[k].characters.begin, output->rows[k].characters.end);
-    fputs("]}\n", output->journal);
+    for (size_t k = first; k < output->row_count; k++) {
+        const corpus_row *row = &output->rows[k];
+        fprintf(output->journal, row->skipped ? "%s[%zu]" : "%s[%zu,%zu,%zu,%zu]", k > first ? "," : "", row->text,
+                row->tokens, row->characters.begin, row->characters.end);
+    }
+    fputc(']', output->journal);
+    write_new_problems(output);
+    fputs("}\n", output->journal);
     output->flushed_texts = progress->texts;
     return stream_flush(output->journal) ? DEBERTA_OK : cannot_write_journal(output, err);
 }
 
-/* The I64 tensors after the values. */
+static bool put_numbers(const corpus_output *output, const int64_t *numbers, size_t count)
+{
+    return fwrite(numbers, sizeof *numbers, count, output->file) == count;
+}
+
+/* The I64 tensors after the values, of the texts that have rows. */
 static bool write_side_tensors(const corpus_output *output)
 {
     int64_t start = 0;
     bool fine = true;
     if (output->format != CORPUS_SAFETENSORS) return true;
-    if (output->per_token) fine = fwrite(&start, sizeof start, 1, output->file) == 1;
+    if (output->per_token) fine = put_numbers(output, &start, 1);
     for (size_t k = 0; fine && output->per_token && k < output->row_count; k++) {
         start += (int64_t)output->rows[k].tokens;
-        fine = fwrite(&start, sizeof start, 1, output->file) == 1;
+        if (!output->rows[k].skipped) fine = put_numbers(output, &start, 1);
     }
+    for (size_t k = 0; fine && output->windows && k < output->row_count; k++)
+        if (!output->rows[k].skipped) fine = put_numbers(output, &(int64_t){(int64_t)output->rows[k].text}, 1);
     for (size_t k = 0; fine && output->windows && k < output->row_count; k++) {
-        const int64_t text = (int64_t)output->rows[k].text;
-        fine = fwrite(&text, sizeof text, 1, output->file) == 1;
-    }
-    for (size_t k = 0; fine && output->windows && k < output->row_count; k++) {
-        const int64_t span[2] = {(int64_t)output->rows[k].characters.begin, (int64_t)output->rows[k].characters.end};
-        fine = fwrite(span, sizeof span, 1, output->file) == 1;
+        const deberta_span span = output->rows[k].characters;
+        const int64_t ends[2] = {(int64_t)span.begin, (int64_t)span.end};
+        if (!output->rows[k].skipped) fine = put_numbers(output, ends, 2);
     }
     return fine;
 }
@@ -273,7 +331,7 @@ static deberta_status finish_resumable(corpus_output *output, deberta_error *err
     output->file = NULL;
     if (!kept) errno = reason;
     if (!kept || !closed || rename(output->part, output->path) != 0) return cannot_write(output, err);
-    if (unlink(output->journal_path) == 0) return DEBERTA_OK;
+    if (output->of_shard || unlink(output->journal_path) == 0) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }
 
@@ -301,5 +359,6 @@ void corpus_output_close(corpus_output *output)
     free(output->part);
     free(output->journal_path);
     free(output->rows);
+    json_decref(output->problems);
     *output = (corpus_output){0};
 }

@@ -1,14 +1,15 @@
-/* The encoded rows of a corpus, written as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
+/* The rows of a corpus, written as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
  *
  * How many rows there will be is known only at the end, so every format is a stream after a header of fixed size that
  * is written last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h).
  * Resumable output is OUT.part instead, beside the file that a symbolic link OUT points to, and has a journal beside
  * it, OUT.part.journal: a line of settings, then one for each flush saying how far the data is whole. Both stay when
- * the work is interrupted and go when it is finished.
+ * the work is interrupted and go when it is finished. The journal of a shard goes when its manifest is there
+ * (corpus_shard.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_ENCODE_CORPUS_OUTPUT_H
-#define CLI_ENCODE_CORPUS_OUTPUT_H
+#ifndef PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
+#define PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ typedef struct corpus_row {
     size_t text;             /* which text of the corpus, from 0 */
     size_t tokens;           /* encoded; 0: the text could not be encoded */
     deberta_span characters; /* of a window, in its text */
+    bool skipped;            /* the text could not be used and has no row */
 } corpus_row;
 
 typedef struct corpus_output {
@@ -31,13 +33,16 @@ typedef struct corpus_output {
     bool per_token; /* a row has as many vectors as tokens, else one */
     bool windows;   /* several rows may come from one text */
     bool resumable;
+    bool of_shard;                    /* the journal stays after the end */
     json_t *notes;                    /* __metadata__ of a safetensors file: texts by name, the caller's */
     char *path, *part, *journal_path; /* the last two if resumable */
     atomic_file *whole;               /* NULL if resumable */
     FILE *file, *journal;
     size_t header_bytes;
     corpus_row *rows; /* [row_count] */
-    size_t row_count, row_capacity, vectors, flushed_texts;
+    size_t row_count, row_capacity, skipped_rows, vectors, flushed_texts;
+    json_t *problems; /* of a shard: [place, why] of each text that could not be used */
+    size_t flushed_problems;
 } corpus_output;
 
 /* How far an interrupted run came. */
@@ -57,6 +62,8 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
 deberta_status corpus_output_values(corpus_output *output, const float *values, size_t vectors, deberta_error *err);
 /* Notes a row whose values are written; for .jsonl only its count matters, the caller writes lines to output->file. */
 deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err);
+/* Of a shard: notes why a text cannot be used. */
+deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem, deberta_error *err);
 /* Everything so far is whole, up to this text. */
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err);
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err);

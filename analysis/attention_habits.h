@@ -1,0 +1,20 @@
+/* Plain habits of a head: how much of its attention goes to one place, whatever stands there.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_ATTENTION_HABITS_H
+#define ANALYSIS_ATTENTION_HABITS_H
+
+#include <stddef.h>
+
+/* Means over the queries of a matrix of probabilities; left, right and word over the queries that have such a key. NaN
+ * where there is none. */
+typedef struct attention_habits {
+    double left, right, itself; /* of the key before the query, after it, the query's own */
+    double first, last;         /* of the first and of the last key */
+    double word;                /* of the strongest ordinary key other than the query, over ordinary queries */
+} attention_habits;
+
+/* probabilities: [tokens][tokens], query first. special: [tokens], not 0 for tokens that frame a text; NULL: none. */
+attention_habits attention_habits_measure(const float *probabilities, size_t tokens, const unsigned char *special);
+
+#endif

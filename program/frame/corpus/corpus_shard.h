@@ -1,0 +1,60 @@
+/* One shard of a corpus, from its first item to its manifest. Only its own process writes it: the journal is locked.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
+#define PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
+
+#include "program/frame/corpus/shard_files.h"
+#include "program/frame/input/text_stream.h"
+
+typedef struct corpus_shard {
+    const reading_options *options;
+    item_choice choice;
+    const char *out;         /* --out: the file of all shards */
+    char *folder, *manifest; /* NULL: no shard is asked for */
+    json_t *settings;
+} corpus_shard;
+
+/* Does the command line ask for one? Then EXIT_OK needs --out and whatever else the caller checks. */
+static inline bool corpus_shard_wanted(const text_stream *stream)
+{
+    return stream->choice.shards || stream->choice.share > 0;
+}
+
+/* Opens `output`, whose members the caller has set as for corpus_output_open, where the shard belongs. settings: what
+ * decides the rows; taken. *finished: there is nothing to do. */
+deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, const text_stream *stream,
+                                 json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
+                                 deberta_error *err);
+/* Whether the stream's first items are those that the progress tells of; it stands behind them then. */
+deberta_status corpus_shard_skip(text_stream *stream, const corpus_output *output, const corpus_progress *progress,
+                                 deberta_error *err);
+/* Ends the rows and writes items and manifest. isa: what computed them. */
+deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *stream, corpus_output *output,
+                                   const corpus_progress *progress, deberta_isa isa, deberta_error *err);
+void corpus_shard_close(corpus_shard *shard);
+
+/* Settings for a command that says no more than its command line: model, precision, rule of distances and the words. */
+json_t *corpus_shard_settings(const common_options *options, const deberta_model *model, deberta_error *err);
+
+#define SHARD_OPTIONS                                                                                                  \
+    {"shards",                                                                                                         \
+     0,                                                                                                                \
+     "N",                                                                                                              \
+     "split the input by the hash of each item's id, and take one shard into the folder OUT.shards; array: one for "   \
+     "each task of the Slurm job array",                                                                               \
+     PARSED_AT(reading_options, items.shards, item_choice_parse_shards),                                               \
+     .role = OPTION_SHOWS},                                                                                            \
+        {"shard",                                                                                                      \
+         0,                                                                                                            \
+         "I",                                                                                                          \
+         "which, from 0 (default SLURM_ARRAY_TASK_ID)",                                                                \
+         SIZE_AT(reading_options, items.shard, 0, MOST_SHARDS),                                                        \
+         .needs = "shards",                                                                                            \
+         .role = OPTION_SHOWS},                                                                                        \
+    {                                                                                                                  \
+        "skip-bad", 0, NULL, "items that cannot be used are counted and leave no row, and the exit code is 0",         \
+            FLAG_AT(reading_options, items.skip_bad)                                                                   \
+    }
+
+#endif

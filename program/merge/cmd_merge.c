@@ -1,0 +1,122 @@
+/* `deberta merge`: shards of a corpus joined into one file, after proof that they are whole, of one making, and cover
+ * the input. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/json_text.h"
+#include "program/commands.h"
+#include "program/frame/result_output.h"
+#include "program/merge/merge_options.h"
+
+/* "3,7-9": what sbatch takes after --array=. */
+static const char *list_missing(const merge_shards *shards)
+{
+    const char *list = "";
+    for (size_t k = 0, end; k < shards->missing_count; k = end) {
+        const size_t first = shards->missing[k];
+        for (end = k + 1; end < shards->missing_count && shards->missing[end] == first + (end - k);) end++;
+        list = end - k == 1
+                   ? options_text(shards->options, "%s%s%zu", list, *list ? "," : "", first)
+                   : options_text(shards->options, "%s%s%zu-%zu", list, *list ? "," : "", first, first + (end - k) - 1);
+    }
+    return list;
+}
+
+static int refuse_missing(const merge_shards *shards, result *r)
+{
+    const char *list = list_missing(shards);
+    say_note(shards->options,
+             "deberta merge: %zu of %zu shards are not finished; the array to run again:", shards->missing_count,
+             shards->shards);
+    result_say(r, "--array=%s", list);
+    result_set(r, "missing", json_string(list));
+    return EXIT_CHECK_FAILED;
+}
+
+static void describe(const merge_shards *shards, result *r)
+{
+    result_say(r, "%zu shards, %zu items, %zu rows, %zu tokens, %zu bad: whole and of one making", shards->shards,
+               shards->total, shards->rows, shards->tokens, shards->bad);
+    result_set(r, "shards", json_integer((json_int_t)shards->shards));
+    result_set(r, "items", json_integer((json_int_t)shards->total));
+    result_set(r, "rows", json_integer((json_int_t)shards->rows));
+    result_set(r, "tokens", json_integer((json_int_t)shards->tokens));
+    result_set(r, "bad", json_integer((json_int_t)shards->bad));
+    json_t *problems = json_array();
+    for (size_t k = 0; k < shards->count; k++)
+        json_array_extend(problems, (json_t *)(uintptr_t)shards->list[k].manifest.problems);
+    result_set(r, "problems", problems);
+}
+
+static int work(const merge_options *o, merge_shards *shards, result *r)
+{
+    int status = merge_shards_open(shards, &o->common, o->common.arguments[0]);
+    if (status == EXIT_OK && shards->count) status = merge_shards_check(shards);
+    if (status != EXIT_OK) return status;
+    if (shards->missing_count) return refuse_missing(shards, r);
+    if ((status = merge_shards_cover(shards)) != EXIT_OK) return status;
+    describe(shards, r);
+    if (o->audit > 0) status = merge_audit(o, shards, r);
+    if (status != EXIT_OK || !options_out(&o->common)) return status;
+    return merge_join(shards, r);
+}
+
+static int run(const common_options *options)
+{
+    const merge_options *o = (const merge_options *)options;
+    merge_shards shards = {0};
+    if (!options_out(options) && !o->verify && o->audit == 0)
+        return say_usage(options,
+                         "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
+    result *r = result_new("deberta-merge/1");
+    const int status = work(o, &shards, r);
+    merge_shards_close(&shards);
+    if (status != EXIT_OK && status != EXIT_CHECK_FAILED) {
+        result_free(&r);
+        return status;
+    }
+    const int printed = finish_result(options, NULL, r, options->json ? RESULT_JSON : RESULT_TEXT);
+    return status == EXIT_OK ? printed : status;
+}
+
+/* "1%" or "0.01". */
+static int parse_share(common_options *options, const char *text, void *target)
+{
+    char *end;
+    errno = 0;
+    double *share = target;
+    *share = strtod(text, &end);
+    if (*end == '%' && end[1] == 0) *share /= 100, end++;
+    if (end != text && *end == 0 && errno == 0 && *share > 0 && *share <= 1) return EXIT_OK;
+    return option_wrong(options, target, "expected a share such as 1%% or 0.01, found '%s'", text);
+}
+
+static const option options[] = {
+    {"verify", 0, NULL, "only check that the shards are whole, of one making, and cover the input",
+     FLAG_AT(merge_options, verify)},
+    {"audit", 0, "SHARE", "compute drawn items again on this machine (1%, by --seed) and compare their bytes",
+     PARSED_AT(merge_options, audit, parse_share)},
+    {"model", 0, "MODEL", "where the model is on this machine; default: where the shards' command has it",
+     TEXT_AT(merge_options, model), .needs = "audit"},
+    {"file", 'f', "FILE", "where the input is on this machine; may be repeated", TEXTS_AT(merge_options, files),
+     .needs = "audit"},
+    {.name = NULL},
+};
+
+const command command_merge = {
+    .name = "merge",
+    .summary = "join the shards of a corpus, after proof that they are whole",
+    .arguments = "DIR",
+    .options = options,
+    .size = sizeof(merge_options),
+    .example =
+        "  deberta merge vectors.npy.shards --verify              # prints --array=3,7-9 where shards are missing\n"
+        "  deberta merge vectors.npy.shards --out vectors.npy     # the bytes that one process would have written\n"
+        "  deberta merge vectors.npy.shards --audit 1% --isa avx2\n"
+        "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" "
+        "and "
+        "\"sha256\",\n\"audited\" and \"differing\"}\n",
+    .run = run,
+    .without = "reference precision memory-limit progress",
+};

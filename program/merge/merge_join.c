@@ -1,0 +1,55 @@
+/* All shards into one file, which has the bytes that one process would have written: the same writer writes it, with
+ * the rows in the order of the input. SPDX-License-Identifier: MIT */
+#include "core/base/status.h"
+#include "output/json_text.h"
+#include "program/merge/merge_options.h"
+
+static deberta_status add_row(void *context, const merge_shard *shard, const corpus_row *row, const uint8_t *bytes,
+                              size_t count_bytes, deberta_error *err)
+{
+    (void)shard;
+    corpus_output *output = context;
+    if (output->format == CORPUS_JSONL) {
+        fwrite(bytes, 1, count_bytes, output->file); /* what could not be written is found at the end */
+    } else {
+        DEBERTA_TRY(corpus_output_values(output, (const float *)(const void *)bytes,
+                                         count_bytes / sizeof(float) / output->width, err));
+    }
+    if (output->per_token || output->windows) return corpus_output_row(output, *row, err);
+    output->vectors += !row->skipped;
+    return DEBERTA_OK;
+}
+
+static deberta_status join(merge_shards *shards, corpus_output *output, const char *path, char digest[65],
+                           deberta_error *err)
+{
+    corpus_progress progress;
+    size_t size_bytes;
+    DEBERTA_TRY(corpus_output_open(output, path, NULL, &progress, err));
+    DEBERTA_TRY(merge_shards_walk(shards, add_row, output, err));
+    DEBERTA_TRY(corpus_output_finish(output, err));
+    return shard_digest(path, digest, &size_bytes, err);
+}
+
+int merge_join(merge_shards *shards, result *r)
+{
+    char digest[65];
+    deberta_error error = {0};
+    const char *path = options_out(shards->options);
+    corpus_format format;
+    corpus_output output = {.format = shards->layout.format,
+                            .width = shards->layout.width,
+                            .per_token = shards->layout.per_token,
+                            .windows = shards->layout.windows,
+                            .notes = shards->layout.notes};
+    if (!corpus_format_of(path, &format) || format != output.format)
+        return say_usage(shards->options, "--out: expected a name that ends as the shards' files do, %s; found '%s'",
+                         shards->list[0].manifest.file, path);
+    const deberta_status status = join(shards, &output, path, digest, &error);
+    corpus_output_close(&output);
+    if (status != DEBERTA_OK) return say_error(shards->options, &error);
+    result_say(r, "%s  %s", digest, path);
+    result_set(r, "out", json_clean_text(path));
+    result_set(r, "sha256", json_string(digest));
+    return EXIT_OK;
+}

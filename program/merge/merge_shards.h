@@ -1,0 +1,52 @@
+/* The shards of one corpus: read, compared with each other, and gone through in the order of the whole input.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef PROGRAM_MERGE_MERGE_SHARDS_H
+#define PROGRAM_MERGE_MERGE_SHARDS_H
+
+#include "core/io/mapped_file.h"
+#include "program/frame/corpus/shard_files.h"
+
+/* A finished shard and how far it was gone through. */
+typedef struct merge_shard {
+    shard_manifest manifest;
+    mapped_file rows, items; /* empty where the file is */
+    const char *item_at, *item_end;
+    const uint8_t *row_at, *row_end;
+    corpus_row row; /* the next one, if there is one */
+    bool has_row;
+} merge_shard;
+
+typedef struct merge_shards {
+    const common_options *options;
+    const char *folder;
+    merge_shard *list; /* [count], those that are there */
+    size_t count, shards;
+    size_t *missing; /* [missing_count] numbers */
+    size_t missing_count;
+    corpus_output layout; /* closed: format, width, per_token, windows, notes of all of them */
+    size_t total, bad, rows, tokens;
+    uint32_t *owner; /* [total] place in the list, plus 1; 0: none has the item */
+} merge_shards;
+
+/* Reads the manifests and finds what is missing. EXIT_OK or an exit code, after saying why. */
+int merge_shards_open(merge_shards *shards, const common_options *options, const char *folder);
+/* Of those that are there: one version, model, input, layout; rows and items as they were written. */
+int merge_shards_check(merge_shards *shards);
+/* Every item of the input is in exactly one shard. */
+int merge_shards_cover(merge_shards *shards);
+void merge_shards_close(merge_shards *shards);
+
+/* The first thing in which b is not of the same making as a, as a sentence in `why`; false: nothing. */
+bool merge_differ(const shard_manifest *a, const shard_manifest *b, char why[512]);
+
+/* One row and its bytes; of a text that was skipped there are none. */
+typedef deberta_status (*merge_visitor)(void *context, const merge_shard *shard, const corpus_row *row,
+                                        const uint8_t *bytes, size_t count_bytes, deberta_error *err);
+/* In the order of the input, from its beginning. */
+deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void *context, deberta_error *err);
+/* The bytes of the shard's next row, which is passed over. */
+deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, const uint8_t **bytes, size_t *count,
+                              deberta_error *err);
+
+#endif

@@ -1,0 +1,173 @@
+/* The sentence on top, five steps from it through the model, and heads with a plain habit: each about the text at hand.
+ * SPDX-License-Identifier: MIT */
+
+/* Some name of a token in a sentence. */
+const inWords = (text, cell) => make('b', {dir: 'auto'}, cellTokens(text, cell).label.replace(/^▁/, '') || '␣');
+const inPercent = (share) => `${formatNumber(100 * share, 2)} %`;
+
+const isOrdinary = (text, cell) => !text.special[cell * text.pool];
+
+/* The strongest key of a query: an ordinary token other than itself where there is one. */
+function strongestKey(text, values, query) {
+    const row = values.subarray(query * text.cells, (query + 1) * text.cells);
+    let best = -1;
+    for (let j = 0; j < row.length; j++)
+        if (j !== query && isOrdinary(text, j) && (best < 0 || row[j] > row[best])) best = j;
+    return best < 0 ? row.indexOf(Math.max(...row)) : best;
+}
+
+/* The pair that the sentences speak of: the chosen cell, else the chosen token and its strongest key. */
+function pairInWords() {
+    const text = currentText(), probabilities = headCells(state.text, state.layer, state.head).values[PROBS];
+    if (state.pinned?.[2] === 0) return state.pinned;
+    const query = cellOfToken(state.token ?? telling(text, probabilities));
+    return [query, strongestKey(text, probabilities, query)];
+}
+
+/* The ordinary token that looks hardest at another one. */
+function telling(text, probabilities) {
+    let best = 0, most = -1;
+    for (let i = 0; i < text.cells; i++) {
+        const p = isOrdinary(text, i) ? probabilities[i * text.cells + strongestKey(text, probabilities, i)] : -1;
+        if (p > most) [best, most] = [i, p];
+    }
+    return best * text.pool;
+}
+
+function whereInWords(text, i, j) {
+    const r = (i - j) * text.pool;
+    if (r === 0) return 'itself';
+    return Math.abs(r) === 1 ? `the token ${r > 0 ? 'before' : 'after'} it` : `${Math.abs(r)} tokens to its ${r > 0 ? 'left' : 'right'}`;
+}
+
+/* Where a page opens: the head whose tokens look hardest at single other tokens, and one of these. */
+function openOnAnswer() {
+    const text = currentText(), habit = ([layer, head]) => text.heads[layer][head].habits.word ?? -1;
+    [state.layer, state.head] = modelHeads().reduce((best, place) => habit(place) > habit(best) ? place : best);
+    state.token = telling(text, headCells(state.text, state.layer, state.head).values[PROBS]);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- steps */
+
+const sumOver = (text, kept, place) => recompute(text, headCells(...place), kept).values[PROBS];
+
+function wordsOfOpening(text, [i, j]) {
+    const p = currentHead().values[PROBS][i * text.cells + j];
+    return ['Each row is a token that asks, each column a token that it can look at: the darker, the more. ',
+        `In layer ${state.layer}, head ${state.head}, `, inWords(text, i), ' looks at ', ...i === j ? [] : [inWords(text, j), ', '], `${whereInWords(text, i, j)}, with ${inPercent(p)} of its attention.`];
+}
+
+function wordsOfTerms(text, [i, j]) {
+    const head = headCells(state.text, state.layer, state.head), value = (c) => {
+        const number = head.values[c][i * text.cells + j];
+        return (number < 0 ? '−' : '+') + Math.abs(number).toFixed(2);
+    };
+    const said = {[C2C]: () => [`c2c ${value(C2C)}, what both tokens are, wherever they stand`],
+        [C2P]: () => [`; c2p ${value(C2P)}, what `, inWords(text, i), ' looks for at this distance, whatever stands there'],
+        [P2C]: () => [`; p2c ${value(P2C)}, what `, inWords(text, j), ' offers at this distance, whoever asks']};
+    return ['A logit is a sum. For ', inWords(text, i), ' and ', inWords(text, j), ': ', ...termsOf(text).flatMap((c) => said[c]()),
+        '. All less their row means, which a softmax ignores.'];
+}
+
+function wordsOfOrder(text, [i]) {
+    const about = text.heads[state.layer][state.head], share = about.share[C2P] + about.share[P2C];
+    if (termsOf(text).length === 1) return ['This model has neither c2p nor p2c: whatever it knows of order comes from positions at its input.'];
+    const said = ['No position is added to a token: order enters through the distance i − j alone, in c2p and p2c. They make up ',
+        Number.isFinite(share) ? inPercent(share) : 'an unknown part', ' of what varies in the logits of this head. '];
+    if (!canRecompute(text)) return said;
+    const without = sumOver(text, [C2C], [state.text, state.layer, state.head]), key = strongestKey(text, without, i);
+    return [...said, 'Without them ', inWords(text, i), ' would look most at ', inWords(text, key), `, with ${inPercent(without[i * text.cells + key])}, wherever it stood.`];
+}
+
+function wordsOfReach(text) {
+    const field = readJson('receptive-field'), about = headNumbers(state.text, state.layer, state.head);
+    const said = [`This head looks ${formatNumber(about.distance, 2)} tokens away on average; the map of heads shows this number for all. `];
+    if (!field) return [...said, 'The relative table has a row for each near distance, while far ones share rows: beyond them a layer cannot tell two places apart.'];
+    const near = field.contiguous_unique, last = field.per_layer[field.per_layer.length - 1];
+    return [...said, `One layer tells ${near.left} distances to the left and ${near.right} to the right from all others; farther ones share rows of the relative table. `,
+        `${last.layers} layers, one after the other, tell up to ${last.run} apart.`];
+}
+
+/* The term whose loss moves this pair most. */
+function decisiveTerm() {
+    const text = currentText(), [i, j] = pairInWords(), place = [state.text, state.layer, state.head], k = i * text.cells + j;
+    if (!canRecompute(text)) return null;
+    const left = (c) => sumOver(text, termsOf(text).filter((other) => other !== c), place)[k], full = headCells(...place).values[PROBS][k];
+    return termsOf(text).reduce((best, c) => Math.abs(left(c) - full) > Math.abs(left(best) - full) ? c : best);
+}
+
+function wordsOfAblation(text, [i, j]) {
+    if (!canRecompute(text)) return ['The cells of this text are means of many values. Of a shorter one the page can take out a term and compute the softmax again.'];
+    const k = i * text.cells + j, full = headCells(state.text, state.layer, state.head).values[PROBS][k], now = currentHead().values[PROBS][k];
+    const out = TERMS.filter((c) => removalMask(state.text, state.layer, state.head) >> c & 1).map((c) => COMPONENTS[c].name);
+    if (!out.length) return ['An ablation takes a term out and computes again: untick c2c, c2p or p2c under “In the softmax”, and watch ', inWords(text, i), ' and ', inWords(text, j), '.'];
+    return [`Without ${out.join(' and ')} in this head `, inWords(text, i), ' looks at ', inWords(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
+        now < full / 2 ? 'So this head needs it for that. ' : now < full ? 'So it helps, and is not all. ' : 'So it does not help here. ', 'Tick and untick c2c, c2p, p2c under “In the softmax”.'];
+}
+
+function wordsOfBits() {
+    const verify = readJson('verify'), tiers = (readJson('info')?.tiers ?? []).filter((tier) => tier.available).map((tier) => tier.name);
+    return ['Whoever computes these numbers again gets them to the last bit: every sum has one order and one rounding a step, on every processor and with any number of threads. ',
+        verify ? `On the machine of this page ${tiers.join(', ')} were compared: ${verify.checks} checks, ${verify.failed ?? 0} failed.` : `The machine of this page has ${tiers.join(', ')}; deberta verify compares them.`];
+}
+
+const strongerPosition = (text) => {
+    const {share} = text.heads[state.layer][state.head];
+    return !text.has[P2C] || (text.has[C2P] && share[C2P] >= share[P2C]) ? C2P : P2C;
+};
+
+const GUIDE = [
+    {name: 'Attention', words: wordsOfOpening, view: () => ({component: PROBS})},
+    {name: 'Three terms', words: wordsOfTerms, view: () => ({component: SUM, centre: true, pinned: [...pairInWords().slice(0, 2), 0]})},
+    {name: 'Order', words: wordsOfOrder, view: (text) => ({component: hasComponent(text, strongerPosition(text)) ? strongerPosition(text) : SUM, centre: true})},
+    {name: 'Reach', words: wordsOfReach, view: () => ({component: PROBS, map: 'distance'})},
+    {name: 'Take one out', words: wordsOfAblation, view: () => ({component: PROBS}), enter: () => {
+        const term = state.removed ? null : decisiveTerm();
+        if (term !== null) removedTerms.add(removalName(term, state.layer, state.head));
+    }},
+    {name: 'Same bits', words: wordsOfBits, view: () => ({component: PROBS})},
+];
+
+let removedByGuide = ''; // goes back when the step is left
+
+function chooseStep(number) {
+    const step = GUIDE[number], text = currentText();
+    if (removedByGuide && state.removed === removedByGuide) removedTerms.clear();
+    if (state.map === 'distance') byId('heads-show').value = 'picture';
+    const before = [...removedTerms].length;
+    step.enter?.();
+    const removed = formatRemoved();
+    removedByGuide = removedTerms.size > before ? removed : '';
+    change({step: number, removed, view: 'matrix', map: 'picture', ...step.view(text)});
+    byId('heads-show').value = state.map;
+}
+
+function drawGuide() {
+    const text = currentText(), step = GUIDE[state.step];
+    byId('guide-words').replaceChildren(...step.words(text, pairInWords()));
+    [...byId('guide-steps').children].forEach((button, k) => button.setAttribute('aria-pressed', k === state.step));
+}
+
+function buildGuide() {
+    byId('guide-steps').replaceChildren(...GUIDE.map(({name}, k) => {
+        const button = make('button', {type: 'button', id: `step-${k}`}, make('b', {}, k ? String(k) : '↺'), make('span', {}, ` ${name}`));
+        button.addEventListener('click', () => chooseStep(k));
+        return button;
+    }));
+}
+
+/* ---------------------------------------------------------------------------------------------------------- habits */
+
+const HABITS = {left: 'the token before', right: 'the token after', itself: 'themselves', first: 'the first token', last: 'the last token'};
+
+/* For each plain habit the head that has it most. */
+function drawHabits() {
+    const text = currentText();
+    byId('habits').replaceChildren('Heads that look at', ...Object.entries(HABITS).map(([key, words]) => {
+        const [layer, head] = modelHeads().reduce((best, place) => text.heads[place[0]][place[1]].habits[key] > text.heads[best[0]][best[1]].habits[key] ? place : best);
+        const share = text.heads[layer][head].habits[key];
+        const button = make('button', {type: 'button', 'data-habit': key, title: `layer ${layer}, head ${head}: ${inPercent(share ?? 0)} of its attention`}, words);
+        button.addEventListener('click', () => change({layer, head, component: PROBS}));
+        return button;
+    }));
+}

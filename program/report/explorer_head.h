@@ -1,0 +1,16 @@
+/* What a page says of one head: its shares, Shapley values, entropy, habits and the scales of its cells, as JSON.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef PROGRAM_REPORT_EXPLORER_HEAD_H
+#define PROGRAM_REPORT_EXPLORER_HEAD_H
+
+#include <jansson.h>
+
+#include "program/report/explorer_cells.h"
+
+/* matrices as for cells_pack, by which they are then packed into bytes; special: [n], not 0 for tokens that frame the
+ * text. Adds to the object `about`. */
+deberta_status explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
+                                  const unsigned char *special, uint8_t *bytes, json_t *about, deberta_error *err);
+
+#endif
