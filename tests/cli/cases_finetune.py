@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 
-from helpers import DEMO, contains, equal, has_figures, near, needs_figures
+from helpers import DEMO, contains, equal, has_figures, near, needs_figures, needs_speed
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
 # The other instruction set: under sanitizers plain C takes minutes for what takes seconds, and other tests compare it.
@@ -54,6 +54,7 @@ def moods(bench, name, count=200, seed=0):
 
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
+    needs_speed(bench)
     train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 60, 1)
     words = ["finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--eval", held_out, "--eval-every", "5"]
     bench.fine(*words, "--new-head", "--out", "a")
@@ -103,6 +104,7 @@ def test_patience_and_resume(bench):
 
 def test_sift_of_all(bench):
     """Distances begin where both passes agree nearly: 2 log K of classes and choices, near 0 of a regression."""
+    needs_speed(bench)
     train = moods(bench, "train.tsv")
     values = bench.write("values.tsv", "".join(f"{n / 2}\t{'very ' * n}good\n" for n in range(5)) * 8)
     tags = bench.write("tags.tsv", "Bob\tB-PER\nwent\tO\n\nRome\tB-PER\nfell\tO\n\n" * 20)
