@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The loss and the logits are measured once as they are and once for each intervention, batch by batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/ablation_effect.h"
 
 #include <math.h>

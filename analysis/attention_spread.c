@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Entropy and reach are summed up by sentence, head and distance. SPDX-License-Identifier: MIT */
 #include "analysis/attention_spread.h"
 
 #include <stdio.h>

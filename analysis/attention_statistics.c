@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Each number of a matrix is one loop over queries and keys; holes are passed over. SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 
 #include <math.h>

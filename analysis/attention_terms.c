@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The worth of each term is computed row by row from softmaxes over sets of terms, in float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
 
 #include <math.h>

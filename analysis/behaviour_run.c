@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* The tests of behaviour are run one after the other here, on one model and one text; what each test does stands in
+ * behaviour_places.c and behaviour_window.c.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/behaviour.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tests of behaviour share their report, texts and encodes, which are made here. SPDX-License-Identifier: MIT */
 #include "analysis/behaviour_work.h"
 
 #include <float.h>
@@ -92,14 +92,15 @@ bool behaviour_is_inside(const poison *p, ptrdiff_t displacement)
     return displacement >= -p->set_reach && displacement <= p->set_reach && p->set[displacement + p->set_reach];
 }
 
-static void apply_poison(void *context, float *rows, size_t tokens, size_t stride)
+static deberta_status apply_poison(void *context, const deberta_hidden_edit *edit)
 {
     const poison *p = context;
-    for (size_t t = 0; p->active && t < tokens; t++) {
+    for (size_t t = 0; p->active && edit->layer == 0 && t < edit->tokens; t++) {
         const ptrdiff_t displacement = (ptrdiff_t)p->query - (ptrdiff_t)t;
         if (p->set ? behaviour_is_inside(p, displacement) : displacement != p->only) continue;
-        for (size_t c = 0; c < stride; c++) rows[t * stride + c] = NAN;
+        for (size_t c = 0; c < edit->columns; c++) edit->values[t * edit->stride + c] = NAN;
     }
+    return DEBERTA_OK;
 }
 
 deberta_status behaviour_open_session(deberta_session **session, const behaviour_work *w, size_t tokens, size_t layers,
@@ -113,7 +114,7 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
                                              .ablations = w->ablations,
                                              .ablation_count = w->ablation_count};
     session_internal_options internal = {.layers = layers};
-    if (p) internal.interventions = (session_interventions){.edit_input = apply_poison, .edit_context = p};
+    if (p) internal.interventions.changes = (deberta_interventions){.edit_hidden = apply_poison, .context = p};
     if (window) return windowed_session_create(session, w->model, &options, &internal, window, err);
     return session_create_within(session, w->model, &options, &internal, 0, err);
 }

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Units are drawn again with replacement, and the interval is read from the sorted ratios.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/bootstrap.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* An observer copies what it is shown into memory that was measured before the encode. SPDX-License-Identifier: MIT */
 #include "analysis/capture.h"
 
 #include <stdlib.h>

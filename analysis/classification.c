@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Scores of a classifier are computed from the table of right and given answers. SPDX-License-Identifier: MIT */
 #include "analysis/classification.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* An observer sums up the variance of each term, by head, distance and kind of token. SPDX-License-Identifier: MIT */
 #include "analysis/component_share.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Every diagonal of a matrix is summed up and sampled; the sample is drawn with Vitter's algorithm R.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/distance_sample.h"
 
 #include <math.h>

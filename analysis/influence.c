@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Central differences of a whole encode measure influence; their step is chosen by a sweep and checked against
+ * float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/influence.h"
 
 #include <math.h>
@@ -37,16 +40,19 @@ typedef struct influence_work {
 
 /* ------------------------------------------------------------------------------------------------------- differences */
 
-static void move_source(void *context, float *rows, size_t tokens, size_t stride)
+static deberta_status move_source(void *context, const deberta_hidden_edit *edit)
 {
     influence_work *w = context;
     const size_t h = w->info.hidden_size;
-    for (size_t t = 0; t < tokens; t++) memcpy(w->first + t * h, rows + t * stride, h * sizeof *w->first);
+    float *source = edit->values + w->source * edit->stride;
+    if (edit->layer > 0) return DEBERTA_OK;
+    for (size_t t = 0; t < edit->tokens; t++)
+        memcpy(w->first + t * h, edit->values + t * edit->stride, h * sizeof *w->first);
     double square = 0;
-    for (size_t c = 0; c < h; c++)
-        square += (double)rows[w->source * stride + c] * (double)rows[w->source * stride + c];
+    for (size_t c = 0; c < h; c++) square += (double)source[c] * (double)source[c];
     w->length = sqrt(square);
-    for (size_t c = 0; c < h; c++) rows[w->source * stride + c] += (float)(w->shift * w->length * w->direction[c]);
+    for (size_t c = 0; c < h; c++) source[c] += (float)(w->shift * w->length * w->direction[c]);
+    return DEBERTA_OK;
 }
 
 static deberta_status take_hidden(void *context, const deberta_hidden_block *block)
@@ -294,7 +300,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
                                                      .memory_limit_bytes = o->of.memory_limit_bytes,
                                                      .ablations = o->of.ablations,
                                                      .ablation_count = o->of.ablation_count};
-    const session_internal_options internal = {.interventions = {.edit_input = move_source, .edit_context = w}};
+    const session_internal_options internal = {.interventions.changes = {.edit_hidden = move_source, .context = w}};
     DEBERTA_TRY(session_create_within(&w->session, w->model, &session_options, &internal, 0, err));
     w->ids = malloc(n * sizeof *w->ids);
     w->direction = malloc(h * sizeof *w->direction);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A row of logits tells its largest, and the logarithm of the sum of its exponentials. SPDX-License-Identifier: MIT */
 #include "analysis/logits.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A CSV file of losses is read and turned: its columns, which are models, become arrays.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/loss_table.h"
 
 #include <math.h>

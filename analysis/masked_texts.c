@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens are chosen and hidden by a seed; the head's loss is measured at them, batch by batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/masked_texts.h"
 
 #include <math.h>
@@ -142,7 +144,7 @@ deberta_status masked_texts_measure(const masked_texts *texts, const deberta_mod
                                     const deberta_session_options *given, const float *row_bias, size_t batch_tokens,
                                     double *loss, deberta_error *err)
 {
-    const session_internal_options internal = {.interventions.row_bias = row_bias};
+    const session_internal_options internal = {.interventions.changes.row_bias = row_bias};
     deberta_session_options options = *given;
     masked_reader reader = {0};
     size_t masks, floats = 0;

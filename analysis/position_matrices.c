@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Matrices of distances and table rows are filled in; terms are gathered from their strips.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/position_matrices.h"
 
 void position_distances(float *out, size_t tokens)

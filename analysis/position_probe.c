@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows of hidden states are added to sums of three parts of the text, from which the straight line is fitted and
+ * tested.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/position_probe.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A phrase and its variants are encoded as one batch, and their states and attention are compared token by token.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/position_shift.h"
 
 #include <math.h>

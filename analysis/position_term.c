@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The term is computed from the folded projections of the model, a table entry a distance.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/position_term.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Unique distances are found by bisection of the position rule; layers are composed as sets of bits, one bit a
+ * displacement.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The normal equations are centred and solved by Cholesky's decomposition. SPDX-License-Identifier: MIT */
 #include "analysis/ridge.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Weights are read, the matrices of layers are shuffled, and the model is opened from memory.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/shuffled_model.h"
 
 #include <stdlib.h>

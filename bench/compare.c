@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Points of two sets of runs are paired, compared by rank, and judged together, so that few of the calls are chance.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* FLOPs and bytes of each stage are counted from the shape of a model and the distances of its texts.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/cost_model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Each kernel has a function here that calls it on the data of a problem, and a row that says what the call is in
+ * work.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/kernel_calls.h"
 
 #include <string.h>

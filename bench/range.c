@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A small reader parses lists of sizes and says what it expected where a list is wrong. SPDX-License-Identifier: MIT */
 #include "bench/range.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* These tables turn bench results into JSON, CSV and tables for people, and JSON into results again.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/result_fields.h"
 
 static const char *const temperatures[] = {"warm", "cold"};

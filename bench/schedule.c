@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* An encode is rehearsed for each number of threads, and the loops' spans, the rest and the price of starts are added
+ * up.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/schedule.h"
 
 #include <math.h>

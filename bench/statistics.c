@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Medians with their intervals, the Mann-Whitney test, Hodges-Lehmann ratios and least-squares fits are computed here.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/statistics.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The lists that a sweep was asked for are multiplied out into its points. SPDX-License-Identifier: MIT */
 #include "bench/sweep_points.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
 #include "bench/sweep.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A batch is made up, steps on it are timed by stage, and the memory of the plan is noted.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Products of a step of training are counted by stage, from the shape of the model and of the batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/training_cost.h"
 
 #include <stdlib.h>

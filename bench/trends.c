@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Results that differ in one axis are collected, and least-squares curves are fitted to them.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/trends.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Task, models, texts and labels of a case are drawn one after the other from its number.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_case.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Weights are drawn for every tensor that the configuration asks for; a model can also be saved as a folder.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_model.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Features note here what they found; rows of one feature are put together. SPDX-License-Identifier: MIT */
 #include "check/drawn_run.h"
 
 #include <math.h>

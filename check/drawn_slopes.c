@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A tensor is moved along its direction through a source of weights, and central differences of the loss give the
+ * slope.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_slopes.h"
 
 #include <math.h>

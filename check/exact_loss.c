@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Logits come from the reference model, one sequence at a time; losses and their means are written out in float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/exact_loss.h"
 
 #include <math.h>

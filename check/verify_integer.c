@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Kernels of integers are compared with exact values, because their sums have no rounding.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/verify_integer.h"
 
 #include <float.h>

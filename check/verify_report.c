@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Errors of one comparison are summed up as a row: worst, percentile, median, norms and where the worst stands.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Random problems are filled here, kept, and compared between tiers. SPDX-License-Identifier: MIT */
 #include "check/verify_rounds.h"
 
 #include <string.h>

@@ -587,6 +587,34 @@ DEBERTA_API deberta_status deberta_session_create_within(deberta_session **sessi
  * separate position projections) and those that stay in the files. */
 DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
                                                      size_t count, deberta_error *err);
+/* Hidden states that may be changed: those of the whole batch as deberta_hidden_block shows them. */
+typedef struct deberta_hidden_edit {
+    size_t layer, tokens, columns, stride;
+    float *values; /* [tokens][stride]; the first `columns` of each row may be written */
+} deberta_hidden_edit;
+
+/* What is changed inside an encode, for studies of what a model would do. All zeros: nothing. */
+typedef struct deberta_interventions {
+    void *context;
+    /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. Everything that follows reads
+     * what it leaves: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask
+     * Decoder, with H[L] deberta_outputs and the heads. The decoder's own passes are not shown. What is not DEBERTA_OK
+     * stops the encode, as an observer does. */
+    deberta_status (*edit_hidden)(void *context, const deberta_hidden_edit *edit);
+    /* NULL, or [L][A][2K], added to c2p by row of the relative table (deberta_position_row), on the scale of the
+     * logits: a function of the distance that the model does not have. Read while encoding, and by the Enhanced Mask
+     * Decoder, so it stays until the heads have been asked. */
+    const float *row_bias;
+} deberta_interventions;
+
+/* From the next encode on; NULL: none any more. The struct is copied. Nothing of it depends on threads, tiers or
+ * precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: the session is at work. */
+DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
+                                                     const deberta_interventions *interventions, deberta_error *err);
+/* The relative table as a layer's heads read it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
+ * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term. */
+DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
+                                                        float *queries, deberta_error *err);
 /* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
  * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
  * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Bytes are appended to an array that doubles; numbers and texts are formatted on the way.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/byte_buffer.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Members of a struct are read and written by their types, as JSON and as cells. SPDX-License-Identifier: MIT */
 #include "output/record.h"
 
 #include <inttypes.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Cells are collected row by row; printing aligns columns or escapes for Markdown, CSV and LaTeX.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/text_table.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Arrays of panels, series and points grow here, and become the chart that is drawn. SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"
 
 #include <stdarg.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Values become places on the plot area, and series are drawn in their colours, markers and dashes.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/chart_series.h"
 
 #include <math.h>

@@ -165,6 +165,9 @@ void session_note_failure(deberta_session *session, deberta_status status, const
 /* The same for one that holds session->lock. */
 void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error);
 
+/* The caller's edit of H[layer], if there is one, before anything reads it. */
+deberta_status interventions_edit(const deberta_session *session, size_t layer, deberta_error *err);
+
 /* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);
 void session_leave(deberta_session *session);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of figures are parsed here, and rows that all kinds share stand here. SPDX-License-Identifier: MIT */
 #include "program/attention/attention_options.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Matrices and columns are written as CSV or as safetensors with labels in the metadata.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_data.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Panels are filled from matrices of heads; pieces become words where these fit better. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_panels.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Provenance, notes, caption and title are collected, and all files of a figure are written together.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_sheet.h"
 
 #include <stdarg.h>

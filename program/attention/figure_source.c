@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Model, input, selection and session of a figure are opened, and matrices are brought into the shape of the view.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_source.h"
 
 #include <string.h>

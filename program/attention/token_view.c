@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens are chosen, merged into words and labelled; matrices are merged accordingly. SPDX-License-Identifier: MIT */
 #include "program/attention/token_view.h"
 
 #include <ctype.h>

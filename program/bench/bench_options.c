@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Lists of lengths, threads and tiers are parsed, and results are printed or written at the end.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/bench/bench_options.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A chunk of texts is read, cut into windows, encoded, pooled and written in the order of the input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/encode/corpus_chunk.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of a corpus are checked, its output is opened or resumed, and chunks follow until the input ends.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/encode/encode_corpus.h"
 
 #include <stddef.h>

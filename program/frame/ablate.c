@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The text of --ablate is parsed item by item into the list that a session takes. SPDX-License-Identifier: MIT */
 #include "program/frame/ablate.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A model is opened with the common options, and wrong places get a sentence that helps.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/open_model.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The format of a result is chosen from --format, --json and suffixes, and the result is printed in it.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/result_output.h"
 
 #include "core/base/path.h"

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Manifests of all shards are read and compared, their files are checked, and rows are walked in the order of the
+ * input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/merge/merge_shards.h"
 
 #include <dirent.h>

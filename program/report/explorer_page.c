@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The page is put together from its sources and from the JSON of what the commands found.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_page.h"
 
 #include <stdlib.h>

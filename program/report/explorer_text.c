@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Attention of one text is read from the file that `encode` wrote and packed for the page, head by head.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_text.h"
 
 #include <stdlib.h>

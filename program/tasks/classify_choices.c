@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Choices of a text are tokenized as pairs, scored together, and ranked by a softmax. SPDX-License-Identifier: MIT */
 #include "program/tasks/classify_choices.h"
 
 #include <stdlib.h>

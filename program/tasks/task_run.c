@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Windows of texts are read, encoded in batches, answered, and printed in the order of the input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/tasks/task_run.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Files of examples are read for a task, labels are settled, and the trainer's options get both.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/finetune_data.h"
 
 #include <errno.h>

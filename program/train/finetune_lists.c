@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Examples are copied into growing lists, and records that cannot be used are told of. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_lists.h"
 
 #include <stdlib.h>

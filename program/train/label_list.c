@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Labels are found by name through a small hash table, and are added or refused. SPDX-License-Identifier: MIT */
 #include "program/train/label_list.h"
 
 #include <stdlib.h>

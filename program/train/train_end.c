@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The end of a run is told: losses, the best measurement, digests of the weights, advice.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/train_end.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Lines of log.jsonl become series of numbers; wrong lines are named. SPDX-License-Identifier: MIT */
 #include "program/train/train_log.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of the command line are checked, and fill the options of the library's trainer.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/train_options.h"
 
 #include <stdio.h>

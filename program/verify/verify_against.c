@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Tensors of a file are found among those that the engine computes, and are compared value by value.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_against.h"
 
 #include <float.h>

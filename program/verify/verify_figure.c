@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Errors of a verification are drawn over the layers, a line a quantity. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 

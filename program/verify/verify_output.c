@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows of a verification become a table, JSON, and sentences on tiers, failures and growth.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A case's batch and options are read, a step is run, and its gradients are kept. SPDX-License-Identifier: MIT */
 #include "tests/golden_train/train_case.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Golden runs are repeated step by step, and losses, norms and weights are compared. SPDX-License-Identifier: MIT */
 #include "tests/golden_train/train_trajectory.h"
 
 #include <math.h>

@@ -76,7 +76,7 @@ TEST(test_term)
 /* c2p of layer 0, [HEADS][TOKENS][TOKENS]; to be freed. */
 static float *observe_c2p(const deberta_model *model, const float *row_bias)
 {
-    const session_internal_options internal = {.interventions.row_bias = row_bias};
+    const session_internal_options internal = {.interventions.changes.row_bias = row_bias};
     const deberta_session_options options = {
         .struct_size = sizeof options, .max_tokens = TOKENS, .threads = 1, .features = DEBERTA_OBSERVE_ATTENTION};
     const size_t starts[] = {0, TOKENS};

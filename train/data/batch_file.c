@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A prepared file is opened, its tensors are checked against each other, and one step of it is read and dealt to
+ * shards.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/batch_file.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens to guess are chosen as stretches of words or singly, and are hidden. SPDX-License-Identifier: MIT */
 #include "train/data/masking.h"
 
 #include <math.h>

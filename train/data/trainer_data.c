@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The data that options name are opened: a file of batches, texts, or examples. SPDX-License-Identifier: MIT */
 #include "train/data/trainer_data.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Heads of parts are tasks; each goes through its sequences in order, block by block of queries.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_attention.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Logits of a block and a chunk are made again, and products with dS give every gradient.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_chunk.h"
 
 #include "train/engine/position_strips.h"

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* The way back through a layer goes over both norms, the feed-forward, the output projection, attention and the
+ * projections.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_layer.h"
 
 #include <assert.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Gradients of PK and PQ are totalled over parts, projected to weights, and led through the relative table.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_positions.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Room for the transposed weights is carved, and they are filled again after each update.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/learner_transposed.h"
 
 #include "train/engine/products.h"

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Softmaxes over rows of logits, the losses from them, and their gradients are computed in place.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/losses.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rates and factors of a step are worked out in double; the kernel updates the weights in parts.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/optimizer.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* In a step of a pair the generator fills, the discriminator learns, and tables and gradients are handed over.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/pair.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Products are cut into tasks of rows and panels, and sums over rows into tasks of columns.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/products.h"
 
 #include <string.h>

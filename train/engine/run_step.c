@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* One step of a model or of a pair is run, described, passed over or evaluated. SPDX-License-Identifier: MIT */
 #include "train/engine/run_step.h"
 
 #include <math.h>

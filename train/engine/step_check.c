@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Every id, label and place of a batch is checked, and the first that is wrong is named.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/step_check.h"
 
 #include "train/engine/step_counts.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Labelled tokens, sequences and ends of answers of a batch are counted. SPDX-License-Identifier: MIT */
 #include "train/engine/step_counts.h"
 
 static size_t labelled_tokens(const step_batch *b)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Checkpoints are written, checked, found and removed; none is ever seen half made. SPDX-License-Identifier: MIT */
 #include "train/run/run_checkpoint.h"
 
 #include <dirent.h>

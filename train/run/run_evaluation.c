@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Held-out data are measured, the log gets a line, and the best model is saved. SPDX-License-Identifier: MIT */
 #include "train/run/run_evaluation.h"
 
 #include <errno.h>

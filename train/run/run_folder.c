@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The loop of a run takes steps and writes the log, evaluations, checkpoints and, at the end, the model.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/run_folder.h"
 
 #include <dirent.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The recipe is put together from options and digests; two runs with equal recipes give equal bits.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/trainer_recipe.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows are appended to a stream whose header comes last; a journal lets an interrupted run go on.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_output.h"
 
 #include <assert.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A shard is opened, resumed or found finished, and its manifest is written when its rows are whole.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_shard.h"
 
 #include <dirent.h>

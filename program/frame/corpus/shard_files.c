@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Manifests and lists of items are written and read, and every digest is checked. SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/shard_files.h"
 
 #include <ctype.h>

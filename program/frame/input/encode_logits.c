@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Positions are asked for block by block, and their logits are put where each belongs. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encode_logits.h"
 
 #include <stdlib.h>

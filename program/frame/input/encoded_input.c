@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The tensors of an encoded input are listed, computed, and walked row by row. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encoded_input.h"
 
 #include <string.h>

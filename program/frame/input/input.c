@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The one source that the command line names is read into a padded matrix and packed into a ragged batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A line or an object is split into its label, its text and what follows. SPDX-License-Identifier: MIT */
 #include "program/frame/input/labelled_text.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Texts are tokenized and checked; pieces are sorted by length and encoded in batches. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_batches.h"
 
 #include <stdlib.h>

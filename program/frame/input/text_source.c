@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Records of a stream are collected and handed over to the rows of an input. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_source.h"
 
 #include <stdlib.h>
