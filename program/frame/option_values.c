@@ -72,8 +72,7 @@ static int fill_choice(const common_options *options, const option *row, const c
 /* A longer copy: earlier ones stay until the options are freed, which is soon. */
 static int append_text(const common_options *options, const char *text, text_list *list)
 {
-    const char **grown = options_allocate(options, (list->count + 1) * sizeof *grown);
-    if (!grown) return say_no_memory(options);
+    const char **grown = options_take(options, list->count + 1, sizeof *grown);
     if (list->count) memcpy(grown, list->items, list->count * sizeof *grown);
     grown[list->count] = text;
     *list = (text_list){grown, list->count + 1};

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "bench/range.h"
+#include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/report/explorer.h"
 #include "program/frame/input/input.h"
@@ -19,11 +20,7 @@
 
 static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
-    bool *selected = calloc(limit, sizeof *selected);
-    if (!selected) {
-        say_no_memory(options);
-        return false;
-    }
+    bool *selected = memory_take(limit, sizeof *selected);
     const bool fine = parse_index_list(options, list, selected, limit);
     free(selected);
     return fine;
