@@ -1,6 +1,7 @@
 /* The trainer's options, each described once: what the command line calls it, its range, what belongs to the recipe of
- * a run, its help. From these lists come the rows of `deberta train` and `finetune` (program/train), the ranges that the
- * library checks, the recipe as JSON, and with it what --resume compares. Types and defaults stand in the public header.
+ * a run, its help. From these lists come the rows of `deberta train` and `finetune` (program/train), the ranges that
+ * the library checks, the recipe as JSON, and with it what --resume compares. Types and defaults stand in the public
+ * header.
  *
  * A row is X(type, member, name, value, low, high, words, key, needs, help):
  * type: COUNT (size_t), NUMBER (double), CHOICE (an enumeration, or an int), SWITCH (an int that is 0 or 1), or PATH;
