@@ -71,7 +71,7 @@ extern "C" {
 #else
 #define DEBERTA_API
 #endif
-/* Of deberta_training.h and deberta_unstable.h: in the static library alone, the shared one does not export it. */
+/* The functions of deberta_training.h and deberta_unstable.h: the static library has them, the shared one does not export them. */
 #define DEBERTA_STATIC_API DEBERTA_API
 
 /* --------------------------------------------------------------------------------------------------------- version */
