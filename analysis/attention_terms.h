@@ -24,7 +24,7 @@
 /* Terms: DEBERTA_C2C, DEBERTA_C2P, DEBERTA_P2C. */
 enum { ATTENTION_TERMS = 3, ATTENTION_TERM_SETS = 1 << ATTENTION_TERMS };
 
-/* Of one head and sequence. term[k] belongs to deberta_component k. */
+/* The terms of one head and sequence. term[k] belongs to deberta_component k. */
 typedef struct logit_terms {
     const float *term[ATTENTION_TERMS]; /* [tokens][tokens], query first; NULL where the model has no such term */
     size_t tokens;

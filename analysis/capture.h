@@ -26,7 +26,7 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
                               size_t sequences, deberta_error *err);
 /* This component of a layer too, where the model has it. */
 void capture_want(capture *capture, size_t layer, deberta_component component);
-/* The same of all layers. */
+/* Wants the component in all layers. */
 void capture_want_everywhere(capture *capture, deberta_component component);
 /* What the selection will take; SIZE_MAX for more than can be counted. */
 size_t capture_bytes(const capture *capture);

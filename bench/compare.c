@@ -232,7 +232,7 @@ static void add_both(result_table *table, const char *a, const char *b)
         cell_text(table, "%s / %s", a, b);
 }
 
-/* Of a path its last part: people see it in every row. */
+/* The last part of a path: people see it in every row. */
 static const char *folder_name(const char *model)
 {
     const char *slash = strrchr(model, '/');
@@ -269,7 +269,7 @@ static void add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
     cell_real(table, 1e3 * pair->seconds_a);
     cell_real(table, 1e3 * pair->seconds_b);
-    /* Of single runs their own scatter, which is what there is to judge the ratio by. */
+    /* Single runs show their own scatter: nothing else is there to judge the ratio by. */
     cell_real(table, pair->runs_a == 1 ? 1e3 * a->time.mad : NAN);
     cell_real(table, pair->runs_b == 1 ? 1e3 * b->time.mad : NAN);
     cell_real(table, c->ratio);

@@ -275,8 +275,8 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Of several encodes with clocks on the one counts that took most nearly as long as the median without: it is the same
- * work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
+/* Several encodes run with clocks on. The one counts that took most nearly as long as the median without: it is the
+ * same work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
  * none is near, because somebody else was at work. */
 enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
 #define NEAR_ENOUGH           0.03

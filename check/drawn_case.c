@@ -76,7 +76,7 @@ static size_t draw_labels(const drawn_task *task, bool sift, uint64_t *state)
 
 /* ------------------------------------------------------------------------------------------------------------- models */
 
-/* Of other cases that have talking heads the training is left out. */
+/* The training of cases that have talking heads is left out. */
 static bool is_trained(const drawn_case *c)
 {
     enum { ONE_ROUND_IN = 6, ROUND = 2 };
@@ -120,7 +120,7 @@ static bool allocate(drawn_case *c, const case_shape *s)
            c->targets && c->delta;
 }
 
-/* Of the pair the smaller position table is the limit. */
+/* A pair's smaller position table is the limit. */
 static void fill_tokens(drawn_case *c, size_t sequence, size_t n, bool holes, bool first_holes, uint64_t *state)
 {
     const model_config *config = &c->model.config;
@@ -155,7 +155,7 @@ static void label_tokens(drawn_case *c, size_t labels, uint64_t *state)
         }
 }
 
-/* Of starts and ends some are nowhere, none is a hole. */
+/* Some starts and ends are nowhere; none is a hole. */
 static int64_t draw_end(const drawn_case *c, size_t sequence, uint64_t *state)
 {
     const size_t n = exact_length(&c->batch, sequence), place = random_below(state, n);

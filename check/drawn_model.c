@@ -24,7 +24,7 @@ typedef struct weight_writer {
     bool failed;
 } weight_writer;
 
-/* Of mean 0 and variance 1, from -3 to 3: the sum of three uniform numbers. */
+/* A number of mean 0 and variance 1, from -3 to 3: the sum of three uniform ones. */
 static double random_deviate(uint64_t *state)
 {
     return 2 * (random_fraction(state) + random_fraction(state) + random_fraction(state)) - 3;

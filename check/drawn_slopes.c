@@ -12,7 +12,7 @@
 #include "core/base/integers.h"
 #include "core/base/random.h"
 
-/* Of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
+/* Steps of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
 static const double step_size = 1e-5, nearer_step = 1e-7;
 
 /* The weights of a model of the trainer, a tensor of this model or of the other moved along its direction. */

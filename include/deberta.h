@@ -74,14 +74,14 @@ extern "C" {
 
 /* --------------------------------------------------------------------------------------------------------- version */
 
-/* Of this header. The one place where the project's version stands: meson.build reads it from here. */
+/* The version of this header. It stands here alone: meson.build reads it. */
 #define DEBERTA_VERSION_MAJOR 0
 #define DEBERTA_VERSION_MINOR 1
 #define DEBERTA_VERSION_PATCH 0
 /* Grows with every release, for #if: 10203 is 1.2.3. */
 #define DEBERTA_VERSION_NUMBER (DEBERTA_VERSION_MAJOR * 10000 + DEBERTA_VERSION_MINOR * 100 + DEBERTA_VERSION_PATCH)
 
-/* Of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and as a text, "1.2.3". */
+/* The version of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and a text, "1.2.3". */
 DEBERTA_API int deberta_version_number(void);
 DEBERTA_API const char *deberta_version(void);
 
@@ -125,7 +125,7 @@ typedef enum deberta_isa {
 
 /* "auto", "scalar", "avx2", "avx512", "neon" */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
-/* The same backwards. DEBERTA_E_ARGUMENT for an unknown name: *isa stays as it was. */
+/* Finds the tier of a name. An unknown name is DEBERTA_E_ARGUMENT, and *isa stays as it was. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);
 /* NULL when a session can use the tier, else a static text that says why not ("the processor lacks avx512bw"). */
 DEBERTA_API const char *deberta_isa_missing(deberta_isa isa);
@@ -174,7 +174,7 @@ typedef struct deberta_model_options {
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
 
-/* Of weights; what a file calls F32, F16, BF16 and F64. */
+/* Types of weights, which files call F32, F16, BF16 and F64. */
 typedef enum deberta_dtype {
     DEBERTA_FLOAT32 = 0,
     DEBERTA_FLOAT16,
@@ -204,7 +204,7 @@ DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, cons
                                                      const deberta_tensor *tensors, size_t count,
                                                      const deberta_model_options *options, deberta_error *err);
 
-/* Of float32; low precision has files of its own beside it. */
+/* The name of the float32 file. Low precision has files of its own. */
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
 /* "deberta.packed", "deberta.int8.packed"; NULL for no precision. */
 DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
@@ -761,7 +761,7 @@ typedef struct deberta_trainer_options {
     const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
 
     /* What has no weights yet. */
-    int begin;                 /* the model's folder has a configuration and a tokenizer, and no weights */
+    int begin;                 /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
     size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
                                 * model, whose outputs are the vocabulary, and of replaced tokens 1 */
     const char *const *labels; /* [new_labels]: their names, NULL: none */
@@ -823,17 +823,17 @@ typedef struct deberta_trainer_options {
         .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10              \
     }
 
-/* The same for callers that cannot use the macro. */
+/* Fills *options with the defaults, for callers that cannot use the macro. */
 DEBERTA_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
 
 /* What became of a step. */
 typedef struct deberta_training_step {
-    size_t step;  /* counted from 1 */
-    size_t steps; /* of the whole run */
-    double loss;  /* what the gradients are those of; of a pair the generator's + weight times the discriminator's */
-    double loss_clean;                         /* with sift_weight: without the moved input */
-    double loss_generator, loss_discriminator; /* of a pair; of replaced tokens alone the second. Not weighted */
-    double gradient_norm;                      /* before clipping; of a pair that of both together, which are: */
+    size_t step;       /* counted from 1 */
+    size_t steps;      /* of the whole run */
+    double loss;       /* the gradients are its own; a pair's is the generator's + weight times the discriminator's */
+    double loss_clean; /* with sift_weight: without the moved input */
+    double loss_generator, loss_discriminator; /* a pair's, not weighted; replaced tokens alone have the second */
+    double gradient_norm; /* before clipping; a pair has one norm over both models, and each its own */
     double gradient_norm_generator, gradient_norm_discriminator;
     double learning_rate;
     double epoch; /* of the texts */

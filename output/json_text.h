@@ -8,7 +8,7 @@
 
 /* The text with U+FFFD in place of every broken unit; NULL if memory ran out. */
 json_t *json_clean_string(const char *text, size_t bytes);
-/* The same up to its NUL. */
+/* A text up to its NUL. */
 json_t *json_clean_text(const char *text);
 
 #endif

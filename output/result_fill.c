@@ -1,4 +1,4 @@
-/* Typed results: filling. SPDX-License-Identifier: MIT */
+/* Rows, cells and sentences are added to a typed result here. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
 #include <math.h>

@@ -30,6 +30,8 @@ def read(path):
     for place, line in study.lines_of([path]):
         if line.startswith("#"):
             continue
+        if "\0" in line:
+            study.refuse(study.BAD_INPUT, f"{place}: expected a number, found a NUL byte")
         cells = line.split(",")
         if columns is None:
             columns = cells
@@ -48,8 +50,6 @@ def read(path):
 
 
 def _number(cell, place):
-    if "\0" in cell:
-        study.refuse(study.BAD_INPUT, f"{place}: expected a number, found a NUL byte")
     try:
         value = float(cell)
     except ValueError:

@@ -42,6 +42,8 @@ def cut_texts(s):
 
 def shuffled_folder(path, seed, folder):
     """The model with the values of each matrix of its layers in another order (Fisher and Yates), every order equally probable."""
+    if path.startswith("synthetic:"):
+        study.refuse(study.BAD_INPUT, f"{path}: a made-up model has learned nothing that shuffling could take away")
     weights = sorted(name for name in os.listdir(path) if name.endswith(".safetensors")) if os.path.isdir(path) else []
     if not weights:
         study.refuse(study.BAD_INPUT, f"{path}: the control shuffles the matrices of safetensors, and there are none")
@@ -49,15 +51,17 @@ def shuffled_folder(path, seed, folder):
     for name in os.listdir(path):
         if not name.endswith((".safetensors", ".bin", ".packed")):
             (shutil.copytree if os.path.isdir(os.path.join(path, name)) else shutil.copy)(os.path.join(path, name), os.path.join(folder, name))
+    contents, matrices = {}, []
     for name in weights:
         with open(os.path.join(path, name), "rb") as file:
-            content = bytearray(file.read())
+            contents[name] = content = bytearray(file.read())
         base = 8 + int.from_bytes(content[:8], "little")
-        for tensor, entry in json.loads(content[8:base]).items():
-            if tensor != "__metadata__" and len(entry["shape"]) == 2 and "encoder.layer." in tensor:
-                begin, end = (base + offset for offset in entry["data_offsets"])
-                kind = np.dtype(f"V{(end - begin) // (entry['shape'][0] * entry['shape'][1])}")
-                content[begin:end] = shuffled(np.frombuffer(bytes(content[begin:end]), kind), random).tobytes()
+        matrices += [(tensor, name, entry["shape"], *(base + offset for offset in entry["data_offsets"])) for tensor, entry
+                     in json.loads(content[8:base]).items() if tensor != "__metadata__" and len(entry["shape"]) == 2 and "encoder.layer." in tensor]
+    for _, name, (rows, columns), begin, end in sorted(matrices):
+        values = np.frombuffer(bytes(contents[name][begin:end]), np.dtype(f"V{(end - begin) // (rows * columns)}"))
+        contents[name][begin:end] = shuffled(values, random).tobytes()
+    for name, content in contents.items():
         with open(os.path.join(folder, name), "wb") as file:
             file.write(content)
 

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import functools
 import io
@@ -347,11 +348,12 @@ class Study:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.seed, self.name = options, options.seed, Path(sys.argv[0]).stem
-        self.command = shlex.join(["python3", f"studies/{self.name}.py", *sys.argv[1:]])
+        self.command = os.fsencode(shlex.join(["python3", f"studies/{self.name}.py", *sys.argv[1:]])).decode("utf-8", "replace")
         self.format = "json" if options.json else options.format or "md"
         self.tables: List[Table] = []
         self.data: Optional[Table] = None
         self._lacks_interval = False
+        self._ablated = contextlib.ExitStack()
         self._check_files()
         paths = [path for name in options._models if (path := getattr(options, name)) is not None]
         self.models: List[deberta_c.Model] = [self.open(path) for path in paths]
@@ -386,7 +388,7 @@ class Study:
         given = {"isa": o.isa, "threads": o.threads, "reference": o.reference, "memory_limit": o.memory_limit, "precision": o.precision}
         model = deberta_c.Model(path, **{**given, **changed})
         if o.ablate:
-            model.ablate(o.ablate).__enter__()  # for good
+            self._ablated.enter_context(model.ablate(o.ablate))
         return model
 
     def _read_texts(self) -> List[Text]:
@@ -453,6 +455,7 @@ class Study:
 
     def finish(self, note: str, figure: Optional[Callable[[], Any]] = None) -> None:
         """Writes the data, draws the figure, which is made only if one is asked for, and prints."""
+        self._ablated.close()
         if self._lacks_interval:
             note += " A number without an interval was measured on one unit alone."
         if self.options._models and self.options.precision != "float32":

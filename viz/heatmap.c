@@ -120,7 +120,7 @@ typedef struct value_range {
     size_t finite;
 } value_range;
 
-/* Of everything that shares a scale. low > high when there is no finite value. */
+/* The range of everything that shares a scale. low > high when there is no finite value. */
 static value_range range_of(const heatmap_cells *const *panels, size_t count)
 {
     value_range range = {INFINITY, -INFINITY, 0};

@@ -55,7 +55,7 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
-/* The same preparation as for a heat map, so that both views of a matrix agree. */
+/* Prepares values as a heat map does, so that both views of a matrix agree. */
 static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const line_view *spec = p->spec;

@@ -24,7 +24,7 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     }
 }
 
-/* The same of integers; panels lie one behind the other. */
+/* Takes a head's integer operands; panels follow each other in memory. */
 static void take_integers(const deberta_session *s, size_t layer, size_t place, attention_head *head)
 {
     const deberta_model *model = s->model;

@@ -24,7 +24,7 @@ extern const option_group figure_components_groups[];
 
 /* Opens, draws, closes. */
 int figure_draw(const common_options *options, const figure_kind *kind);
-/* The same for the kind whose command the options are of. */
+/* Draws the kind whose command the options are of. */
 int figure_run(const common_options *options);
 
 #define FIRST_HEAD .layers = "0", .heads = "0"

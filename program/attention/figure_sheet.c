@@ -48,7 +48,7 @@ static const char *list_ids(const figure_source *source)
     return options_text(source->options, "%s", text);
 }
 
-/* Of the files that are asked for, does any tell where it comes from? A .csv does not; nor is the model, which may be
+/* Does any of the files that are asked for tell where it comes from? A .csv does not; nor is the model, which may be
  * gigabytes, read for it once more. */
 static bool writes_provenance(const attention_options *asked)
 {

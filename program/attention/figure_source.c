@@ -24,7 +24,7 @@ int source_fail(const figure_source *source, const deberta_error *error)
 
 /* ----------------------------------------------------------------------------------------------------- selection */
 
-/* Of what is shown the model must have at least one. */
+/* The model must have at least one of the components that are shown. */
 static int choose_components(figure_source *source)
 {
     const attention_options *asked = source->asked;

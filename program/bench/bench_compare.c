@@ -1,4 +1,5 @@
-/* `deberta bench compare`. SPDX-License-Identifier: MIT */
+/* `deberta bench compare`: files are read, sides are compared, and a table says which points differ.
+ * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
 
 #include <string.h>

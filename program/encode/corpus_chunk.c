@@ -192,7 +192,7 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     fputs("}\n", file);
 }
 
-/* Of a text that could not be used. */
+/* Notes a text that could not be used. */
 static deberta_status note_problem(corpus_job *job, const text_record *record, deberta_error *err)
 {
     char place[256];

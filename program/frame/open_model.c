@@ -10,7 +10,8 @@
 
 #include "core/io/hub_name.h"
 
-void fill_model_options(const common_options *options, deberta_model_options *model_options)
+/* From --reference, --precision, --threads, --memory-limit. */
+static void fill_model_options(const common_options *options, deberta_model_options *model_options)
 {
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
                                              .reference = (deberta_reference)options->reference,

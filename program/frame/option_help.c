@@ -1,4 +1,4 @@
-/* --help and --version. SPDX-License-Identifier: MIT */
+/* --help and --version are printed from the tables of a command. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,10 +60,6 @@ void options_print_help(const command *command)
 {
     printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
            command->summary);
-    if (command->claims) {
-        printf("\nputs to the test:\n  ");
-        print_wrapped(command->claims, 2);
-    }
     print_subcommands(command);
     options_visit(command, print_group, &command);
     if (command->example)

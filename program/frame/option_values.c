@@ -134,7 +134,7 @@ static int check_combination(const common_options *options, const option *row)
     return say_usage(options, "--%s needs %s", row->name, names);
 }
 
-/* Of the folder that a path lies in; false where there is none. */
+/* Looks at the folder that a path lies in; false where there is none. */
 static bool find_folder(const char *path, struct stat *about)
 {
     const char *slash = strrchr(path, '/');

@@ -148,7 +148,6 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
-    const char *claims; /* of a study: what it puts to the test */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };
@@ -173,7 +172,7 @@ bool option_given(const common_options *options, const void *member);
 bool option_exists(const common_options *options, const void *member);
 /* Zeroed memory that lives as long as the options; NULL when there is none. */
 void *options_allocate(const common_options *options, size_t bytes);
-/* The same for an array, and a printed text. Without memory they say so, remove what is unfinished among the outputs
+/* Memory for an array, and for a printed text. Without memory they say so, remove what is unfinished among the outputs
  * and end the program (EXIT_SYSTEM). */
 void *options_take(const common_options *options, size_t count, size_t bytes_each);
 /* `items` or a larger copy of its `count` elements, with room for one more: doubled where *capacity is reached. */
@@ -209,7 +208,7 @@ void options_print_version(void);
 void options_visit(const command *command, void (*visit)(void *context, const option_group *group), void *context);
 /* The row of that name in the command's tables: its own hides a common one. NULL: none. */
 const option *options_find(const command *command, const char *name);
-/* Of the common table, not a command's own. */
+/* Is it a row of the common table, not a command's own? */
 bool option_is_common(const option *row);
 /* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
  * near enough to be what was meant. */

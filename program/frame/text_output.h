@@ -29,7 +29,7 @@ bool is_figure_path(const char *path);
 bool is_picture_path(const char *path);
 /* Whether --out does not end like a picture, for commands that print there. False after saying so. */
 bool check_text_path(const common_options *options);
-/* The same for a command that writes one --out, the common one. */
+/* Checks the output of a command that writes one --out, the common one. */
 bool check_text_out(const common_options *options);
 /* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
 bool check_figure_paths(const common_options *options);

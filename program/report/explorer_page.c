@@ -72,7 +72,7 @@ static void put_json(page_writer *page, const char *name, const json_t *value)
 
 /* ---------------------------------------------------------------------------------------------------------- the data */
 
-/* The same tables as the figures': base64 of red, green, blue of every level. */
+/* The palettes are the figures': base64 of red, green, blue of every level. */
 static json_t *describe_palettes(void)
 {
     static const char *const names[] = {"polar", "blues", "greys", "cividis", "viridis", "magma"};

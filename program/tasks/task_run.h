@@ -68,7 +68,7 @@ typedef struct task_command {
     /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
     bool silent; /* answers are not printed one by one */
-    /* Behind the last text; may be NULL. */
+    /* Is called after the last text; may be NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 

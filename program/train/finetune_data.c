@@ -70,7 +70,7 @@ static bool has_names(deberta_training_task task)
     return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
 }
 
-/* Of --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
+/* Takes --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
 static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
 {
     const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;

@@ -23,7 +23,7 @@ static size_t slot_of(const label_list *labels, const char *name)
     return slot;
 }
 
-/* Of two labels with one name the first is found. */
+/* Where two labels have one name, the first is found. */
 static void index_label(label_list *labels, size_t number)
 {
     const size_t slot = labels->names[number] ? slot_of(labels, labels->names[number]) : 0;
@@ -86,7 +86,7 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
     return DEBERTA_OK;
 }
 
-/* Of labels few are used by one line only, of texts nearly all. A small file may be an exception; a large one can be
+/* Few labels are used by one line only; nearly all texts are. A small file may be an exception; a large one can be
  * given as objects, which name the label. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
 {

@@ -60,7 +60,7 @@ static deberta_status make_classes(deberta_scorer *scorer, const example_list *e
 
 /* ---------------------------------------------------------------------------------------------------- one output each */
 
-/* Of a regression the values; of choices the scores, one text after the other. */
+/* Values of a regression, or scores of choices, one text after the other. */
 typedef struct value_scores {
     score_context base;
     const example_list *examples;

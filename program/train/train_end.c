@@ -10,8 +10,7 @@
 #include "program/frame/text_output.h"
 #include "core/io/file_digest.h"
 
-/* Of the measure where there is one, else of the held-out loss: the first that no later one exceeds, as best/ has it.
- */
+/* The first measure, or else the first held-out loss, that no later one is better than, as best/ has it. */
 static size_t find_best(const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];

@@ -58,7 +58,7 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
     return text;
 }
 
-/* Of a pair, the norm is the discriminator's. */
+/* A pair's norm is the discriminator's. */
 static bool take_line(train_log *log, const json_t *line)
 {
     const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};

@@ -51,7 +51,7 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
     return length == group_length(b) && strncmp(a, b, length) == 0;
 }
 
-/* Of runs with one name, such as old/mlm and new/mlm, what was typed. In a band they are one curve. */
+/* What was typed, where runs have one name, such as old/mlm and new/mlm. In a band they are one curve. */
 static const char *distinct_name(const plot_job *job, size_t run)
 {
     for (size_t i = 0; !job->o->band && i < job->run_count; i++)

@@ -30,7 +30,7 @@ class Tokens(NamedTuple):
 class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
-    path: folder with config.json, weights and tokenizer. isa: "avx512", "avx2", "neon" or "scalar"; None the best here. threads: None
+    path: folder with config.json, weights and tokenizer. isa: a tier that `deberta info` lists; None the best here. threads: None
     OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped. layers: only
     the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
     integers (docs/precision.md).

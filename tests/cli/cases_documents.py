@@ -63,22 +63,17 @@ def man_page(bench):
         raise SkipTest("built without figures: the page describes the whole program")
     documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
     kinds = [name for name in commands if name.startswith("attention ")]  # their options stand in its section
-    studies = [name for name in commands if name.startswith("study ")]  # a section of its own only for options of its own
-    assert sorted({*documented, *kinds, *studies}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
+    assert sorted({*documented, *kinds}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
     helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
     common = {option: about for text in helps.values() for option, about in options_of(text, "\ncommon options:\n").items()}
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
     told_of = {name: man_options(section_of(page, f".SS {name}".replace("-", "\\-"))) for name in documented}
-    for name in sorted({*documented, *studies} - {"study"}):
-        shared = told_of["study"] if name in studies else {}
-        told = told_of.get(name, {})
+    for name in sorted(documented):
+        told = told_of[name]
         own = {o: about for part in [name, *(kinds if name == "attention" else [])] for o, about in own_options(helps[part]).items()}
-        told = {**{option: shared[option] for option in own if option in shared}, **told}
         differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
         assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
             f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
-    of_studies = {option for name in studies for option in own_options(helps[name])}
-    assert set(told_of["study"]) <= of_studies, f"no study takes {set(told_of['study']) - of_studies}"
     for name in documented + kinds:
         assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
@@ -149,7 +144,7 @@ def claims(bench):
             if words[0] != "deberta":
                 assert os.path.exists(os.path.join(bench.root, words[1] if words[0] == "python3" else "tests/golden/golden.c")), words
                 continue
-            command = words[1:3] if words[1] == "study" else words[1:2]
+            command = words[1:2]
             page = bench.fine(*command, "--help").out
             for option in re.findall(r" (--[a-z-]+)", " ".join(words)):
                 assert f" {option} " in page, (number, option)
@@ -212,9 +207,9 @@ def completion_answers(bench):
     script = bench.fine("completion", "bash").out
     ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
     for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
-                                   ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
+                                   ("train toke", 2, "tokenizer"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
-                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"), ("study grid --format l", 4, ""),
+                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"),
                                    ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("encode --attention-layers f", 3, ""),
                                    *([("attention gri", 2, "grid"), ("bench plot --figure ro", 4, "roofline"), ("attention shares --measure k", 4, "kl")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)

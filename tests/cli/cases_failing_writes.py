@@ -35,7 +35,7 @@ LOG = "".join(f'{{"step": {k}, "loss": {9 - k}.5, "gradient_norm": 1.25, "learni
 TRAINED = ROOT / "tests" / "golden_train"
 
 
-GROUPS = ("train", "finetune", "bench", "study")
+GROUPS = ("train", "finetune", "bench")
 
 
 def old_report(folder):
@@ -94,7 +94,6 @@ CASES = [
     Case("verify", ["verify", TINY, *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench", ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench plot", ["bench", "plot", str(pathlib.Path(__file__).parent / "bench_sample.json"), "-q", "-o", "x.svg", "-o", "x.png"], ["x.svg", "x.png"], figures=True),
-    Case("study", ["study", "components", DEMO, "--text", "a new store", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True, most=MANY),
     *(Case(" ".join(words[:2]), [*words, *RECIPE, "-o", "x"], ["x"], keeps=RUN, again=[*words, *RECIPE, "-o", "x"], old=False, most=MANY)
       for words in (["train", "mlm", head("mlm"), "--file", "../texts.txt"], ["train", "rtd", head("rtd"), "--file", "../texts.txt", "--generator", head("mlm")],
                     ["finetune", "sequence", head("sequence"), "--examples", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),

@@ -126,7 +126,7 @@ typedef struct activation_loop {
     const layer_pass *pass;
 } activation_loop;
 
-/* act(u) again, and du from the gradient behind it. */
+/* Computes act(u) again, and du from the gradient of act(u). */
 static void activation_task(void *context, size_t row, size_t worker)
 {
     const activation_loop *loop = context;

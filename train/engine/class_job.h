@@ -25,7 +25,7 @@ static inline int32_t class_label_of(const class_job *job, size_t i)
 /* Logits of clean rows and of their moved copies become their gradients (SiFT): inside a part, row i of the first half
  * and row i of the second are a pair. In the ascent all rows are moved ones. */
 void class_losses_of_rows(const class_job *job);
-/* The same of the scores of all questions, in step->head. */
+/* Losses of the scores of all questions, which are in step->head. */
 void class_losses_of_questions(const class_job *job);
 
 #endif

@@ -7,7 +7,7 @@
 
 enum { MOST_MATRICES = 8 };
 
-/* Matrices of a layer, or those beside the layers; what a model lacks has no panels. */
+/* Matrices of a layer, or those outside of layers; what a model lacks has no panels. */
 typedef struct weight_list {
     packed_matrix *to[MOST_MATRICES];
     const packed_matrix *from[MOST_MATRICES];

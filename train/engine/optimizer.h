@@ -35,13 +35,13 @@ deberta_status optimizer_open(optimizer *optimizer, const parameter_set *set, si
                               const optimizer_options *options, deberta_error *err);
 void optimizer_free(optimizer *optimizer);
 
-/* As behind so many steps; the moments are set by others. */
+/* Sets the optimiser to where it is after so many steps; the moments are set by others. */
 void optimizer_set_done(optimizer *optimizer, size_t done);
 
 /* A step that changes nothing. */
 void optimizer_skip(optimizer *optimizer);
 
-/* What the learning rate is multiplied with when `done` steps are behind. */
+/* The factor of the learning rate after `done` steps. */
 double schedule_factor(const optimizer_options *options, size_t done);
 
 /* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */

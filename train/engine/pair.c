@@ -124,7 +124,8 @@ static deberta_status generator_gradients(training_pair *pair, size_t step, step
 
 /* -------------------------------------------------------------------------------------------------------------- steps */
 
-/* Both gradients at the same weights. The generator's norm is that behind what the discriminator hands over. */
+/* Both gradients are taken at the same weights. The discriminator hands its gradients of shared tables over, so the
+ * generator's norm is taken after that. */
 static deberta_status both_gradients(training_pair *pair, size_t step, step_batch *batch, pair_report *report,
                                      deberta_error *err)
 {

@@ -87,8 +87,8 @@ typedef struct head_result {
     head_counts counts;
     double losses[LOSS_ENDS][MAX_ROW_PARTS]; /* sums by shard */
     double distance;                         /* of pairs, summed up; else 0 */
-    /* Of a choice, whose questions may have sequences in several groups: by number in the step the scores of sequences
-     * and of their moved copies, gradients of these once all are known. */
+    /* Questions of a choice may have sequences in several groups. So the scores of all sequences and of their moved
+     * copies are kept by number in the step; they become gradients once all are known. */
     float *scores[2];
     size_t scored; /* the number of known scores */
     bool compared;

@@ -126,7 +126,7 @@ static deberta_status remove_remains(const char *folder, deberta_error *err)
     return status;
 }
 
-/* Of what is removed the state goes first, so that what is left of it is no checkpoint. */
+/* The state is removed first, so that what is left is no checkpoint. */
 static deberta_status remove_checkpoint(const char *path, deberta_error *err)
 {
     char state[RUN_PATH_BYTES];

@@ -38,7 +38,7 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
     return DEBERTA_OK;
 }
 
-/* Moments that forget nothing have a correction of 0, and a root of 0 needs something beside it. Negated: NaN. */
+/* Moments that forget nothing have a correction of 0, and a root of 0 needs something added to it. Negated: NaN. */
 static deberta_status check_optimizer(const deberta_trainer_options *o, deberta_error *err)
 {
     if (!(o->beta1 >= 0 && o->beta1 < 1))
@@ -127,7 +127,7 @@ static deberta_status choose_dropout(const deberta_trainer *t, const model_confi
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a dropout of its config.json is no number from 0 to below 1", folder);
 }
 
-/* The same of a folder without weights, whose model will have both heads. */
+/* Describes a folder without weights, whose model will have both heads. */
 static deberta_status describe_config(const deberta_trainer *t, training *run, trainer_target *target,
                                       deberta_error *err)
 {
@@ -174,7 +174,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     return status;
 }
 
-/* Of a pair the second has what the first has left. */
+/* The second model of a pair has what the first has left. */
 static size_t left_of_limit(const deberta_trainer *t)
 {
     const size_t limit = t->options.memory_limit_bytes, used = deberta_trainer_memory_bytes(t);

@@ -16,7 +16,7 @@ static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "to
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 
-/* Of a folder without weights. */
+/* The digest of a folder without weights. */
 static deberta_status digest_config(char digest[65], const char *folder, deberta_error *err)
 {
     char path[4096];

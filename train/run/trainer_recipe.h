@@ -7,7 +7,7 @@
 #include "train/engine/optimizer.h"
 #include "train/data/trainer_data.h"
 
-/* As the optimiser takes it. */
+/* The recipe's numbers as the optimiser takes them. */
 optimizer_options trainer_optimizer(const deberta_trainer_options *options);
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */

@@ -17,8 +17,8 @@
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
 
-/* Of a command line: what may differ between two machines without a bit of the rows changing, and the names of files,
- * whose content is compared instead. */
+/* Options that may differ between two machines without a bit of the rows changing, and names of files, whose content is
+ * compared instead. */
 static bool is_of_the_machine(const char *name)
 {
     static const char *const names[] = {"isa", "threads", "memory-limit", "batch-tokens", "batch", "file", "resume"};

@@ -33,7 +33,7 @@ char *shard_path(const char *folder, size_t shard, size_t shards, const char *su
 
 /* --------------------------------------------------------------------------------------------------------- manifest */
 
-/* Of the members in the order of their names, without blanks; "digest" is none of them. */
+/* The digest of the members in the order of their names, without blanks; "digest" is none of them. */
 static bool digest_manifest(const json_t *root, char digest[65])
 {
     char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);

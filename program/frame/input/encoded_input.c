@@ -89,7 +89,7 @@ deberta_status encoded_prepare(encoded_input *e, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Beside the session: what is captured, and one head's block of logits at a time. SIZE_MAX for more than can be
+/* What is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than can be
  * counted. */
 static size_t kept_bytes(const encoded_input *e)
 {
@@ -181,7 +181,7 @@ static deberta_status walk_hidden(const encoded_input *e, size_t layer, const wa
     return DEBERTA_OK;
 }
 
-/* Of one query the keys between holes. place: of its first key in the tensor. */
+/* Walks the keys of one query between holes. place: that of its first key in the tensor. */
 static deberta_status walk_keys(const encoded_input *e, const input_row *row, const float *matrix, size_t query,
                                 size_t place, const walk *w, deberta_error *err)
 {

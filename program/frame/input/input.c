@@ -241,7 +241,7 @@ bool input_token_limit(const reading_options *options, const deberta_model_info 
     return false;
 }
 
-/* Of row r of the texts, with notes of what was changed; *list serves again for the next row. */
+/* Tokenizes row r of the texts, with notes of what was changed; *list serves again for the next row. */
 static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
                                    deberta_tokens **list, deberta_error *err)
 {
