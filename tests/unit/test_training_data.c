@@ -301,7 +301,6 @@ TEST(test_normal_numbers)
                  {0x7fffffffu, -2.9180993729166234e-10},
                  {0xdeadbeefu, 1.1256287403742193},
                  {0xffffffffu, 4}};
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true(fabs(counter_normal(known[i].word) - known[i].expected) <= 1e-13 * fabs(known[i].expected));
 }
@@ -310,7 +309,6 @@ TEST(test_normal_numbers)
 TEST(test_examples)
 {
     enum { QUESTIONS = 7, CHOICES = 3, STEP_QUESTIONS = 2 };
-    (void)state;
     example_set set = {.choices = CHOICES};
     example_batches batches = {0};
     step_batch batch;
