@@ -82,6 +82,13 @@ def run(chosen, full):
     return ran, skipped
 
 
+def tiers_of(stage):
+    try:
+        return stage.tiers()
+    except OSError:  # the build that knows them was not configured, which has been counted
+        return []
+
+
 def summarize(ran, skipped, unasked):
     """Prints what the run has shown; returns the exit status."""
     times = sorted((time for stage in ran for time in stage.times), reverse=True)[:SLOWEST]
@@ -89,7 +96,7 @@ def summarize(ran, skipped, unasked):
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):
-        tiers = [f"{tier} ({how})" for stage in ran if (stage.tier_failures == 0) == fine for tier, how in stage.tiers]
+        tiers = [f"{tier} ({how})" for stage in ran if (stage.tier_failures == 0) == fine for tier, how in tiers_of(stage)]
         if fine or tiers:
             say(f"{word}: " + ("; ".join(tiers) or "none"))
     failures = [f"{stage.name}: {what}" for stage in ran for what in stage.failures]

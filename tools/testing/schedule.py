@@ -12,7 +12,7 @@ from testing import processes
 
 
 class Job:
-    """expected: seconds, roughly. ended(outcome): called once it has run, and may add jobs. given_up(): called instead of running, since
+    """command: what runs, or a function that knows it when it is to begin. expected: seconds, roughly. ended(outcome): called once it has run, and may add jobs. given_up(): called instead of running, since
     a job before it has failed. well(outcome): may what waits for it begin?"""
 
     def __init__(self, command, ended, environment=None, limit=1800, folder=processes.ROOT, expected=1.0, processors=1, alone=False, after=(),
@@ -64,9 +64,10 @@ class Schedule:
 
         def work():
             try:
+                job.command = job.command() if callable(job.command) else job.command
                 self.endings.put((job, processes.execute(job.command, job.environment, job.limit, job.folder)))
             except BaseException as failure:  # or the run would wait for ever
-                self.endings.put((job, processes.Outcome(f"{job.command[0]}: {failure!r}\n", 127, 0.0, 0.0)))
+                self.endings.put((job, processes.Outcome(f"{job.command}: {failure!r}\n", 127, 0.0, 0.0)))
 
         threading.Thread(target=work, daemon=True).start()
 

@@ -42,12 +42,12 @@ class Group:
 
 
 class Stage:
-    """shared: {folder: Build} of the whole run. tiers: [(tier, how it ran)]: they have passed if no test that judges one has failed."""
+    """shared: {folder: Build} of the whole run. tiers(): [(tier, how it ran)]; they have passed if no test that judges one has failed."""
 
     def __init__(self, name, says, schedule, shared):
         self.name, self.says, self.schedule, self.shared = name, says, schedule, shared
-        self.groups, self.notes, self.failures, self.times, self.tiers, self.tier_failures = [], [], [], [], [], 0
-        self.unfinished = 0
+        self.groups, self.notes, self.failures, self.times = [], [], [], []
+        self.tiers, self.tier_failures, self.unfinished = list, 0, 0
 
     def counts(self):
         return tuple(sum(group.counts[k] for group in self.groups) for k in range(3))
@@ -83,9 +83,10 @@ class Stage:
             self.times.append((outcome.processor, f"{self.name}: {name or title}"))
             self.notes += [f"  {line}" for line in outcome.output.split("\n") if line.startswith("lint: ")]
             if counts[1]:
-                self.fail(name or title, command, outcome, of_tiers)
+                self.fail(name or title, job.command, outcome, of_tiers)
         # What could not run has failed; why is said where its build failed.
-        return self.job(command, ended, given_up=lambda: group.add((0, 1, 0)), **about)
+        job = self.job(command, ended, given_up=lambda: group.add((0, 1, 0)), **about)
+        return job
 
     def build(self, folder, options=(), tests=(), targets=(), everything=False, environment=None, **machine):
         """Builds what these tests need and these targets, or everything, and runs the tests. Returns the job after which programs of the build may run."""
@@ -115,7 +116,7 @@ class Stage:
         self.failures.append(what)
         self.tier_failures += of_tiers
         say(f"    {self.name}: {what}: {'failed' if outcome.status is not None else 'stopped'}")
-        say(f"    {' '.join(command)}")
+        say(f"    {command if callable(command) else ' '.join(command)}")
         say("\n".join("    " + line for line in counting.failures_in(outcome.output).rstrip().split("\n")[-100:]))
 
     def fail_build(self, what, command, outcome):

@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 
-from testing.machine import native_tiers
+from testing.machine import has_flag, native_tiers
 from testing.processes import ROOT
 from testing.stage import Tests
 
@@ -46,13 +46,13 @@ def native(stage, full):
     if not full:
         tests.append(Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True))
     built = native_build(stage, tests=tests, everything=True)
-    stage.program("kernels, every tier of this processor", ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
-                                                             *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
+    stage.program("kernels, every tier of this processor", lambda: ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
+                                                                    *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
     if full:
         stage.program("failing calls, each", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "failing_writes"],
                       environment={"DEBERTA_TEST_EVERY_CALL": "1"}, of_tiers=False, expected=60, after=[built])
     lint(stage, "build", *["--format"] * full, expected=20, after=[built])
-    stage.tiers = [(tier, "native") for tier in native_tiers()]
+    stage.tiers = lambda: [(tier, "native") for tier in native_tiers()]
 
 
 def without_fma(stage, _full):
@@ -62,11 +62,12 @@ def without_fma(stage, _full):
     stage.program("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--require=scalar"], expected=20, after=[built])
     stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"],
                   expected=10, after=[built])
-    stage.tiers = [("scalar", "without FMA, under qemu")]
-    if "avx2" not in native_tiers():
+    tiers = [("scalar", "without FMA, under qemu")]
+    if not has_flag("avx2"):
         stage.program("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
                                                         "--no-guard", "--require=avx2"], expected=60, after=[built])
-        stage.tiers.append(("avx2", "kernels, under qemu"))
+        tiers.append(("avx2", "kernels, under qemu"))
+    stage.tiers = lambda: tiers
 
 
 def neon(stage, _full):
@@ -84,7 +85,7 @@ def neon(stage, _full):
         for cpu, tiers in (("max", ("neon", "neondot", "neoni8mm")), ("cortex-a53", ("neon",))):
             stage.program(f"{kernel} on {cpu}", [*emulator, "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
                                                  *(f"--require={tier}" for tier in tiers)], expected=20, after=[built])
-    stage.tiers = [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
+    stage.tiers = lambda: [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
 
 
 def avx512_emulated(stage, _full):
@@ -99,12 +100,12 @@ def avx512_emulated(stage, _full):
     files += [f"tests/golden/{name}" for name in cases]
     command = ["tools/run-avx512-bochs.sh", "-t", "1500", *(word for path in files for word in ("-f", path)), "/bin/sh", "-c", script]
     stage.program(", ".join(title for title, _ in programs), command, programs=len(programs), expected=300, after=[built])
-    stage.tiers = [("avx512", "under Bochs")]
+    stage.tiers = lambda: [("avx512", "under Bochs")]
 
 
 def second_compiler(stage, _full):
     """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
-    elsewhere = {"cli results", "cli failing_writes", "cli studies"}  # minutes, in which compiler and figures do not show
+    elsewhere = {"cli results", "cli failing_writes"}  # minutes, in which compiler and figures do not show
     tests = Tests("tests", lambda test: test.suites & {"kernels", "golden", "unit", "cli"} and "training" not in test.suites and test.name not in elsewhere,
                   quick=True)
     built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
