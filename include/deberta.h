@@ -71,7 +71,8 @@ extern "C" {
 #else
 #define DEBERTA_API
 #endif
-/* Of deberta_training.h and deberta_unstable.h: in the static library alone, the shared one does not export it. */
+/* Marks what deberta_training.h and deberta_unstable.h have in the static library alone: the shared one does not export
+ * it. */
 #define DEBERTA_STATIC_API DEBERTA_API
 
 /* --------------------------------------------------------------------------------------------------------- version */
