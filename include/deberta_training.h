@@ -110,7 +110,7 @@ typedef struct deberta_trainer_options {
 
     /* A step. */
     size_t seed;    /* of all that is drawn: order, masks, dropout; below 2^32 */
-    double dropout; /* below 1, at all places; negative: what the model's config.json says of each */
+    double dropout; /* below 1, at all places; -1: what the model's config.json says of each */
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;

@@ -200,5 +200,5 @@ const command command_info = {
     .example =
         "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,
-    .without = WITHOUT_CHANCE,
+    .without = WITHOUT_CHANCE " threads",
 };

@@ -12,9 +12,7 @@ typedef struct train_options {
     text_list data, freeze; /* of finetune: labelled examples; tensors that stay as they are */
     const char *labels, *config;
     bool new_head, cut;
-    int perturb, by_line; /* places in lists of choices */
     const char *gradients;
-    bool resume, coupled, recompute;
 } train_options;
 
 extern const train_options train_defaults;

@@ -172,6 +172,28 @@ def links(bench):
     assert found > 100, found
 
 
+def members_of(value, inside=("breakdown", "parts", "kernels")):
+    """Names of all members of a JSON value, but of those whose members are named after stages and slots."""
+    for name, below in value.items() if isinstance(value, dict) else ():
+        yield name
+        yield from () if name in inside else members_of(below)
+    for below in value if isinstance(value, list) else ():
+        yield from members_of(below)
+
+
+def json_members(bench):
+    """docs/json.md names every member that commands with a schema print."""
+    with open(os.path.join(bench.root, "docs", "json.md"), encoding="utf-8") as file:
+        page = file.read()
+    tiny = "synthetic:v3-xsmall,layers=1,vocab=100,hidden=64,heads=1,intermediate=64"
+    books = os.path.join(bench.root, "docs", "studies", "data", "books.tsv")
+    for arguments in (["bench", tiny, "-n", "8,16,24", "--reps", "2", "--min-time", "0", "--no-peak", "--breakdown"], ["verify", tiny],
+                      ["eval", os.path.join(bench.root, "models", "demo"), books]):  # fmt: skip
+        found = set(members_of(json.loads(bench.fine(*arguments, "--json").out)))
+        unknown = sorted(name for name in found if not re.search(rf"\b{re.escape(name)}\b", page))
+        assert found and not unknown, f"{arguments[0]}: docs/json.md does not know {unknown}"
+
+
 def readme(bench):
     with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
         text = file.read()
@@ -234,6 +256,7 @@ def tests(settings):
     yield "documents/help", help_texts
     yield "documents/links", links
     yield "documents/readme", readme
+    yield "documents/json-members", json_members
     yield "documents/claims", claims
     yield "documents/pictures", pictures
     yield "documents/completions", completions

@@ -4,6 +4,6 @@
 
 #include "train/engine/heads.h"
 
-head_counts step_counts(const step_batch *batch, step_task task, class_pairs pairs);
+head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);
 
 #endif

@@ -11,8 +11,6 @@
 
 typedef struct step_state step_state;
 
-typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
-
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,
@@ -55,7 +53,7 @@ typedef struct embedding_edit {
 } embedding_edit;
 
 typedef struct step_options {
-    step_task task;
+    deberta_training_task task;
     bool decodes;          /* masked language model: reads the Enhanced Mask Decoder */
     float rtd_weight;      /* of the discriminator's loss */
     bool reads_sampled;    /* replaced tokens: the ids are those that a generator has sampled */

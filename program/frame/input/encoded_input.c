@@ -83,9 +83,9 @@ static void list(encoded_input *e)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-deberta_status encoded_prepare(encoded_input *e, deberta_error *err)
+deberta_status encoded_prepare(encoded_input *e)
 {
-    DEBERTA_TRY(capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences, err));
+    capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences);
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
     return DEBERTA_OK;
 }
