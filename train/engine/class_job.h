@@ -6,6 +6,7 @@
 
 #include "include/deberta_training.h"
 #include "train/engine/heads.h"
+#include "include/deberta_training.h"
 
 typedef struct class_job {
     step_state *step;
