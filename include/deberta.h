@@ -71,12 +71,8 @@ extern "C" {
 #else
 #define DEBERTA_API
 #endif
-<<<<<<< HEAD
-/* The static library alone has the functions of deberta_training.h and deberta_unstable.h: the shared one exports none. */
-=======
 /* Marks what deberta_training.h and deberta_unstable.h have in the static library alone: the shared one does not export
  * it. */
->>>>>>> wt-studies
 #define DEBERTA_STATIC_API DEBERTA_API
 
 /* --------------------------------------------------------------------------------------------------------- version */

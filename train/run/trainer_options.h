@@ -15,10 +15,6 @@
 
 #include <jansson.h>
 
-<<<<<<< HEAD
-#include "include/deberta.h"
-=======
->>>>>>> wt-studies
 #include "include/deberta_training.h"
 
 #define TRAINER_MOST_STEPS  1000000000

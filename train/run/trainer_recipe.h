@@ -5,13 +5,8 @@
 #include <jansson.h>
 
 #include "train/data/trainer_data.h"
-<<<<<<< HEAD
-#include "train/engine/step_state.h"
-#include "include/deberta_training.h"
-=======
 #include "include/deberta_training.h"
 #include "train/engine/step_state.h"
->>>>>>> wt-studies
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
