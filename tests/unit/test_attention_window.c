@@ -7,6 +7,7 @@
 #include "tests/unit/test.h"
 
 #include "analysis/attention_window.h"
+#include "include/deberta_unstable.h"
 
 enum { N = 70, FIRST = 30 };
 

@@ -5,6 +5,7 @@
 #include "tests/unit/test.h"
 
 #include "core/base/cpu.h"
+#include "include/deberta_unstable.h"
 
 TEST(test_scalar_is_always_there)
 {
