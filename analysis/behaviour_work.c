@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 #include "output/scope.h"
 
 /* ---------------------------------------------------------------------------------------------------------- report */

@@ -14,6 +14,7 @@
 #include "output/scope.h"
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"
+#include "include/deberta_training.h"
 
 /* ----------------------------------------------------------------------------------------------------------- a batch */
 

@@ -11,6 +11,7 @@
 #include "analysis/capture.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
+#include "include/deberta_unstable.h"
 #include "output/scope.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;

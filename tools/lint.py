@@ -23,7 +23,7 @@ SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 # The program's rooms know the library by its header alone. Of the core they use what is no model: helpers, and files in and out.
 PROGRAM = ["include/", "core/base/", "core/io/", "output/", "analysis/", "check/", "bench/", "viz/", "program/frame/"]
 MAY_INCLUDE = {
-    "include": [],
+    "include": ["deberta.h", "deberta_training.h", "deberta_unstable.h"],
     "core/base": ["include/", "core/base/"],
     "core/answer": ["include/", "core/base/", "core/answer/"],
     "core/io": ["include/", "core/base/", "core/io/"],
@@ -291,9 +291,19 @@ def check_objects(build):
             check(exported == ["kernels_init_" + simd.group(1)], f"{name}: exports {exported}, expected only its kernels_init_")
     expected = sorted(width_of)
     check(sorted(found) == expected, f"{build}: kernel objects of {sorted(found)}, expected {expected}")
-    exported = symbols("-D", os.path.join(build, "libdeberta.so"))
-    strangers = [s for s in exported if not s.startswith("deberta_")]
-    check(exported and not strangers, f"libdeberta.so exports {strangers[:5]}: only deberta_* may leave the library")
+    check_exports(symbols("-D", os.path.join(build, "libdeberta.so")))
+
+
+PUBLIC_HEADERS = [f"include/deberta{part}.h" for part in ("", "_unstable", "_training")]
+
+
+def check_exports(exported):
+    """The stable interface and what the Python package needs beyond it leave the shared library, and nothing else."""
+    stable, unstable, training = ({*re.findall(r"^DEBERTA_API [^;(]*?\b(deberta_\w+)\(", read(header), re.M)} for header in PUBLIC_HEADERS)
+    check(not training, f"include/deberta_training.h: {sorted(training)} may change in any version: DEBERTA_STATIC_API")
+    for name in sorted(unstable):
+        check(f'"{name[len("deberta_"):]}": "' in read("python/deberta_c/_abi.py"), f"include/deberta_unstable.h: {name} is not called by the Python package: DEBERTA_STATIC_API")
+    check(stable and set(exported) == stable | unstable, f"libdeberta.so: exports differ from DEBERTA_API in the headers: {sorted(set(exported) ^ (stable | unstable))[:8]}")
 
 
 def reaches(room, target):
@@ -343,7 +353,7 @@ def check_unused(defined, needed):
     if not any(room_of(unit) == "tests" for unit in set().union(*needed.values())) or not any("viz/draw_cairo" in unit for unit in set().union(*defined.values())):
         left_out.append("functions that nobody uses, the build has not all parts")
         return
-    public = set(re.findall(r"\bdeberta_\w+", read("include/deberta.h")))
+    public = set(re.findall(r"\bdeberta_\w+", "".join(map(read, PUBLIC_HEADERS))))
     for name, owners in sorted(defined.items()):
         if name != "main" and name not in public and all(room_of(unit) != "tests" for unit in owners):
             check(needed.get(name, set()) - owners, f"{', '.join(sorted(owners))}.c: {name} is used in no other file: make it static, or delete it")

@@ -9,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 static size_t windows_of(const corpus_job *job, size_t tokens)
 {

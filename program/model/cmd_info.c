@@ -11,6 +11,7 @@
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 static void add_tiers(result *r)
 {

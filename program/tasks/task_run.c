@@ -16,6 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 enum {
     WINDOW_TEXTS = 512,

@@ -11,6 +11,7 @@
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "include/deberta_unstable.h"
 
 enum { FEWEST_CONTEXT_TOKENS = 8 }; /* that a window must have room for */
 

@@ -4,6 +4,7 @@
 
 #include "program/train/label_list.h"
 #include "program/frame/input/text_stream.h"
+#include "include/deberta_training.h"
 
 /* What a window of a context needs so that answers of several windows can be compared. */
 typedef struct answer_window {

@@ -9,6 +9,7 @@
 #include "program/train/finetune_lists.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 /* A sentence while its words come in. */
 typedef struct sentence {

@@ -5,7 +5,7 @@
 #define CLI_TRAIN_LABEL_LIST_H
 
 #include "program/frame/input/text_stream.h"
-#include "include/deberta.h"
+#include "include/deberta_training.h"
 
 enum { NO_LABEL = -100 }; /* as deberta_example has it */
 

@@ -3,6 +3,7 @@
 #define CLI_TRAIN_SCORE_KINDS_H
 
 #include "program/train/finetune_lists.h"
+#include "include/deberta_training.h"
 
 /* What every context begins with: how it is released. */
 typedef struct score_context {

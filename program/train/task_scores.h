@@ -6,6 +6,7 @@
 #define CLI_TRAIN_TASK_SCORES_H
 
 #include "program/train/finetune_lists.h"
+#include "include/deberta_training.h"
 
 /* The list and the labels must stay. *scorer->context is to be released by the function below. */
 void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,

@@ -3,6 +3,7 @@
 #define CLI_TRAIN_TRAIN_OPTIONS_H
 
 #include "program/frame/options.h"
+#include "include/deberta_training.h"
 
 typedef struct train_options {
     common_options common;

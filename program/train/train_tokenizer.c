@@ -11,6 +11,7 @@
 #include "program/frame/text_output.h"
 #include "core/base/status.h"
 #include "core/io/atomic_file.h"
+#include "include/deberta_training.h"
 
 typedef struct tokenizer_options {
     common_options common;

@@ -7,6 +7,7 @@
 
 #include "train/engine/learner_open.h"
 #include "train/engine/training.h"
+#include "include/deberta_training.h"
 
 /* The value behind an option of the case's command line, or NULL. */
 const char *train_case_option(const json_t *entry, const char *option)

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "analysis/attention_window.h"
+#include "include/deberta_unstable.h"
 
 enum { N = 70, FIRST = 30 };
 

@@ -18,6 +18,7 @@
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
 #include "train/engine/losses.h"
+#include "include/deberta_training.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 

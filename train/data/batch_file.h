@@ -6,6 +6,7 @@
 #define TRAIN_BATCH_FILE_H
 
 #include "train/engine/step.h"
+#include "include/deberta_training.h"
 
 typedef struct batch_file batch_file;
 

@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "train/engine/counters.h"
+#include "include/deberta_training.h"
 
 typedef struct masking_options {
     deberta_masking kind;

@@ -5,6 +5,7 @@
 #include "train/data/batch_file.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
+#include "include/deberta_training.h"
 
 /* One of the three is open. */
 typedef struct trainer_data {

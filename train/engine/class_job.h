@@ -5,6 +5,7 @@
 #define TRAIN_CLASS_JOB_H
 
 #include "train/engine/heads.h"
+#include "include/deberta_training.h"
 
 typedef struct class_job {
     step_state *step;

@@ -7,6 +7,7 @@
 
 #include "core/base/parallel.h"
 #include "train/engine/parameters.h"
+#include "include/deberta_training.h"
 
 typedef struct optimizer_moment {
     float *m, *v;

@@ -8,6 +8,7 @@
 
 #include "train/engine/learner.h"
 #include "train/engine/step_batch.h"
+#include "include/deberta_training.h"
 
 typedef struct step_state step_state;
 

@@ -15,7 +15,7 @@
 
 #include <jansson.h>
 
-#include "include/deberta.h"
+#include "include/deberta_training.h"
 
 #define TRAINER_MOST_STEPS  1000000000
 #define TRAINER_MOST_TOKENS 16777216

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 enum { DEFAULT_BATCH_TOKENS = 2048 };
 
