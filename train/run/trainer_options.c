@@ -23,10 +23,18 @@ typedef struct trainer_option {
 #define C_TYPE_PATH             const char *
 #define SIZE_IN_OPTIONS(member) sizeof(((deberta_trainer_options *)0)->member)
 
-/* A word for each value, and members of the types that the list says. */
+/* A word for each value, where there are words. A macro a type: a bound such as 1e30 has no value as an integer. */
+#define CHECK_WORDS_COUNT(words_, high_, name_)
+#define CHECK_WORDS_NUMBER(words_, high_, name_)
+#define CHECK_WORDS_SWITCH(words_, high_, name_)
+#define CHECK_WORDS_PATH(words_, high_, name_)
+#define CHECK_WORDS_CHOICE(words_, high_, name_)                                                                       \
+    _Static_assert(sizeof(words_) / sizeof(char *) == (size_t)(high_) + 2, "words of " name_);
+
+/* Members have the types that the list says. */
 #define CHECK_ROW(type_, member_, name_, value_, low_, high_, words_, key_, needs_, help_)                             \
-    _Static_assert(type_ != CHOICE || sizeof(words_) / sizeof(char *) == (size_t)(high_) + 2, "words of " name_);      \
-    _Static_assert(SIZE_IN_OPTIONS(member_) == sizeof(C_TYPE_##type_), "type of " name_);
+    CHECK_WORDS_##type_(words_, high_, name_) _Static_assert(SIZE_IN_OPTIONS(member_) == sizeof(C_TYPE_##type_),       \
+                                                             "type of " name_);
 TRAINER_OPTIONS(CHECK_ROW)
 
 #define TABLE_ROW(type_, member_, name_, value_, low_, high_, words_, key_, needs_, help_)                             \
