@@ -22,8 +22,7 @@ typedef struct capture {
 } capture;
 
 /* Sizes everything; nothing is selected yet. */
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
-                              size_t sequences, deberta_error *err);
+void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences);
 /* This component of a layer too, where the model has it. */
 void capture_want(capture *capture, size_t layer, deberta_component component);
 /* Wants the component in all layers. */

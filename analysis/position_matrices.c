@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/position_matrices.h"
+#include "include/deberta_unstable.h"
 
 void position_distances(float *out, size_t tokens)
 {

@@ -12,6 +12,7 @@
 #include "core/dispatch.h"
 #include "core/model/pack.h"
 #include "analysis/reference/sleef_math.h"
+#include "output/scope.h"
 
 enum { DEFAULT_SAMPLES = 15 };
 #define DEFAULT_SAMPLE_SECONDS 200e-6
@@ -175,8 +176,8 @@ static size_t calibrate(const kernels *table, measured_problem *m, double sample
     }
 }
 
-static deberta_status measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
-                              const competitors *all, double *samples, size_t count, deberta_error *err)
+static void measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
+                    const competitors *all, double *samples, size_t count)
 {
     double seconds = o->min_seconds > 0 ? o->min_seconds : DEFAULT_SAMPLE_SECONDS;
     const kernels *tables = all->tables;
@@ -193,25 +194,23 @@ static deberta_status measure(kernel_measurement *found, measured_problem *probl
         m->worst_ulp = worst_ulp(&tables[t], problem);
         m->implementation = slot_isa(slot, &tables[t]);
         m->work = problem_work_of(&problem->problem);
-        DEBERTA_TRY(statistics_summarize(&m->time, samples + t * count, count, err));
+        statistics_summarize(&m->time, samples + t * count, count);
         m->gflops = 1e-9 * m->work.flop / m->time.median;
         const double peak = o->roofs ? machine_peak_of(o->roofs, m->isa, 1, problem_description(slot)->precision) : 0;
         m->peak_fraction = peak > 0 ? m->gflops / peak : 0;
         m->speed_up = found[0].time.median / m->time.median;
     }
-    return DEBERTA_OK;
 }
 
 static deberta_status measure_problem(kernel_measurement *found, const problem_line *line,
                                       const kernel_bench_options *o, const competitors *all, deberta_error *err)
 {
     size_t count = o->samples ? o->samples : DEFAULT_SAMPLES;
-    double *samples = calloc((o->isa_count + 1) * count, sizeof *samples);
-    if (!samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", count);
+    double *samples = memory_take((o->isa_count + 1) * count, sizeof *samples);
     arena memory = {0};
     measured_problem problem;
     deberta_status status = open_problem(&problem, line, o->cold, &memory, err);
-    if (status == DEBERTA_OK) status = measure(found, &problem, o, all, samples, count, err);
+    if (status == DEBERTA_OK) measure(found, &problem, o, all, samples, count);
     arena_release(&memory);
     free(samples);
     return status;
@@ -243,8 +242,7 @@ deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines 
     *found = (kernel_measurements){0};
     if (options->isa_count == 0 || options->isa_count > DEBERTA_ISA_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu instruction sets", options->isa_count);
-    found->measurements = calloc(problems->count * (options->isa_count + 1) + 1, sizeof *found->measurements);
-    if (!found->measurements) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu problems", problems->count);
+    found->measurements = memory_take(problems->count * (options->isa_count + 1) + 1, sizeof *found->measurements);
     deberta_status status = run_all(found, problems, options, err);
     if (status != DEBERTA_OK) kernel_measurements_free(found);
     return status;

@@ -9,6 +9,7 @@
 #include "check/kernels/activations.h"
 #include "core/base/byte_order_mark.h"
 #include "core/base/stream.h"
+#include "output/scope.h"
 
 /* Larger ones would only measure memory for minutes. */
 enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
@@ -126,11 +127,9 @@ static bool is_empty(const char *line)
     return *line == '\0' || *line == '#';
 }
 
-static deberta_status append(problem_lines *list, const problem_line *line, deberta_error *err)
+static deberta_status append(problem_lines *list, const problem_line *line)
 {
-    problem_line *longer = realloc(list->lines, (list->count + 1) * sizeof *longer);
-    if (!longer) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu problems", list->count + 1);
-    list->lines = longer;
+    list->lines = memory_resize(list->lines, list->count + 1, sizeof *list->lines);
     list->lines[list->count++] = *line;
     return DEBERTA_OK;
 }
@@ -149,7 +148,7 @@ deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *n
         if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
         status = problem_line_parse(&parsed, text, where, err);
-        if (status == DEBERTA_OK) status = append(list, &parsed, err);
+        if (status == DEBERTA_OK) status = append(list, &parsed);
     }
     free(line);
     return status;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
+
 /* The text being read, and what messages need. */
 typedef struct reader {
     const char *text, *at, *what;
@@ -47,9 +49,7 @@ static deberta_status append(reader *r, size_list *list, size_t value)
     if (list->count == RANGE_MAX_VALUES) {
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': more than %d values", r->what, r->text, RANGE_MAX_VALUES);
     }
-    size_t *longer = realloc(list->values, (list->count + 1) * sizeof *longer);
-    if (!longer) DEBERTA_FAIL(r->err, DEBERTA_E_MEMORY, "%s: out of memory", r->what);
-    list->values = longer;
+    list->values = memory_resize(list->values, list->count + 1, sizeof *list->values);
     list->values[list->count++] = value;
     return DEBERTA_OK;
 }

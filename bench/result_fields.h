@@ -20,7 +20,6 @@ extern const record_field bench_roof_fields[];
 extern const record_field bench_stage_fields[], bench_part_fields[];
 
 /* Environment, results and trends as members of the result's JSON. */
-deberta_status bench_results_add_json(result *r, const bench_results *results, const trend_list *trends,
-                                      deberta_error *err);
+void bench_results_add_json(result *r, const bench_results *results, const trend_list *trends);
 
 #endif

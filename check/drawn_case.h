@@ -7,6 +7,7 @@
 
 #include "check/drawn_model.h"
 #include "check/exact_loss.h"
+#include "include/deberta_training.h"
 
 typedef struct drawn_task {
     const char *name;

@@ -46,7 +46,6 @@ deberta_status exact_logits(const exact_batch *batch, const reference_model *mod
 /* log(sum exp) of logits, `stride` apart. */
 double exact_log_sum(const double *logits, size_t count, size_t stride);
 /* The loss without SiFT, from the logits of each sequence. */
-deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
-                              deberta_error *err);
+void exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss);
 
 #endif

@@ -11,6 +11,7 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
+#include "output/scope.h"
 
 enum { TIERS = DEBERTA_ISA_COUNT };
 
@@ -76,12 +77,11 @@ static kernel_problem draw_problem(verify_rounds *k, kernel_slot slot, problem_v
 }
 
 /* Every array at another address in every tier. Inputs are there once. */
-static deberta_status place_arrays(verify_rounds *k, kernel_problem *p, deberta_error *err)
+static void place_arrays(verify_rounds *k, kernel_problem *p)
 {
     size_t words = 0;
     for (size_t a = 0; a < PROBLEM_ARRAYS; a++) words += p->arrays[a].words + PANEL;
-    k->memory = malloc(words * (TIERS + 1) * sizeof *k->memory);
-    if (!k->memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    k->memory = memory_take(words * (TIERS + 1), sizeof *k->memory);
     poison_words(k->memory, words * (TIERS + 1));
     float *place = k->memory;
     for (size_t a = 0; a < PROBLEM_ARRAYS; a++) {
@@ -98,7 +98,6 @@ static deberta_status place_arrays(verify_rounds *k, kernel_problem *p, deberta_
             place += array->words + PANEL;
         }
     }
-    return DEBERTA_OK;
 }
 
 static void use_arrays(const verify_rounds *k, kernel_problem *p, int tier)
@@ -171,11 +170,11 @@ static void compare(verify_rounds *k, kernel_problem *p)
     }
 }
 
-static deberta_status run_round(verify_rounds *k, kernel_slot slot, problem_values values, deberta_error *err)
+static void run_round(verify_rounds *k, kernel_slot slot, problem_values values)
 {
     kernel_problem p = draw_problem(k, slot, values);
     problem_lay_out(&p);
-    DEBERTA_TRY(place_arrays(k, &p, err));
+    place_arrays(k, &p);
     problem_fill(&p);
     EACH_TIER(t)
     {
@@ -188,51 +187,45 @@ static deberta_status run_round(verify_rounds *k, kernel_slot slot, problem_valu
     compare(k, &p);
     free(k->memory);
     k->memory = NULL;
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- the report */
 
 /* One kernel on one kind of inputs: a row for each tier. */
-static deberta_status check_slot(verify_rounds *k, kernel_slot slot, size_t kind, verify_report *report,
-                                 deberta_error *err)
+static void check_slot(verify_rounds *k, kernel_slot slot, size_t kind, verify_report *report)
 {
     memset(k->values, 0, sizeof k->values);
     memset(k->differing, 0, sizeof k->differing);
     k->limit = 0;
-    for (int round = 0; round < input_kinds[kind].rounds; round++)
-        DEBERTA_TRY(run_round(k, slot, input_kinds[kind].values, err));
+    for (int round = 0; round < input_kinds[kind].rounds; round++) run_round(k, slot, input_kinds[kind].values);
     EACH_TIER(t)
     {
         verify_row row = {
             .tier = (deberta_isa)t, .values = k->values[t], .differing = k->differing[t], .limit = k->limit};
         snprintf(row.subject, sizeof row.subject, "%s%s", slot_name(slot), input_kinds[kind].suffix);
-        DEBERTA_TRY(verify_report_add(report, &row, &k->errors[t], err));
+        verify_report_add(report, &row, &k->errors[t]);
     }
-    return DEBERTA_OK;
 }
 
-static deberta_status check_all(verify_rounds *k, verify_report *report, uint64_t seed, deberta_error *err)
+static void check_all(verify_rounds *k, verify_report *report, uint64_t seed)
 {
     for (size_t kind = 0; kind < sizeof input_kinds / sizeof *input_kinds; kind++)
         for (int slot = 0; slot < KERNEL_SLOTS; slot++) {
             k->state = seed + (uint64_t)slot + (uint64_t)kind * 100;
-            DEBERTA_TRY(check_slot(k, (kernel_slot)slot, kind, report, err));
+            check_slot(k, (kernel_slot)slot, kind, report);
         }
-    return DEBERTA_OK;
 }
 
 deberta_status verify_kernels(verify_report *report, const verify_options *options, deberta_error *err)
 {
-    verify_rounds *k = calloc(1, sizeof *k);
-    if (!k) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    verify_rounds *k = memory_take(1, sizeof *k);
     deberta_status status = DEBERTA_OK;
     for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < TIERS; t++)
         if (t == DEBERTA_ISA_SCALAR || options->tiers[t]) {
             status = kernels_select(&k->tables[t], (deberta_isa)t, err);
             k->present[t] = status == DEBERTA_OK;
         }
-    if (status == DEBERTA_OK) status = check_all(k, report, options->seed, err);
+    if (status == DEBERTA_OK) check_all(k, report, options->seed);
     for (int t = 0; t < TIERS; t++) verify_errors_free(&k->errors[t]);
     free(k->memory);
     free(k);

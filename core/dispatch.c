@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "include/deberta_unstable.h"
 
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {[DEBERTA_ISA_AUTO] = "auto",
 #define X(NAME, name, ...) [DEBERTA_ISA_##NAME] = #name,

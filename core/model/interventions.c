@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/session.h"
+#include "include/deberta_unstable.h"
 
 deberta_status interventions_check(const deberta_model *model, const deberta_interventions *changes, deberta_error *err)
 {

@@ -8,6 +8,7 @@
 #include "core/io/quote.h"
 #include "core/model/load_layers.h"
 #include "core/model/load_tasks.h"
+#include "include/deberta_unstable.h"
 
 typedef struct reader {
     const char *name;

@@ -7,6 +7,7 @@
 #include "core/dispatch.h"
 #include "core/model/attention_layer.h"
 #include "core/model/linear.h"
+#include "include/deberta_unstable.h"
 
 enum {
     DEFAULT_MAX_TOKENS = 512,

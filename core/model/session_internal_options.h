@@ -9,7 +9,7 @@
 #include "core/base/parallel.h"
 #include "core/model/forward_record.h"
 #include "core/model/profile.h"
-#include "include/deberta.h"
+#include "include/deberta_unstable.h"
 
 /* Which terms enter the scores. A term that is left out is not computed; the common scale stays that of the model's own
  * terms, so what remains has the same values as in the full sum. */

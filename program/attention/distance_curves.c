@@ -6,6 +6,7 @@
 
 #include "program/frame/options.h"
 #include "viz/chart.h"
+#include "include/deberta_unstable.h"
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 

@@ -40,7 +40,8 @@ int figure_run(const common_options *options);
         }                                                                                                              \
     }
 /* What --help and the parser know of a kind; at the end the defaults, members of attention_options. */
-#define FIGURE_COMMAND(name_, summary_, example_, groups_, ...)                                                        \
+#define FIGURE_COMMAND(...) FIGURE_COMMAND_WITHOUT("json seed", __VA_ARGS__)
+#define FIGURE_COMMAND_WITHOUT(without_, name_, summary_, example_, groups_, ...)                                      \
     .command = {                                                                                                       \
         .name = "attention " name_,                                                                                    \
         .summary = summary_,                                                                                           \
@@ -51,6 +52,7 @@ int figure_run(const common_options *options);
         .defaults = &(const attention_options){ATTENTION_DEFAULTS, __VA_ARGS__},                                       \
         .example = "  deberta attention " name_ " models/demo " example_ "\n",                                         \
         .run = figure_run,                                                                                             \
+        .without = without_,                                                                                           \
     }
 #define FIGURE_TEXT "--text 'a new store opened'"
 

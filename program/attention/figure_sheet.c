@@ -87,10 +87,8 @@ static int add_provenance(figure_sheet *sheet, figure_source *source)
 
 static void append(const figure_sheet *sheet, const char **text, const char *format, va_list arguments)
 {
-    char *added = NULL;
-    if (vasprintf(&added, format, arguments) < 0) exit(say_no_memory(sheet->source->options));
+    const char *added = options_print(sheet->source->options, format, arguments);
     *text = options_text(sheet->source->options, "%s%s", *text ? *text : "", added);
-    free(added);
 }
 
 void sheet_note(figure_sheet *sheet, const char *format, ...)

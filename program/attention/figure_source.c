@@ -158,7 +158,7 @@ static int select_wanted(const figure_source *source, const deberta_model_info *
 int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view, capture *capture)
 {
     deberta_error error = {0};
-    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return say_error(source->options, &error);
+    capture_create(capture, info, view->span, 1);
     const int status = select_wanted(source, info, capture);
     if (status != EXIT_OK) return status;
     size_t kept_bytes = capture_bytes(capture);

@@ -7,6 +7,7 @@
 #include "bench/compare.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
+#include "output/scope.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/text_output.h"
 
@@ -95,9 +96,8 @@ static int run(const common_options *options)
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; k < job.count && status == DEBERTA_OK; k++) status = read_part(&job, k, &error);
     json_t *whole = status == DEBERTA_OK ? join(&job) : NULL;
-    int code = status != DEBERTA_OK ? say_error(options, &error)
-               : whole              ? print_json(options, whole)
-                                    : say_no_memory(options);
+    if (status == DEBERTA_OK && !whole) memory_short();
+    int code = whole ? print_json(options, whole) : say_error(options, &error);
     for (size_t k = 0; k < job.count; k++) {
         bench_results_free(&job.parts[k]);
         json_decref(job.roots[k]);

@@ -269,5 +269,5 @@ const command command_completion = {
                "  deberta completion zsh > ~/.zfunc/_deberta\n"
                "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json quiet",
 };

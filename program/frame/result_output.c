@@ -61,7 +61,7 @@ int finish_result(const common_options *options, const char *path, result *r, re
 int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
                      deberta_status status, deberta_error *error)
 {
-    if (status == DEBERTA_OK) status = result_write(r, output->file, format, error);
+    if (status == DEBERTA_OK) result_write(r, output->file, format);
     result_free(&r);
     return text_output_finish(options, output, status, error);
 }

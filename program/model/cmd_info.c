@@ -11,6 +11,7 @@
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 static void add_tiers(result *r)
 {
@@ -199,5 +200,5 @@ const command command_info = {
     .example =
         "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,
-    .without = WITHOUT_CHANCE,
+    .without = WITHOUT_CHANCE " threads",
 };

@@ -4,6 +4,7 @@
 #include "program/receptive_field/receptive_field_output.h"
 
 #include "viz/chart_columns.h"
+#include "include/deberta_unstable.h"
 
 enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 

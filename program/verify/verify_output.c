@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
+#include "include/deberta_unstable.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-"""include/deberta.h as ctypes has it: structs, functions, errors. SPDX-License-Identifier: MIT"""
+"""include/deberta.h and deberta_unstable.h as ctypes has them: structs, functions, errors. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import ctypes as c
@@ -49,6 +49,7 @@ ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedErro
 
 # ----------------------------------------------------------------------------------------------------------- the header
 
+VERSION_NUMBER = 100  # DEBERTA_VERSION_NUMBER of the headers that this file follows
 HERE = Path(__file__).resolve().parent
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
@@ -135,6 +136,7 @@ def _load() -> Any:
         opened = c.CDLL(name)
     except OSError as reason:
         raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip?") from None
+    _check_version(name, opened)
     for short, kinds in FUNCTIONS.items():
         result, *parameters = map(_kind, kinds.split())
         failing = kinds.startswith("status")
@@ -144,6 +146,17 @@ def _load() -> Any:
             function.errcheck = _check
         setattr(library, short, function)
     return library
+
+
+def _check_version(name: str, opened: Any) -> None:
+    """Part of what is called here may change from version to version, so another version is refused by its name."""
+    try:
+        found = int(opened.deberta_version_number())
+    except AttributeError:
+        raise ImportError(f"{name}: is no library of this package: it has no deberta_version_number") from None
+    if found != VERSION_NUMBER:
+        there, here = (f"{number // 10000}.{number // 100 % 100}.{number % 100}" for number in (found, VERSION_NUMBER))
+        raise ImportError(f"{name}: is version {there} of the library, but this package was made for {here}: install both together")
 
 
 def _check(status: Any, _function: Any, arguments: Any) -> Any:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from unittest import SkipTest
 
 from helpers import needs_figures
@@ -41,43 +42,18 @@ def own_options(text):
     return {name: found for title in titles if title != "common options" for name, found in options_of(text, f"\n{title}:\n").items()}
 
 
-def section_of(page, begin):
-    return re.split(r"^\.S[HS] ", page.split(begin + "\n", 1)[1], maxsplit=1, flags=re.M)[0]
-
-
-def man_options(section):
-    plain = section.replace("\\-", "-")
-    found = {}
-    for line in re.findall(r"^\.TP\n(.*)$", plain, re.M):
-        match = re.match(r"(?:\\fB-(\w)\\fR, )?\\fB--([\w-]+)\\fR(?: \\fI(\S+)\\fR)?$", line)
-        if match:
-            found[match.group(2)] = (match.group(1) or "", match.group(3) or "")
-    return found
-
-
 def man_page(bench):
+    """The committed page is what the program says, with the prose of docs/deberta.1.in, and no option of training stands in it twice."""
+    if "attention" not in commands_of(bench):
+        raise SkipTest("built without figures: the page describes the whole program")
+    done = subprocess.run([sys.executable, os.path.join(bench.root, "tools", "make_man.py"), "--check", bench.program],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
     with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
         page = file.read()
-    commands = commands_of(bench)
-    if "attention" not in commands:
-        raise SkipTest("built without figures: the page describes the whole program")
-    documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
-    kinds = [name for name in commands if name.startswith("attention ")]  # their options stand in its section
-    assert sorted({*documented, *kinds}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
-    helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
-    common = {option: about for text in helps.values() for option, about in options_of(text, "\ncommon options:\n").items()}
-    assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
-    told_of = {name: man_options(section_of(page, f".SS {name}".replace("-", "\\-"))) for name in documented}
-    for name in sorted(documented):
-        told = told_of[name]
-        own = {o: about for part in [name, *(kinds if name == "attention" else [])] for o, about in own_options(helps[part]).items()}
-        differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
-        assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
-            f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
-    for name in documented + kinds:
-        assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
+    assert page.count("Write a checkpoint after step N") == page.count("fB\\-\\-layer\\-decay") == 1
 
 
 def needs_tool(name):
@@ -172,6 +148,28 @@ def links(bench):
     assert found > 100, found
 
 
+def members_of(value, inside=("breakdown", "parts", "kernels")):
+    """Names of all members of a JSON value, but of those whose members are named after stages and slots."""
+    for name, below in value.items() if isinstance(value, dict) else ():
+        yield name
+        yield from () if name in inside else members_of(below)
+    for below in value if isinstance(value, list) else ():
+        yield from members_of(below)
+
+
+def json_members(bench):
+    """docs/json.md names every member that commands with a schema print."""
+    with open(os.path.join(bench.root, "docs", "json.md"), encoding="utf-8") as file:
+        page = file.read()
+    tiny = "synthetic:v3-xsmall,layers=1,vocab=100,hidden=64,heads=1,intermediate=64"
+    books = os.path.join(bench.root, "docs", "studies", "data", "books.tsv")
+    for arguments in (["bench", tiny, "-n", "8,16,24", "--reps", "2", "--min-time", "0", "--no-peak", "--breakdown"], ["verify", tiny],
+                      ["eval", os.path.join(bench.root, "models", "demo"), books]):  # fmt: skip
+        found = set(members_of(json.loads(bench.fine(*arguments, "--json").out)))
+        unknown = sorted(name for name in found if not re.search(rf"\b{re.escape(name)}\b", page))
+        assert found and not unknown, f"{arguments[0]}: docs/json.md does not know {unknown}"
+
+
 def readme(bench):
     with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
         text = file.read()
@@ -234,6 +232,7 @@ def tests(settings):
     yield "documents/help", help_texts
     yield "documents/links", links
     yield "documents/readme", readme
+    yield "documents/json-members", json_members
     yield "documents/claims", claims
     yield "documents/pictures", pictures
     yield "documents/completions", completions

@@ -1,11 +1,8 @@
 /* One result in every format. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "output/result.h"
 
@@ -38,17 +35,15 @@ static void assert_writes(result *r, result_format format, const char *expected)
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    deberta_error error;
-    assert_int_equal(result_write(r, out, format, &error), DEBERTA_OK);
+    result_write(r, out, format);
     fclose(out);
     assert_string_equal(text, expected);
     free(text);
 }
 
 /* Columns that only the data knows, of a table in rows without names. */
-static void test_columns_can_be_added(void **state)
+TEST(test_columns_can_be_added)
 {
-    (void)state;
     result *r = result_new(NULL);
     result_table *table = result_add_table(r, "means", NULL, NULL);
     result_set_shape(table, ROWS_AS_ARRAYS);
@@ -63,7 +58,7 @@ static void test_columns_can_be_added(void **state)
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    assert_int_equal(result_write(r, out, RESULT_JSON, NULL), DEBERTA_OK);
+    result_write(r, out, RESULT_JSON);
     fclose(out);
     json_t *whole = json_loads(text, 0, NULL);
     assert_int_equal(json_unpack(whole, "{s:o}", "means", &means), 0);
@@ -76,9 +71,8 @@ static void test_columns_can_be_added(void **state)
     result_free(&r);
 }
 
-static void test_sentences_and_tables_stand_in_order(void **state)
+TEST(test_sentences_and_tables_stand_in_order)
 {
-    (void)state;
     result *r = make();
     assert_writes(r, RESULT_TEXT,
                   "losses of a model\n\nby layer\n\nterm     layer  loss (nats)\n"
@@ -90,17 +84,15 @@ static void test_sentences_and_tables_stand_in_order(void **state)
     assert_null(r);
 }
 
-static void test_csv_has_names_and_every_column(void **state)
+TEST(test_csv_has_names_and_every_column)
 {
-    (void)state;
     result *r = make();
     assert_writes(r, RESULT_CSV, "term,layer,loss,kept\n\"a|b,\"\"c\"\"\",,,no\n0x10,7,0.33,yes\n");
     result_free(&r);
 }
 
-static void test_latex_has_tables_alone(void **state)
+TEST(test_latex_has_tables_alone)
 {
-    (void)state;
     result *r = make();
     assert_writes(
         r, RESULT_LATEX,
@@ -110,14 +102,13 @@ static void test_latex_has_tables_alone(void **state)
 }
 
 /* Types come from columns, not from what a text looks like, and numbers are not those that a table rounds. */
-static void test_json_is_typed(void **state)
+TEST(test_json_is_typed)
 {
-    (void)state;
     result *r = make();
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    assert_int_equal(result_write(r, out, RESULT_JSON, NULL), DEBERTA_OK);
+    result_write(r, out, RESULT_JSON);
     fclose(out);
     json_t *whole = json_loads(text, 0, NULL), *rows = json_object_get(whole, "losses");
     const json_t *second = json_array_get(rows, 0), *first = json_array_get(rows, 1);
@@ -135,9 +126,8 @@ static void test_json_is_typed(void **state)
     result_free(&r);
 }
 
-static void test_hidden_data_is_what_csv_shows(void **state)
+TEST(test_hidden_data_is_what_csv_shows)
 {
-    (void)state;
     result *r = make();
     static const result_column one[] = {{"x", NULL, COLUMN_INTEGER, NULL, 0}, {NULL, NULL, COLUMN_TEXT, NULL, 0}};
     result_table *data = result_add_table(r, "data", NULL, one);
@@ -155,9 +145,8 @@ static void test_hidden_data_is_what_csv_shows(void **state)
 
 /* Members that are no table, a table inside one of them, a sentence in pieces, a column that CSV calls as people do,
  * and a table that one format leaves out. */
-static void test_members_and_what_is_left_out(void **state)
+TEST(test_members_and_what_is_left_out)
 {
-    (void)state;
     static const result_column scores[] = {{"f1", "F1", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE}, {.name = NULL}};
     result *r = result_new(NULL);
     result_set(r, "per_token", json_pack("{s:i}", "seen", 4));
@@ -176,36 +165,4 @@ static void test_members_and_what_is_left_out(void **state)
                       "0.125\n      }\n    ]\n  }\n}\n");
     assert_int_equal(json_object_size(json_object_get(result_json(r), "per_token")), 1);
     result_free(&r);
-}
-
-/* As after a calloc that failed: everything is accepted, and the end says so. */
-static void test_no_result_is_an_error_at_the_end(void **state)
-{
-    (void)state;
-    deberta_error error;
-    result *none = NULL;
-    result_say(none, "unheard");
-    result_say_more(none, " too");
-    result_set(none, "member", json_integer(1));
-    result_table *table = result_add_table(none, "t", NULL, columns);
-    cell_text(table, "x");
-    cell_none(table);
-    assert_int_equal(result_write(none, stdout, RESULT_TEXT, &error), DEBERTA_E_MEMORY);
-    assert_string_equal(error.message, "out of memory for the results");
-    result_free(&none);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_can_be_added),
-        cmocka_unit_test(test_sentences_and_tables_stand_in_order),
-        cmocka_unit_test(test_csv_has_names_and_every_column),
-        cmocka_unit_test(test_latex_has_tables_alone),
-        cmocka_unit_test(test_json_is_typed),
-        cmocka_unit_test(test_hidden_data_is_what_csv_shows),
-        cmocka_unit_test(test_members_and_what_is_left_out),
-        cmocka_unit_test(test_no_result_is_an_error_at_the_end),
-    };
-    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -4,7 +4,9 @@
 #ifndef TRAIN_CLASS_JOB_H
 #define TRAIN_CLASS_JOB_H
 
+#include "include/deberta_training.h"
 #include "train/engine/heads.h"
+#include "include/deberta_training.h"
 
 typedef struct class_job {
     step_state *step;
@@ -18,7 +20,7 @@ typedef struct class_job {
 static inline int32_t class_label_of(const class_job *job, size_t i)
 {
     const size_t token = job->rows.tokens[i];
-    if (job->step->options->task == STEP_TOKEN) return job->batch->labels[token];
+    if (job->step->options->task == DEBERTA_TRAIN_TOKEN) return job->batch->labels[token];
     return job->batch->sequence_labels[session_sequence_of(job->step->learner->session, token)];
 }
 

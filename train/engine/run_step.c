@@ -7,7 +7,7 @@ size_t run_parts_done(const run_parts *parts) { return parts->items[0].training-
 
 static deberta_training_step describe(const run_parts *parts, const step_report *report)
 {
-    const bool is_rtd = parts->items[0].training->options.task == STEP_RTD;
+    const bool is_rtd = parts->items[0].training->options.task == DEBERTA_TRAIN_RTD;
     return (deberta_training_step){
         .step = report->step,
         .steps = parts->items[0].training->optimizer.options.steps,

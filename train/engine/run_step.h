@@ -5,6 +5,7 @@
 #define TRAIN_RUN_STEP_H
 
 #include "train/engine/pair.h"
+#include "include/deberta_training.h"
 
 /* What is trained: one model, or the two of a pair. */
 typedef struct run_part {

@@ -6,12 +6,12 @@
 #ifndef TRAIN_STEP_STATE_H
 #define TRAIN_STEP_STATE_H
 
+#include "include/deberta_training.h"
 #include "train/engine/learner.h"
 #include "train/engine/step_batch.h"
+#include "include/deberta_training.h"
 
 typedef struct step_state step_state;
-
-typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
 
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
@@ -55,7 +55,7 @@ typedef struct embedding_edit {
 } embedding_edit;
 
 typedef struct step_options {
-    step_task task;
+    deberta_training_task task;
     bool decodes;          /* masked language model: reads the Enhanced Mask Decoder */
     float rtd_weight;      /* of the discriminator's loss */
     bool reads_sampled;    /* replaced tokens: the ids are those that a generator has sampled */

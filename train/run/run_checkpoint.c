@@ -16,6 +16,7 @@
 #include "train/run/run_claim.h"
 #include "train/run/run_digests.h"
 #include "train/run/save.h"
+#include "train/run/trainer_options.h"
 
 enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 
@@ -254,8 +255,8 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
             continue;
         }
         char *one = show(before), *other = show(value);
-        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "", key,
-                 one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
+        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "",
+                 trainer_option_of_key(key), one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
         free(one);
         free(other);
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "train/run/run_checkpoint.h"
+#include "include/deberta_training.h"
 
 typedef struct run_evaluation {
     const batch_source *held_out;

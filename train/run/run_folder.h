@@ -7,6 +7,7 @@
 
 #include "train/run/run_checkpoint.h"
 #include "train/run/run_claim.h"
+#include "include/deberta_training.h"
 
 /* Is told of each step. A result other than 0 stops the run after it, with a checkpoint. */
 typedef int (*step_listener)(void *context, const deberta_training_step *step);

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/io/file_digest.h"
 #include "core/io/json_file.h"
+#include "output/scope.h"
 
 static const json_limits manifest_limits = {.bytes = 1 << 30, .depth = 16, .values = 1 << 27};
 
@@ -49,7 +50,7 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
     if (root && digest_manifest(root, digest) && json_object_set_new(root, "digest", json_string(digest)) == 0)
         text = json_dumps(root, JSON_INDENT(1));
     json_decref(root);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
+    if (!text) memory_short();
     const deberta_status status = atomic_file_replace(path, text, strlen(text), err);
     free(text);
     return status;
@@ -88,7 +89,7 @@ static deberta_status check_manifest(shard_manifest *m, const char *path, debert
     const bool fits = digest_manifest(m->root, digest);
     const bool same = fits && json_is_string(written) && strcmp(json_string_value(written), digest) == 0;
     json_decref(written);
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(path));
+    if (!fits) memory_short();
     if (!same)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s was changed after it was written: its digest does not fit",
                      QUOTE(path));

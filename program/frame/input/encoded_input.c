@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "program/frame/input/encode_logits.h"
+#include "include/deberta_unstable.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
@@ -82,9 +83,9 @@ static void list(encoded_input *e)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-deberta_status encoded_prepare(encoded_input *e, deberta_error *err)
+deberta_status encoded_prepare(encoded_input *e)
 {
-    DEBERTA_TRY(capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences, err));
+    capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences);
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
     return DEBERTA_OK;
 }
