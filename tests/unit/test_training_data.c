@@ -12,6 +12,7 @@
 
 #include "core/dispatch.h"
 #include "core/model/dropout.h"
+#include "include/deberta_training.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
 #include "train/engine/losses.h"

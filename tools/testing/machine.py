@@ -4,9 +4,7 @@ SPDX-License-Identifier: MIT
 """
 import os
 
-from testing.processes import ROOT
-
-TIERS = os.path.join(ROOT, "build", "simd", "tiers.txt")  # written when build/ is configured (simd/meson.build)
+from testing.processes import ROOT, execute
 
 
 def has_flag(flag):
@@ -19,9 +17,12 @@ def has_flag(flag):
 
 
 def native_tiers():
-    """The tiers that this machine must be able to run: those that the build knows, with the words of /proc/cpuinfo that each needs. The
-    stand-ins of parts run where their tier does."""
-    with open(TIERS, encoding="utf-8") as lines:
+    """The tiers that this machine must be able to run: those that the build knows (simd/meson.build), with the words of /proc/cpuinfo
+    that each needs. The stand-ins of parts run where their tier does."""
+    list_of_tiers = os.path.join(ROOT, "build", "simd", "tiers.txt")
+    if not os.path.exists(list_of_tiers):  # configuring writes it
+        execute(["meson", "setup", "build", "-Dtests=enabled", "--buildtype=release"])
+    with open(list_of_tiers, encoding="utf-8") as lines:
         words = {line.split()[0]: line.split()[2:] for line in lines if line.strip()}
     if os.uname().machine == "aarch64":
         return [tier for tier in ("scalar", "scalar_fma", "neon") if tier in words]
