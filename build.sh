@@ -51,6 +51,7 @@ has_package() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installe
 has_module() { /usr/bin/python3 -c "import $1" || python3 -c "import $1"; }
 
 clang_major() { if has_command clang >/dev/null; then clang -dumpversion | cut -d. -f1; else echo 14; fi; }
+has_clang_openmp() { echo '#include <omp.h>' | clang -fopenmp -E -; }
 has_clang_sanitizer() { ls "$(clang --print-resource-dir)"/lib/linux/libclang_rt.asan-*.a; }
 
 need gcc has_command "${cc%% *}"
@@ -81,7 +82,9 @@ if [ $action = test ]; then
     [ $viz = disabled ] || need poppler-utils has_command pdfinfo
 fi
 if [ $action = test ] && [ $full = 1 ]; then
+    need ccache has_command ccache
     need clang has_command clang
+    need "libomp-$(clang_major)-dev" has_clang_openmp
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
     for shell in zsh fish; do need $shell has_command $shell; done

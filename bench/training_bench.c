@@ -11,6 +11,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
+#include "include/deberta_training.h"
 #include "output/scope.h"
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"

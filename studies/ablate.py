@@ -128,8 +128,8 @@ def draw(model, terms, losses):
     info = model.info
     columns = [*range(info["heads"]), *(["all"] if info["heads"] > 1 else [])]
     maps = {term: [[losses[layer, head, term] for head in columns] for layer in range(info["layers"])] for term in terms}
-    figure, axes = study.panels(1, len(terms), height=max(38, 6 * info["layers"]))
-    study.draw_maps(figure, axes[0], maps, range(info["layers"]), columns, "change of the loss (nats per masked token)")
+    figure, axes = study.panels(1, len(terms), height=max(42, 7 * info["layers"]))
+    study.draw_maps(figure, axes[0], maps, range(info["layers"]), columns, "change of the loss\n(nats per masked token)")
     for axis in axes[0]:
         axis.set(xlabel="head", ylabel="layer")
     figure.suptitle("Change of the masked-LM loss without a term")

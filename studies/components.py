@@ -168,7 +168,7 @@ def draw(squares, names):
         axis.set_xticks(at, [str(place) for place, one in zip(places, there) if one], rotation=90 if len(at) > 5 else 0)
         axis.set(title=title, xlabel=label, ylim=(0, 100))
     axes[0, 0].set_ylabel("share of the variance (%)")
-    axes[0, 0].legend(loc="upper left")
+    study.legend_above(figure, axes[0, 0])
     figure.suptitle("What the attention scores are made of")
     return figure
 

@@ -209,7 +209,7 @@ def draw(kinds, shares):
     axes[0, 0].axhline(50, color="#5a5a5a", ls="--", lw=0.6)
     axes[0, 0].set_xticks(range(len(kinds)), kinds)
     axes[0, 0].set(title="Which of two words belongs at this mask?", xlabel="position of", ylabel="items right (%); dashed: chance", ylim=(0, 100))
-    axes[0, 0].legend(loc="lower right")
+    study.legend_above(figure, axes[0, 0])
     return figure
 
 

@@ -53,7 +53,7 @@ def draw(means):
                         0.75 / len(ways), label=WAYS[way])
     axes[0, 0].set_xticks(np.arange(len(sets)), sets)
     axes[0, 0].set(xlabel="terms of the attention scores", ylabel="held-out loss (nats)", ylim=(0, None))
-    axes[0, 0].legend(ncols=len(ways), loc="lower left")
+    study.legend_above(figure, axes[0, 0])
     return figure
 
 

@@ -567,8 +567,14 @@ def draw_bars(axes: Any, x: Sequence[float], estimates: Sequence[Estimate], widt
     axes.bar(x, values, width, yerr=np.nan_to_num([values - low, high - values]), error_kw={"elinewidth": 0.6, "ecolor": "#282828"}, **look)
 
 
+def legend_above(figure: Any, axes: Any) -> None:
+    """One legend for panels of the same series, where it hides none of them."""
+    handles, names = axes.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper right", ncols=len(names))
+
+
 def draw_maps(figure: Any, axes: Sequence[Any], maps: Dict[str, Any], rows: Sequence[Any], columns: Sequence[Any], unit: str) -> None:
-    """Matrices by title, signed, with one colour bar: white is 0."""
+    """Matrices by title, signed, with one colour bar: white is 0. Where there is room, cells have their numbers."""
     largest = max(float(np.abs(values).max()) for values in maps.values()) or 1.0
     for axis, (title, values) in zip(axes, maps.items()):
         image = axis.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
@@ -576,6 +582,8 @@ def draw_maps(figure: Any, axes: Sequence[Any], maps: Dict[str, Any], rows: Sequ
         axis.grid(False)
         axis.set_xticks(range(len(columns)), [str(one) for one in columns])
         axis.set_yticks(range(len(rows)), [str(one) for one in rows])
+        for (row, column), value in np.ndenumerate(np.asarray(values)) if len(columns) <= 8 else ():
+            axis.text(column, row, f"{value:+.3f}", ha="center", va="center", fontsize=5, color="white" if abs(value) > 0.6 * largest else "#282828")
     figure.colorbar(image, ax=list(axes), label=unit)
 
 

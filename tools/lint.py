@@ -204,11 +204,12 @@ def check_format(paths):
     if " 14." not in version:
         left_out.append("the format, clang-format 14 is not installed")
         return
+    paths = [path for path in paths if not path.startswith("simd/tmpl/")]  # set by hand: clang-format takes the unrolling macros for statements
+    said = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=ROOT, capture_output=True, text=True)
+    breaches = set(re.findall(r"^(\S+?):\d+:\d+: error:", said.stderr, re.M))
+    check((said.returncode == 0) == (not breaches), f"clang-format ended with {said.returncode}: {said.stderr[-500:]}")
     for path in paths:
-        if path.startswith("simd/tmpl/"):
-            continue  # set by hand: clang-format takes the unrolling macros for statements
-        said = subprocess.run(["clang-format", "--dry-run", "-Werror", path], cwd=ROOT, capture_output=True, text=True)
-        check(said.returncode == 0, f"{path}: not as clang-format 14 would have it")
+        check(path not in breaches, f"{path}: not as clang-format 14 would have it")
 
 
 def check_unique_names(paths):

@@ -117,6 +117,14 @@ check_needs() {
     done
 }
 
+# A compiler's run-time may not know this processor; the program must.
+check_tiers() {
+    for tier in avx2 avx512vl; do
+        grep -qw $tier /proc/cpuinfo || continue
+        "$work/build/deberta" info | grep -q "^  ${tier%vl} *available" || fail "the program does not find the processor's $tier"
+    done
+}
+
 for arch in "$@"; do
     case $arch in x86_64|aarch64) ;; *) fail "no wheel is made for '$arch', only for x86_64 and aarch64" ;; esac
     work=$(mktemp -d "${TMPDIR:-/tmp}/deberta-wheel.XXXXXX")
@@ -129,6 +137,7 @@ for arch in "$@"; do
     (cd "$root" && "$python" -m pip wheel . -q --no-deps --no-build-isolation -w "$work/made" -Cbuild-dir="$work/build" -Csetup-args="--cross-file=$work/cross.ini" \
         -Csetup-args=-Dviz=disabled -Csetup-args=-Dsleef=disabled -Csetup-args=-Dprefer_static=true -Csetup-args=-Dc_link_args=-s)
     check_needs
+    [ "$arch" != x86_64 ] || [ "$(uname -m)" != x86_64 ] || check_tiers
     # The modules are plain Python over a C library: nothing depends on the version of Python that built them.
     "$python" -m wheel tags --remove --python-tag py3 --abi-tag none --platform-tag "manylinux_2_28_$arch" "$work"/made/*.whl >/dev/null
     # auditwheel knows the machine's own kind alone.

@@ -1,5 +1,6 @@
 /* Detection of instruction sets. CPUID alone is not enough: a processor may have AVX-512 whose registers the operating
- * system does not save, and using it then is a crash or silent corruption. __builtin_cpu_supports looks at both.
+ * system does not save, and using it then is a crash or silent corruption. Both are asked here: the
+ * __builtin_cpu_supports of some compilers' run-times knows of no processor at all.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/cpu.h"
@@ -36,7 +37,9 @@ enum {
     LEAF_MORE_FEATURES = 7,
     MORE_D_AMX_TILE = 1 << 24,
     MORE_D_AMX_INT8 = 1 << 25,
-    NEWER_A_AVXVNNI = 1 << 4, /* of subleaf 1 */
+    NEWER_A_AVXVNNI = 1 << 4,                              /* of subleaf 1 */
+    STATES_AVX = 1 << 1 | 1 << 2,                          /* the registers of SSE and AVX */
+    STATES_AVX512 = STATES_AVX | 1 << 5 | 1 << 6 | 1 << 7, /* masks, and both halves of the larger registers */
     STATE_TILE_CONFIG = 1 << 17,
     STATE_TILE_DATA = 1 << 18,
     TILE_DATA = 18, /* the number of that state */
@@ -88,30 +91,28 @@ bool cpu_allow_tiles(void)
 unsigned cpu_features(void)
 {
     const cpuid_words basic = cpuid_of(LEAF_FEATURES, 0), more = cpuid_of(LEAF_MORE_FEATURES, 0);
+    const unsigned states = saved_states(basic);
+    const bool avx = (basic.c & bit_AVX) && (states & STATES_AVX) == STATES_AVX,
+               avx512 = avx && (states & STATES_AVX512) == STATES_AVX512;
     unsigned found = 0;
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) found |= CPU_HAS_AVX2;
-    /* Like F16C, FMA works on AVX's registers, and not every compiler's run-time asks whether they are saved. */
-    const bool avx = __builtin_cpu_supports("avx");
-    if (avx && __builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
-    /* F16C has no name in clang's __builtin_cpu_supports; its registers are AVX's. */
+    if (avx && (more.b & bit_AVX2)) found |= CPU_HAS_AVX2;
+    if (avx && (basic.c & bit_FMA)) found |= CPU_HAS_FMA;
     if (avx && (basic.c & bit_F16C)) found |= CPU_HAS_F16C;
-    if (__builtin_cpu_supports("avx512f")) found |= CPU_HAS_AVX512F;
-    if (__builtin_cpu_supports("avx512bw")) found |= CPU_HAS_AVX512BW;
-    if (__builtin_cpu_supports("avx512dq")) found |= CPU_HAS_AVX512DQ;
-    if (__builtin_cpu_supports("avx512vl")) found |= CPU_HAS_AVX512VL;
+    if (avx512 && (more.b & bit_AVX512F)) found |= CPU_HAS_AVX512F;
+    if (avx512 && (more.b & bit_AVX512BW)) found |= CPU_HAS_AVX512BW;
+    if (avx512 && (more.b & bit_AVX512DQ)) found |= CPU_HAS_AVX512DQ;
+    if (avx512 && (more.b & bit_AVX512VL)) found |= CPU_HAS_AVX512VL;
 
     if (!avx && (basic.c & bit_AVX)) found |= CPU_NO_AVX_STATE;
     if (!(found & CPU_HAS_AVX512F) && (more.b & bit_AVX512F)) found |= CPU_NO_AVX512_STATE;
 
-    /* SHA is none of those names either; its registers are those of every x86-64 program. */
-    if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && (more.b & bit_SHA)) found |= CPU_SHA256;
+    /* Its registers are those of every x86-64 program. */
+    if ((basic.c & bit_SSSE3) && (basic.c & bit_SSE4_1) && (more.b & bit_SHA)) found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & CPU_AVX2_PARTS) == CPU_AVX2_PARTS) found |= CPU_AVX2;
     if ((found & CPU_AVX512_PARTS) == CPU_AVX512_PARTS) found |= CPU_AVX512;
-    /* A name that not every compiler's run-time knows; its registers are AVX's. */
     if ((found & CPU_AVX2) && (newer_features(more).a & NEWER_A_AVXVNNI)) found |= CPU_AVXVNNI;
-    if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
+    if ((found & CPU_AVX512) && (more.c & bit_AVX512VNNI)) found |= CPU_AVX512VNNI;
     if ((found & CPU_AVX512) && has_tiles_of_bytes(basic, more)) found |= CPU_AVX512AMX;
     return found;
 }

@@ -24,7 +24,7 @@
 #define EVAL_ROW                                                                                                       \
     {                                                                                                                  \
         "eval", 0, "FILE",                                                                                             \
-            "held-out data, measured at the end; of labelled data the best model is in best/; may be repeated",           \
+            "held-out data, measured at the end; of labelled data the best model is in best/; may be repeated",        \
             TEXTS_AT(train_options, held_out), .needs = "file examples"                                                \
     }
 

@@ -18,7 +18,7 @@ import struct
 import subprocess
 import xml.etree.ElementTree as tree
 
-from helpers import DEMO, ROOT, Picture, contains, ending, make_model, needs_figures, read_tensors, wait_until
+from helpers import DEMO, ROOT, Picture, contains, ending, make_model, needs_figures, needs_speed, read_tensors, wait_until
 
 REQUIRES = (needs_figures,)
 SMALL = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=100"
@@ -289,6 +289,7 @@ def test_provenance(bench):
 
 
 def test_sizes(bench):
+    needs_speed(bench)
     for n, pooled in ((1, 0), (2, 0), (512, 0), (4096, 13)):
         ids = ",".join(str(3 + (7 * k * k + k) % 90) for k in range(n))
         draw(bench, SMALL, "--ids", ids, "--dpi", "100" if n == 4096 else "300", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")

@@ -41,6 +41,9 @@ def examples(bench):
     for folder in ("models", "docs", "bench"):
         os.symlink(os.path.join(bench.root, folder), bench.path(folder))
     os.mkdir(bench.path("out"))
+    bench.write("many.txt", "".join(f"store {k}\n" for k in range(1000)))  # some of them are in the share that an audit draws
+    for shard in ("0", "1"):  # what an array of jobs leaves for `merge`
+        bench.fine("encode", "models/demo", "--file", "many.txt", "-o", "vectors.npy", "--shards", "2", "--shard", shard)
     ran, left_out = 0, set()
     for example in examples_of(bench):
         command = re.sub(r" +#.*", "", example)

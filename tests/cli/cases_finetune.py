@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 
-from helpers import DEMO, contains, equal, has_figures, near, needs_figures
+from helpers import DEMO, contains, equal, has_figures, near, needs_figures, needs_speed
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
 # The other instruction set: under sanitizers plain C takes minutes for what takes seconds, and other tests compare it.
@@ -54,6 +54,7 @@ def moods(bench, name, count=200, seed=0):
 
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
+    needs_speed(bench)
     train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 60, 1)
     words = ["finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--eval", held_out, "--eval-every", "5"]
     bench.fine(*words, "--new-head", "--out", "a")
@@ -69,8 +70,9 @@ def test_sequence(bench):
         near(scores["accuracy"], line["eval_accuracy"], 1e-9, folder)
         near(scores["macro_f1"], line["eval_macro_f1"], 1e-9, folder)
     contains(bench.fine("classify", "a", "--text", "The day was lovely and the cat was old.").out.split("\n")[1], "good")
-    bench.fine(*words[:-4], "--labels", "bad,good", "--threads", "2", "--isa", OTHER_ISA, "--out", "b")
-    assert weights(bench, "a") == weights(bench, "b"), "evaluations, threads and instruction sets must not show"
+    bench.fine(*words, "--steps", "5", "--new-head", "--out", "short")
+    bench.fine(*words[:-4], "--steps", "5", "--labels", "bad,good", "--threads", "2", "--isa", OTHER_ISA, "--out", "b")
+    assert weights(bench, "short") == weights(bench, "b"), "evaluations, threads and instruction sets must not show"
     objects = "".join(json.dumps(dict(zip(("label", "text"), line.split("\t")))) + "\n" for line in open(bench.path("train.tsv"), encoding="utf-8").read().split("\n")[1:-1])
     bench.fine(*words[:5], *RECIPE[4:], "--learning-rate", "1e-3", "--examples", bench.write("train.jsonl", objects), "--new-head", "--out", "c")
     assert weights(bench, "a") == weights(bench, "c"), "lines and objects are the same data"
@@ -102,6 +104,7 @@ def test_patience_and_resume(bench):
 
 def test_sift_of_all(bench):
     """Distances begin where both passes agree nearly: 2 log K of classes and choices, near 0 of a regression."""
+    needs_speed(bench)
     train = moods(bench, "train.tsv")
     values = bench.write("values.tsv", "".join(f"{n / 2}\t{'very ' * n}good\n" for n in range(5)) * 8)
     tags = bench.write("tags.tsv", "Bob\tB-PER\nwent\tO\n\nRome\tB-PER\nfell\tO\n\n" * 20)
@@ -109,15 +112,15 @@ def test_sift_of_all(bench):
     weight, log_of_two = 4, 0.6931471805599453
     for task, file, more, classes in (("sequence", train, ["--new-head"], 2), ("token", tags, ["--new-head"], 2), ("choice", choices, ["--new-head"], 2),
                                       ("sequence", values, ["--labels", "1"], 1)):
-        for perturb in ("normalized", "raw"):
+        for perturb, isa in (("normalized", OTHER_ISA), ("raw", "auto")):
             out = f"{task}{classes}{perturb}"
-            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--examples", file, *more, "--sift", str(weight), "--perturb", perturb]
+            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", file, *more, "--sift", str(weight), "--perturb", perturb]
             bench.fine(*words, "--out", out)
             first = log_of(bench, out)[0]
             near((first["loss"] - first["loss_clean"]) / weight, 2 * log_of_two if classes == 2 else 0, 0.05, out)
-            bench.fine(*words, "--threads", "3", "--isa", OTHER_ISA, "--out", out + "2")
+            bench.fine(*words, "--threads", "3", "--isa", isa, "--out", out + "2")
             assert weights(bench, out) == weights(bench, out + "2"), out
-    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--examples", train, "--new-head", "--out", "plain"]
+    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", train, "--new-head", "--out", "plain"]
     bench.fine(*clean)
     assert len({weights(bench, folder) for folder in ("plain", "sequence2raw", "sequence2normalized")}) == 3
 

@@ -6,115 +6,166 @@ import contextlib
 import io
 import os
 import sys
-import tempfile
+import time
 from unittest import mock
 
 from helpers import ROOT, check, contains, equal
 
 sys.path.insert(0, str(ROOT / "tools"))
 import run_tests
-
-# Lists two tests; runs them as $LOG and $CODE say.
-MESON = """#!/bin/sh
-case " $* " in *" --list "*) echo "unit - deberta:one"; echo "unit - deberta:two"; exit 0 ;; esac
-printf '%s' "$LOG" >"$(dirname "$0")/meson-logs/testlog.json"
-if [ -n "$COUNTED" ]; then printf '%s' "$COUNTED" >"$(dirname "$0")/meson-logs/testlog.junit.xml"; fi
-exit "$CODE"
-"""
-ENTRY = '{"name": "unit - deberta:%s", "result": "%s", "stdout": "", "command": ["x"]}\n'
+from testing import builds, counting, processes, schedule
+from testing.stage import Stage, Tests
 
 
-def test_what_meson_counted_counts(bench):
-    one, two = ENTRY % ("one", "OK"), ENTRY % ("two", "OK")
-    suite = '<testsuite name="deberta.unit - deberta:one" tests="%d" errors="%d" failures="%d" skipped="%d"/>'
-    for numbers, result, expected in (((5, 0, 0, 2), "OK", (4, 0)), ((5, 1, 1, 0), "FAIL", (4, 2)), ((0, 0, 0, 0), "OK", (1, 1)), ((3, 0, 0, 0), "FAIL", (4, 1)),
-                                      ((3, 0, 0, 3), "SKIP", (1, 0))):
-        log = ENTRY % ("one", result) + two
-        equal(counts_of(log, str(int(result == "FAIL")), f'<testsuites><testsuite name="deberta"/>{suite % numbers}</testsuites>'), expected, numbers)
-    equal(counts_of(one + two, "0", ""), (2, 0))
+def row(name, **about):
+    """A test as `meson introspect --tests` shows it."""
+    return {"name": name, "cmd": ["run", name], "env": {}, "workdir": None, "timeout": 30, "suite": ["deberta:golden"], "is_parallel": True, "priority": 0,
+            "protocol": "exitcode", "depends": [], **about}
+
+
+def outcome(output="", status=0):
+    return processes.Outcome(output, status, 0.0, 0.0)
+
+
+@contextlib.contextmanager
+def instead_of_processes(answer, listed=("one", "two")):
+    """Nothing is started: answer(command) is what comes of it; every build has these tests, of which the second is one of the command line."""
+    rows = [builds.Listed(row(name, suite=["deberta:golden" if k % 2 == 0 else "deberta:cli"]), "build") for k, name in enumerate(listed)]
+    with mock.patch.object(processes, "execute", lambda command, *_: answer(command)), mock.patch.object(builds, "listed_tests", lambda _: rows), \
+            mock.patch.object(builds, "files_of_targets", lambda _: {}), mock.patch("shutil.which", lambda tool: tool):
+        yield
+
+
+def run_stages(names, answer, listed=("one", "two", "unigram", "parallel")):
+    """(exit status, what was said) of a full run of these stages."""
+    said = io.StringIO()
+    chosen = [stage for stage in run_tests.STAGES + run_tests.NIGHTLY if stage[0] in names]
+    with instead_of_processes(answer, listed), contextlib.redirect_stdout(said):
+        with mock.patch.object(run_tests.stages, "native_tiers", lambda: ["scalar"]):
+            status = run_tests.summarize(*run_tests.run(chosen, True), "")
+    return status, said.getvalue()
+
+
+def test_any_failure_in_any_stage_fails_the_run(bench):
+    """Each process of each stage fails once: it is named, and counted in the last line."""
+    for name, *_ in run_tests.STAGES + run_tests.NIGHTLY:
+        commands = []
+        status, said = run_stages([name], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n" * 3))
+        equal((status, said.split()[-5:-2]), (0, ["passed,", "0", "failed,"]), (name, said))
+        check(len(commands) >= 2 or name in ("contributing",), (name, commands))
+        for broken in {tuple(command) for command in commands}:
+            for bad in (outcome("3 passed, 0 failed\n" * 3, 1), outcome("2 passed, 1 failed\n" * 3, 1), outcome("", None)):
+                status, said = run_stages([name], lambda command: bad if tuple(command) == broken else outcome("1 passed, 0 failed\n" * 3))
+                failed = int(said.rstrip().split("\n")[-1].split()[2])
+                check(status == 1 and failed >= 1 and " ".join(broken) in said and "\nfailed: " + name in said, (name, broken, said))
+
+
+def test_what_a_build_has_not_is_a_failure(bench):
+    for name in ("native", "neon", "clang", "sanitizers", "threads"):
+        status, said = run_stages([name], lambda command: outcome("1 passed, 0 failed\n"), listed=())
+        check(status == 1 and "no test ran" in said, said)
+
+
+def test_what_could_not_be_built_has_failed(bench):
+    status, said = run_stages(["neon"], lambda command: outcome("", int(command[0] == "ninja")))
+    contains(said, "neon: building build-arm64: failed", "tiers that ran and passed: none", "tiers among whose tests one failed: neon (under qemu-aarch64)")
+    equal((status, said.rstrip().split("\n")[-1].split(", ")[0]), (1, "0 passed"))
+
+
+def test_which_failures_are_a_tiers(bench):
+    for broken, passed in (("one", False), ("two", True)):  # golden results, and the program
+        status, said = run_stages(["native"], lambda command: outcome("1 passed, 0 failed\n", int(command[-1] == broken)))
+        equal((status, "tiers that ran and passed: scalar (native)" in said), (1, passed), said)
+
+
+def test_counts_of_the_protocol(bench):
+    for text, status, expected in (("1..3\nok 1 - a\nok 2 - b # SKIP c\nnot ok 3 - d\n# why\n", 1, (1, 1, 1)), ("1..2\nok 1 - a\nok 2 - b\n", 0, (2, 0, 0)),
+                                   ("1..3\nok 1 - a\n", 0, (1, 2, 0)), ("ok 1 - a\n", 0, (1, 1, 0)), ("1..1\nok 1 - a\nok 2 - b\n", 0, (2, 1, 0)), ("1..1\nok 1 - a\n", 1, (1, 1, 0)),
+                                   ("1..2\nok 1 - a\nBail out! no memory\nok 2 - b\n", 0, (2, 1, 0)), ("", 0, (0, 1, 0)), ("1..1\nok 1 - a\n", None, (1, 1, 0))):
+        equal(counting.count(text, status, tap=True), expected, text)
+
+
+def test_counts_of_a_closing_line(bench):
+    for text, status, expected in (("3 passed, 0 failed\n", 0, (3, 0, 0)), ("3 passed, 0 failed, 2 skipped\n", 0, (3, 0, 2)), ("0 passed, 0 failed, 0 skipped\n", 0, (0, 1, 0)),
+                                   ("3 passed, 0 failed\n", -11, (3, 1, 0)), ("", 0, (1, 0, 0)), ("", 1, (0, 1, 0)), ("", 77, (0, 0, 1)), ("", None, (0, 1, 0))):
+        equal(counting.count(text, status), expected, text)
+    equal(counting.count("1 passed, 0 failed\n2 passed, 0 failed, 4 skipped\n", 0, programs=3), (3, 1, 4))
 
 
 def test_what_failed_is_shown(bench):
     text = "1..4\nok 1 - a\nnot ok 2 - b\n# why\n# and where\nok 3 - c # SKIP d\nnot ok 4 - e\n"
-    equal(run_tests.failures_in(text), "not ok 2 - b\n# why\n# and where\nnot ok 4 - e\n")
-    equal(run_tests.failures_in("".join(f"{k}\n" for k in range(30))).split("\n"), [str(k) for k in range(5, 30)])
+    equal(counting.failures_in(text), "not ok 2 - b\n# why\n# and where\nnot ok 4 - e\n")
+    equal(counting.failures_in("".join(f"{k}\n" for k in range(30))).split("\n"), [str(k) for k in range(5, 30)])
 
 
-def test_nothing_counted_is_a_failure(bench):
-    equal(run_tests.count_output("0 passed, 0 failed, 0 skipped\n", True), (0, 1, 0))
-    equal(run_tests.count_output("3 passed, 0 failed\n", False), (3, 1, 0))
+def test_long_tests_are_left_out_where_all_is_slow(bench):
+    listed = [builds.Listed(row("a", suite=["deberta:cli", "deberta:long"]), "build"), builds.Listed(row("b"), "build")]
+    equal([test.name for test in Tests("t", quick=True).of(listed)], ["b"])
+    equal([test.name for test in Tests("t").of(listed)], ["a", "b"])
 
 
-def test_what_runs_side_by_side_is_added_up_in_order(bench):
-    said, old, run_tests.totals = io.StringIO(), run_tests.totals, run_tests.Totals()
-    try:
-        with contextlib.redirect_stdout(said):
-            run_tests.run_together({"slow": ["sh", "-c", "sleep 0.2; echo 2 passed, 0 failed, 1 skipped"], "bad": ["false"], "good": ["true"]})
-        equal((run_tests.totals.passed, run_tests.totals.failed, run_tests.totals.skipped), (3, 1, 1))
-    finally:
-        run_tests.totals = old
-    equal([line.split(":")[0].strip() for line in said.getvalue().split("\n") if " passed, " in line], ["slow", "bad", "good"])
+def test_where_a_test_runs(bench):
+    equal([builds.Listed(row("a", workdir=folder), "build-x").folder for folder in (None, "/there")], [str(ROOT / "build-x"), "/there"])
 
 
-def test_which_failures_are_a_tiers(bench):
-    for name, expected in (("unit - deberta:one", False), ("golden+long - deberta:one", True), ("kernels - deberta:two", True), ("one", True)):
-        equal(run_tests.judges_tiers(name), expected)
-    equal(counts_of(ENTRY % ("one", "FAIL") + ENTRY % ("two", "OK"), "1"), (1, 1))
-    equal(run_tests.totals.tier_failures, 0)
+def test_processors_are_shared(bench):
+    """The longest begins first, two run at a time, one waits for another, and what must be alone comes last."""
+    plan, log = schedule.Schedule(2), []
+
+    def job(name, seconds, **about):
+        script = f"date +%s%N; sleep {seconds}; date +%s%N"
+        return plan.add(schedule.Job(["sh", "-c", script], lambda ended: log.append((name, *map(int, ended.output.split()))), **about))
+    long = job("long", 0.4, expected=9)
+    job("short", 0.1, expected=1)
+    job("alone", 0.1, expected=99, alone=True)
+    job("middle", 0.2, expected=5)
+    job("after", 0.1, expected=50, after=[long])
+    job("both", 0.1, expected=0.1, processors=8)
+    plan.run()
+    times = {name: (begin, end) for name, begin, end in log}
+    equal(len(times), 6)
+    check(times["long"][0] < times["short"][0] and times["middle"][0] < times["short"][0], times)
+    check(times["after"][0] >= times["long"][1] and times["short"][0] < times["long"][1], times)
+    for name in ("alone", "both"):
+        check(all(begin >= times[name][1] or end <= times[name][0] for other, (begin, end) in times.items() if other != name), (name, times))
+    equal(max(times, key=lambda name: times[name][0]), "alone")
 
 
-def test_a_tier_passes_though_another_test_fails(bench):
-    for of_tiers, last in ((False, "tiers that ran and passed: x (here)\n"),
-                           (True, "tiers that ran and passed: none\ntiers among whose tests one failed: x (here)\n")):
-        def stage():
-            run_tests.totals.add(1, 1, of_tiers=of_tiers)
-            return [("x", "here")]
-        said = io.StringIO()
-        with mock.patch.object(run_tests, "STAGES", [("stage", stage, "sh", True)]), mock.patch.object(sys, "argv", ["run_tests.py", "--full"]), \
-                mock.patch.object(run_tests, "totals", run_tests.Totals()), contextlib.redirect_stdout(said):
-            equal(run_tests.main(), 1)
-        contains(said.getvalue(), last)
-        check(said.getvalue().endswith("1 passed, 1 failed, 0 skipped\n"), said.getvalue())
+def test_what_waits_for_a_failure_is_given_up(bench):
+    plan, log = schedule.Schedule(2), []
+    bad = plan.add(schedule.Job(["false"], lambda ended: log.append(ended.status)))
+    middle = plan.add(schedule.Job(["true"], lambda _: log.append("ran"), after=[bad], given_up=lambda: log.append("middle")))
+    plan.add(schedule.Job(["true"], lambda _: log.append("ran"), after=[middle], given_up=lambda: log.append("last")))
+    plan.run()
+    equal(log, [1, "middle", "last"])
 
 
-def counts_of(log, code, counted=""):
-    with tempfile.TemporaryDirectory() as folder:
-        os.mkdir(os.path.join(folder, "meson-logs"))
-        with open(os.path.join(folder, "meson"), "w", encoding="ascii") as file:
-            file.write(MESON)
-        os.chmod(os.path.join(folder, "meson"), 0o755)
-        old, run_tests.totals = os.environ["PATH"], run_tests.Totals()
-        os.environ["PATH"] = folder + ":" + old
-        try:
-            with contextlib.redirect_stdout(io.StringIO()):
-                run_tests.meson_tests("tests", folder, environment={"LOG": log, "CODE": code, "COUNTED": counted})
-        finally:
-            os.environ["PATH"] = old
-    return run_tests.totals.passed, run_tests.totals.failed
-
-
-def test_what_meson_did_not_run_has_failed(bench):
-    one, two = ENTRY % ("one", "OK"), ENTRY % ("two", "OK")
-    equal(counts_of(one + two, "0"), (2, 0))
-    equal(counts_of(one, "0"), (1, 1))
-    equal(counts_of(one, "1"), (1, 1))
-    equal(counts_of(one + two, "1"), (2, 1))
-    equal(counts_of(one + ENTRY % ("two", "TIMEOUT"), "1"), (1, 1))
-    equal(counts_of("", "0")[0], 0)
+def test_a_program_that_is_missing_has_failed(bench):
+    stage = Stage("stage", "says", schedule.Schedule(1), {})
+    stage.program("missing", ["/nowhere/at all"])
+    with contextlib.redirect_stdout(io.StringIO()):
+        stage.schedule.run()
+    equal((stage.counts(), stage.failures), ((0, 1, 0), ["missing"]))
 
 
 def test_the_caller_weakens_nothing(bench):
-    for name in sorted(run_tests.NOT_FROM_THE_CALLER):
+    for name in sorted(processes.NOT_FROM_THE_CALLER):
         os.environ[name] = "1"
-        equal(run_tests.execute(["sh", "-c", f'echo "[${name}]"']), ("[]\n", True))
-        equal(run_tests.execute(["sh", "-c", f'echo "[${name}]"'], {name: "2"}), ("[2]\n", True))
+        equal(processes.execute(["sh", "-c", f'echo "[${name}]"']).output, "[]\n")
+        equal(processes.execute(["sh", "-c", f'echo "[${name}]"'], {name: "2"}).output, "[2]\n")
         del os.environ[name]
 
 
 def test_what_hangs_is_asked_to_stop(bench):
-    output, well = run_tests.execute(["sh", "-c", 'trap "echo asked; exit 0" TERM; while :; do sleep 0.05; done'], timeout=2)
-    check(not well, well)
-    equal(output, "asked\n\nstopped after 2 s")
+    ended = processes.execute(["sh", "-c", 'trap "echo asked; exit 0" TERM; while :; do sleep 0.05; done'], limit=2)
+    contains(ended.output, "asked\n", "\nstopped after 2 s")
+    equal(ended.status, None)
+
+
+def test_processor_time_is_that_of_children_too(bench):
+    begin = time.monotonic()
+    ended = processes.execute(["sh", "-c", "timeout 0.5 sh -c 'while :; do :; done'; sleep 0.2; echo done"])
+    check(0.1 < ended.processor <= time.monotonic() - begin and ended.output == "done\n", (ended.processor, ended.output))
 
 
 def test_every_file_of_cases_is_a_test_of_meson(bench):
@@ -126,7 +177,7 @@ def test_every_file_of_cases_is_a_test_of_meson(bench):
 
 def test_lint_finds_streams_that_are_ended_elsewhere(bench):
     import lint
-    for path, text, breaches in (("cli/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
+    for path, text, breaches in (("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
                                  ("core/a.c", "/* no fclose(f) */ stream_discard(f); // nor fflush(f)", 0), ("viz/a.c", "my_fclose(f);", 0),
                                  ("core/base/stream.c", "fclose(f);", 0), ("tests/unit/a.c", "fclose(f);", 0)):
         with mock.patch.multiple(lint, failures=[], passes=0):

@@ -12,7 +12,7 @@ import struct
 import subprocess
 import time
 
-from helpers import DEMO, contains
+from helpers import DEMO, contains, needs_speed
 
 TRAIN = ("--dropout", "0")
 
@@ -157,6 +157,7 @@ def read_log(bench, folder):
 
 def test_texts(bench):
     """Three sentences are learned by heart; threads and instruction sets do not show."""
+    needs_speed(bench)
     demo = os.path.join(bench.root, "models", "demo")
     bench.write("corpus.txt", TEXTS)
     words = ["train", "mlm", demo, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "32", "--learning-rate", "0.001"]
@@ -206,6 +207,7 @@ def discriminator(bench, width=192):
 
 def test_replaced_tokens(bench):
     """From texts: the generator draws, the discriminator learns to tell; threads, tiers and a cut do not show."""
+    needs_speed(bench)
     folder, demo = discriminator(bench)
     words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0.1", "--file", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24",
              "--batch-sequences", "6", "--learning-rate", "0.0005", "--steps", "4", "--eval-every", "2"]

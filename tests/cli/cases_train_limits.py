@@ -11,7 +11,7 @@ import struct
 import subprocess
 
 from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
-from helpers import DEMO, check, contains, equal, near, needs_figures
+from helpers import DEMO, check, contains, equal, near, needs_figures, needs_speed
 
 SMALL = ("--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
 
@@ -329,6 +329,7 @@ def run_recipe(bench, kind):
 
 def test_demo_recipe(bench):
     """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles, always the same; a second call changes nothing."""
+    needs_speed(bench)
     paragraphs = {"The Sea": "The captain looked at the sea and said nothing.", "The House": "The old house stood on the hill in the rain."}
     os.mkdir(bench.path("corpus"))
     bench.write("corpus/README.md", "".join(f"| {n} | {title} | 40 | 1 | train.txt |\n" for n, title in enumerate(paragraphs)) + "| 9 | Other | 3 | 1 | valid.txt |\n")

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 from cases_train import TRAIN, case, digest
-from helpers import DEMO, check, contains, equal
+from helpers import DEMO, check, contains, equal, needs_speed
 
 # One shard at a time; groups of one and two; a layer's forward pass twice; all together on other threads.
 WAYS = (("--micro-tokens", "1"), ("--micro-tokens", "40"), ("--recompute",), ("--micro-tokens", "100", "--recompute", "--threads", "1"))
@@ -47,14 +47,15 @@ def test_gradients_of_a_pair(bench):
 
 
 def test_runs_of_groups(bench):
-    """Fifty steps of 8 shards, 1, 2, 4 or all of them at a time: the same weights and moments; so do runs that change it on the way."""
+    """Twenty steps of 8 shards, 1, 2, 4 or all of them at a time: the same weights and moments; so do runs that change it on the way."""
+    needs_speed(bench)
     bench.write("corpus.txt", "".join(f"The old sailor number {n} sold {n * 7 % 13} silver spoons to a stranger.\n" for n in range(60)))
     words = ["train", "mlm", DEMO, "--file", "corpus.txt", "--sequences", "lines", "--sequence-tokens", "16", "--batch-sequences", "8", "--virtual-shards", "8",
-             "--steps", "50", "--learning-rate", "0.001", "--dropout", "0.1", "--freeze", "layers:1"]
+             "--steps", "20", "--learning-rate", "0.001", "--dropout", "0.1", "--freeze", "layers:1"]
     ways = {"whole": (), "one": ("--micro-tokens", "16"), "two": ("--micro-tokens", "32", "--recompute"), "four": ("--micro-tokens", "64", "--threads", "1")}
     for out, way in ways.items():
         bench.fine(*words, *way, "--out", out)
-    bench.fine(*words, "--micro-tokens", "16", "--stop-at", "20", "--out", "changed")
+    bench.fine(*words, "--micro-tokens", "16", "--stop-at", "8", "--out", "changed")
     bench.fine(*words, "--recompute", "--resume", "--out", "changed")
     for out in (*ways, "changed"):
         for file in ("model.safetensors", "training.safetensors"):
@@ -62,7 +63,8 @@ def test_runs_of_groups(bench):
 
 
 def test_sift_of_groups(bench):
-    """Clean rows wait for the moved ones, or go forward once more: six steps of other sizes, the same weights and moments."""
+    """Clean rows wait for the moved ones, or go forward once more: four steps of other sizes, the same weights and moments."""
+    needs_speed(bench)
     lines = [f"The old sailor number {n} sold {'very ' * (n % 5)}old silver spoons." for n in range(30)]
     files = {"sequence": "".join(f"{'ab'[n % 2]}\t{line}\n" for n, line in enumerate(lines)),
              "token": "\n".join("".join(f"{word}\t{'OB'[len(word) % 2]}\n" for word in line.split()) for line in lines),
@@ -73,7 +75,7 @@ def test_sift_of_groups(bench):
     for task, text in files.items():
         words = ["finetune", "sequence" if task == "regression" else task, DEMO, "--examples", bench.write(f"{task}.tsv", text), "--sift", "3",
                  *(("--labels", "1") if task == "regression" else ("--new-head",)), "--freeze", "layers:3", "--batch-sequences", "4", "--dropout", "0.1",
-                 "--learning-rate", "0.001", "--steps", "6"]
+                 "--learning-rate", "0.001", "--steps", "4"]
         for way, options in ways.items():
             out = f"{task}-{way}"
             bench.fine(*words, *options, "--out", out)
@@ -94,6 +96,7 @@ def memory_of(bench, *words):
 
 def test_less_memory(bench):
     """Steps of 64 x 128 tokens of models/demo, 12 h + 2 A floats a token and layer and more beside: each way takes less, said and measured."""
+    needs_speed(bench)
     bench.write("corpus.txt", "The old sailor sold seven silver spoons to a stranger in the cold north. " * 1200)
     words = ["train", "mlm", DEMO, *TRAIN, "--file", "corpus.txt", "--sequence-tokens", "128", "--batch-sequences", "64", "--steps", "1", "--threads", "1"]
     said, peak = memory_of(bench, *words, "--out", "whole")

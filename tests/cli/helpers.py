@@ -71,6 +71,12 @@ def is_sanitized(program):
     return b"__asan_init" in content or b"__tsan_init" in content
 
 
+def needs_speed(bench):
+    """For what takes minutes under a sanitizer, which sees the same memory touched in tests that take seconds."""
+    if is_sanitized(bench.program):
+        raise SkipTest("too slow with a sanitizer")
+
+
 def needs_figures(bench):
     if not has_figures(bench):
         raise SkipTest("built without figures")

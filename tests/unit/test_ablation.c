@@ -1,14 +1,10 @@
 /* Interventions: engine against float64 on every tier present, where the paths differ (far tiles, holes, the decoder),
  * and what must not depend on them. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/model/session_internal_options.h"
 #include "analysis/reference/reference.h"
@@ -39,9 +35,8 @@ static void make_ids(int32_t *ids, size_t count)
 }
 
 /* Components, hidden states and head logits, the decoder's among them. */
-static void test_equals_the_reference(void **state)
+TEST(test_equals_the_reference)
 {
-    (void)state;
     int32_t ids[LONG];
     make_ids(ids, LONG);
     for (size_t m = 0; m < MODELS; m++) {
@@ -117,9 +112,8 @@ static void assert_same_bits(const run_request *a, const run_request *b)
     free(y);
 }
 
-static void test_threads_and_company(void **state)
+TEST(test_threads_and_company)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++) {
         const run_request one = {.model = models[m], .ablations = mixed, .ablation_count = MIXED, .threads = 1};
         run_request other = one;
@@ -130,9 +124,8 @@ static void test_threads_and_company(void **state)
 }
 
 /* Zeros instead of a term are the same as leaving it out, which is another way through the code. */
-static void test_zero_is_left_out(void **state)
+TEST(test_zero_is_left_out)
 {
-    (void)state;
     const deberta_ablation no_c2p = {.term = DEBERTA_C2P, .layer = DEBERTA_EVERY, .head = DEBERTA_EVERY};
     const deberta_ablation no_p2c = {.term = DEBERTA_P2C, .layer = DEBERTA_EVERY, .head = DEBERTA_EVERY};
     for (size_t m = 0; m < MODELS; m++) {
@@ -146,9 +139,8 @@ static void test_zero_is_left_out(void **state)
 }
 
 /* Holes are no part of a mean. */
-static void test_holes(void **state)
+TEST(test_holes)
 {
-    (void)state;
     uint8_t mask[LONG];
     int64_t ids[LONG];
     int32_t narrow[LONG];
@@ -195,9 +187,8 @@ static void assert_refused(const deberta_model *model, const deberta_ablation *a
     if (!strstr(error.message, words)) fail_msg("'%s' does not say '%s'", error.message, words);
 }
 
-static void test_wrong_ones(void **state)
+TEST(test_wrong_ones)
 {
-    (void)state;
     deberta_model *model = NULL;
     deberta_error error = {0};
     assert_int_equal(
@@ -213,9 +204,8 @@ static void test_wrong_ones(void **state)
     deberta_model_free(&model);
 }
 
-static void test_of_a_text(void **state)
+TEST(test_of_a_text)
 {
-    (void)state;
     deberta_error error = {0};
     deberta_ablation found[3];
     size_t count = 9;
@@ -236,14 +226,4 @@ static void test_of_a_text(void **state)
         assert_int_equal(deberta_ablations_parse(found, &count, wrong[k], &error), DEBERTA_E_ARGUMENT);
         assert_non_null(strstr(error.message, "expected term[=zero|=mean]@layer[:head]"));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equals_the_reference), cmocka_unit_test(test_threads_and_company),
-        cmocka_unit_test(test_zero_is_left_out),     cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_wrong_ones),           cmocka_unit_test(test_of_a_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

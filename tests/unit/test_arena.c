@@ -1,12 +1,9 @@
 /* The arena: measuring and carving agree, pieces are aligned, zero and apart, and sizes that cannot be are refused.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/arena.h"
 
@@ -38,9 +35,8 @@ static void carve(arena *memory, pieces *p)
     p->last = arena_take(memory, LAST, sizeof(double));
 }
 
-static void test_carving_repeats_the_measuring(void **state)
+TEST(test_carving_repeats_the_measuring)
 {
-    (void)state;
     arena memory = {0};
     pieces p;
     carve(&memory, &p);
@@ -68,9 +64,8 @@ static void test_carving_repeats_the_measuring(void **state)
     assert_int_equal(memory.used_bytes, 0);
 }
 
-static void test_an_empty_arena_becomes_real(void **state)
+TEST(test_an_empty_arena_becomes_real)
 {
-    (void)state;
     arena memory = {0};
     assert_null(arena_take(&memory, 0, 8));
     assert_int_equal(arena_allocate(&memory, "nothing", 0, NULL), DEBERTA_OK);
@@ -79,9 +74,8 @@ static void test_an_empty_arena_becomes_real(void **state)
     arena_release(&memory);
 }
 
-static void test_large_blocks_start_on_a_huge_page(void **state)
+TEST(test_large_blocks_start_on_a_huge_page)
 {
-    (void)state;
     for (size_t extra = 0; extra < 3; extra++) {
         arena memory = {0};
         size_t bytes = ((size_t)2 << 20) + extra * 12345;
@@ -95,9 +89,8 @@ static void test_large_blocks_start_on_a_huge_page(void **state)
     }
 }
 
-static void test_sizes_that_overflow_are_refused(void **state)
+TEST(test_sizes_that_overflow_are_refused)
 {
-    (void)state;
     const size_t huge[][2] = {{SIZE_MAX / 2, 3}, {SIZE_MAX, 1}, {SIZE_MAX - 64, 1}, {SIZE_MAX - (3 << 20), 1}};
     for (size_t i = 0; i < sizeof huge / sizeof *huge; i++) {
         arena memory = {0};
@@ -112,9 +105,8 @@ static void test_sizes_that_overflow_are_refused(void **state)
 }
 
 /* Memory that no machine has must be an error now, not a killed process at first touch. */
-static void test_impossible_sizes_fail_at_once(void **state)
+TEST(test_impossible_sizes_fail_at_once)
 {
-    (void)state;
     FILE *file = fopen("/proc/sys/vm/overcommit_memory", "r");
     const int policy = file ? fgetc(file) : '0';
     if (file) fclose(file);
@@ -127,9 +119,8 @@ static void test_impossible_sizes_fail_at_once(void **state)
     arena_release(&memory);
 }
 
-static void test_the_limit_is_kept_and_named(void **state)
+TEST(test_the_limit_is_kept_and_named)
 {
-    (void)state;
     arena memory = {0};
     deberta_error err = {0};
     size_t capacity;
@@ -143,9 +134,8 @@ static void test_the_limit_is_kept_and_named(void **state)
     arena_release(&memory);
 }
 
-static void test_gaps_are_poisoned(void **state)
+TEST(test_gaps_are_poisoned)
 {
-    (void)state;
 #ifdef WITH_ASAN
     arena memory = {0};
     pieces p;
@@ -165,9 +155,8 @@ static void test_gaps_are_poisoned(void **state)
 }
 
 /* What one carving has filled another finds, in memory that is not the arena's. */
-static void test_a_filled_block_can_be_borrowed(void **state)
+TEST(test_a_filled_block_can_be_borrowed)
 {
-    (void)state;
     static _Alignas(ARENA_ALIGNMENT_BYTES) unsigned char copy[8192];
     arena filled = {0}, view = {0};
     pieces p;
@@ -193,19 +182,4 @@ static void test_a_filled_block_can_be_borrowed(void **state)
     assert_null(view.block);
     copy[0] = 1; /* neither given back nor poisoned */
     assert_int_equal(copy[sizeof copy - 1], 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_carving_repeats_the_measuring),
-        cmocka_unit_test(test_an_empty_arena_becomes_real),
-        cmocka_unit_test(test_large_blocks_start_on_a_huge_page),
-        cmocka_unit_test(test_sizes_that_overflow_are_refused),
-        cmocka_unit_test(test_impossible_sizes_fail_at_once),
-        cmocka_unit_test(test_the_limit_is_kept_and_named),
-        cmocka_unit_test(test_gaps_are_poisoned),
-        cmocka_unit_test(test_a_filled_block_can_be_borrowed),
-    };
-    return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

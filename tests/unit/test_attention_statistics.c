@@ -1,12 +1,8 @@
 /* Summaries, curves over the distance and rollout, against values worked out by hand.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/attention_statistics.h"
 
@@ -15,9 +11,8 @@ static void assert_near(double found, double expected)
     if (!(fabs(found - expected) < 1e-6)) fail_msg("%.8f, expected %.8f", found, expected);
 }
 
-static void test_summary(void **state)
+TEST(test_summary)
 {
-    (void)state;
     const float p[] = {0.5f, 0.5f, 1, 0};
     const attention_summary two = attention_summarize(p, 2, NULL, NULL);
     assert_near(two.entropy, 0.5);
@@ -31,9 +26,8 @@ static void test_summary(void **state)
     assert_near(rest.offset, -1.5 / 2);
 }
 
-static void test_centre(void **state)
+TEST(test_centre)
 {
-    (void)state;
     const float values[] = {1, 2, 9, 0, 0, 0, 4, 8, 9};
     const unsigned char mask[] = {1, 1, 0};
     float out[9];
@@ -47,9 +41,8 @@ static void test_centre(void **state)
     assert_near(out[6], -2);
 }
 
-static void test_by_distance(void **state)
+TEST(test_by_distance)
 {
-    (void)state;
     const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const unsigned char mask[] = {1, 1, 0};
     attention_by_distance curve;
@@ -75,9 +68,8 @@ static void test_by_distance(void **state)
 }
 
 /* Tokens 4, 5 and 7 of a text: distances are those in it. */
-static void test_distances_across_a_gap(void **state)
+TEST(test_distances_across_a_gap)
 {
-    (void)state;
     const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, p[] = {0, 0, 1, 1, 0, 0, 0, 1, 0};
     const size_t positions[] = {4, 5, 7};
     static const double mean[] = {3, 6, 2, 5, 4, 8, 7};
@@ -100,9 +92,8 @@ static void test_distances_across_a_gap(void **state)
 }
 
 /* Everybody looks at token 0, then two heads that differ. The steps do not commute. */
-static void test_rollout(void **state)
+TEST(test_rollout)
 {
-    (void)state;
     const float first[] = {1, 0, 1, 0}, second[] = {0, 1, 0, 1}, third[] = {0, 1, 1, 0};
     const float *const one[] = {first}, *const two[] = {second, third};
     static const double expected[] = {0.75, 0.25, 0.625, 0.375};
@@ -116,9 +107,8 @@ static void test_rollout(void **state)
 }
 
 /* Rows that do not sum to 1, as behind talking heads, are renormalised; a masked token stays by itself. */
-static void test_rollout_rows(void **state)
+TEST(test_rollout_rows)
 {
-    (void)state;
     const float head[] = {0.25f, 0.25f, 7, 0, 2, 7, 7, 7, 7};
     const float *const heads[] = {head};
     const unsigned char mask[] = {1, 1, 0};
@@ -127,14 +117,4 @@ static void test_rollout_rows(void **state)
     attention_rollout_begin(rollout, 3);
     attention_rollout_step(rollout, heads, 1, 3, mask);
     for (size_t k = 0; k < 9; k++) assert_near(rollout[k], expected[k]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary),     cmocka_unit_test(test_centre),
-        cmocka_unit_test(test_by_distance), cmocka_unit_test(test_distances_across_a_gap),
-        cmocka_unit_test(test_rollout),     cmocka_unit_test(test_rollout_rows),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* What a term is worth: against values worked out by hand, and the properties that define the measures.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/base/random.h"
 #include "analysis/attention_terms.h"
@@ -25,9 +21,8 @@ static attention_term_effects measure(const logit_terms *terms)
 
 /* Two keys. c2c and c2p both say 3 : 1, together 9 : 1; each alone is KL((.9, .1) || (.75, .25)) = 0.104538 bits away.
  */
-static void test_agreeing_terms(void **state)
+TEST(test_agreeing_terms)
 {
-    (void)state;
     const float a = logf(3), say[] = {a, 0, 0, a};
     const logit_terms terms = {.term = {say, say, NULL}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
@@ -44,9 +39,8 @@ static void test_agreeing_terms(void **state)
 
 /* c2c says 9 : 1, p2c 1 : 3, together 3 : 1. w(c2c) = 0.055515, w(p2c) = -0.603760, w(both) = 1 - H(0.75) = 0.188722.
  */
-static void test_opposing_terms(void **state)
+TEST(test_opposing_terms)
 {
-    (void)state;
     const float a = logf(3), strong[] = {2 * a, 0, 0, 2 * a}, against[] = {-a, 0, 0, -a};
     const logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
@@ -70,9 +64,8 @@ static void make_terms(float term[ATTENTION_TERMS][N * N])
         }
 }
 
-static void test_sums(void **state)
+TEST(test_sums)
 {
-    (void)state;
     float term[ATTENTION_TERMS][N * N];
     make_terms(term);
     const logit_terms terms = {.term = {term[0], term[1], term[2]}, .tokens = N};
@@ -88,9 +81,8 @@ static void test_sums(void **state)
 }
 
 /* Neither what is constant along a row nor a masked token counts. */
-static void test_what_does_not_count(void **state)
+TEST(test_what_does_not_count)
 {
-    (void)state;
     float term[ATTENTION_TERMS][N * N], moved[ATTENTION_TERMS][(N + 1) * (N + 1)];
     unsigned char mask[N + 1];
     make_terms(term);
@@ -112,9 +104,8 @@ static void test_what_does_not_count(void **state)
     }
 }
 
-static void test_change(void **state)
+TEST(test_change)
 {
-    (void)state;
     const float a = logf(3), strong[] = {2 * a, 0, 0, 0}, against[] = {-a, 0, 0, 0};
     const unsigned char first[] = {1, 0};
     float change[4];
@@ -129,13 +120,4 @@ static void test_change(void **state)
     attention_term_change(change, &terms, 0);
     assert_near(change[0], 0); /* the only key has 1 in any case */
     assert_near(change[1], 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_agreeing_terms),      cmocka_unit_test(test_opposing_terms), cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_what_does_not_count), cmocka_unit_test(test_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* A hard window of keys: the whole formula where it is wide, nothing from outside where it is not.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/attention_window.h"
 #include "include/deberta_unstable.h"
@@ -58,9 +54,8 @@ static float *encode(const char *path, const key_window *window, size_t *poisone
 }
 
 /* Wide open it is ordinary attention, in another order of summation. */
-static void test_wide(void **state)
+TEST(test_wide)
 {
-    (void)state;
     const char *const paths[] = {v1, v2};
     const key_window wide = {.left = N, .right = N};
     for (size_t k = 0; k < 2; k++) {
@@ -81,9 +76,8 @@ static bool has_nan(const float *row, size_t h)
 
 /* Three layers of a window from 2 to the right to 5 to the left: a NaN reaches exactly the sums, and no other sequence.
  */
-static void test_reach(void **state)
+TEST(test_reach)
 {
-    (void)state;
     size_t at = 50, h;
     const key_window window = {.left = 5, .right = 2};
     float *hidden = encode(v1, &window, &at, &h);
@@ -95,9 +89,8 @@ static void test_reach(void **state)
 }
 
 /* A set of rows: distances 0 and 3 only. */
-static void test_rows(void **state)
+TEST(test_rows)
 {
-    (void)state;
     size_t at = 40, h;
     uint8_t rows[32] = {0};
     rows[16] = rows[16 + 3] = 1;
@@ -108,9 +101,8 @@ static void test_rows(void **state)
     free(hidden);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     deberta_model *model = NULL;
     deberta_session *session = NULL;
     const deberta_session_options options = {.struct_size = sizeof options, .features = DEBERTA_OBSERVE_ATTENTION};
@@ -119,11 +111,4 @@ static void test_refused(void **state)
     assert_int_equal(windowed_session_create(&session, model, &options, NULL, &window, NULL), DEBERTA_E_UNSUPPORTED);
     assert_null(session);
     deberta_model_free(&model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wide), cmocka_unit_test(test_reach),
-                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

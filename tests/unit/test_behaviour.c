@@ -1,13 +1,9 @@
 /* Behavioural tests of the receptive field: right models pass, wrong ones do not. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/behaviour.h"
 #include "check/mutation.h"
@@ -43,9 +39,8 @@ static size_t failures_of(const behaviour_options *options, size_t *tests, size_
     return failures;
 }
 
-static void test_right_models(void **state)
+TEST(test_right_models)
 {
-    (void)state;
     const char *const models[] = {v1, v2, c2p};
     for (size_t k = 0; k < 3; k++)
         for (int reference = 0; reference < 2; reference++) {
@@ -58,9 +53,8 @@ static void test_right_models(void **state)
         }
 }
 
-static void test_four_layers(void **state)
+TEST(test_four_layers)
 {
-    (void)state;
     behaviour_options options = options_for(v2);
     size_t tests, skipped;
     options.most_layers = 4;
@@ -69,9 +63,8 @@ static void test_four_layers(void **state)
 }
 
 /* Each makes rows differ from what the algebra counts with. */
-static void test_wrong_models(void **state)
+TEST(test_wrong_models)
 {
-    (void)state;
     const char *const wrong[] = {"sign", "no_clamp", "bucket_shift"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         behaviour_options options = options_for(v1);
@@ -81,9 +74,8 @@ static void test_wrong_models(void **state)
     }
 }
 
-static void test_no_room(void **state)
+TEST(test_no_room)
 {
-    (void)state;
     behaviour_options options = options_for(v2);
     size_t tests, skipped;
     options.most_tokens = 60;
@@ -92,9 +84,8 @@ static void test_no_room(void **state)
 }
 
 /* Two keys on one side need a text up to the farther one, and no more. */
-static void test_room_on_one_side(void **state)
+TEST(test_room_on_one_side)
 {
-    (void)state;
     behaviour_options options = options_for(v2);
     const char name[] = "distinct_left_inside_run";
     for (int pass = 0; pass < 3; pass++) {
@@ -112,9 +103,8 @@ static void test_room_on_one_side(void **state)
 
 /* Stored weights of the golden cases: a convolution, separate position projections, talking heads, which windows leave
  * out. */
-static void test_stored_models(void **state)
+TEST(test_stored_models)
 {
-    (void)state;
     const struct {
         const char *folder;
         bool windows;
@@ -134,22 +124,12 @@ static void test_stored_models(void **state)
     }
 }
 
-static void test_names_are_unique(void **state)
+TEST(test_names_are_unique)
 {
-    (void)state;
     const behaviour_options options = options_for(v2);
     behaviour_report report = {0};
     assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
     for (size_t a = 0; a < report.count; a++)
         for (size_t b = 0; b < a; b++) assert_string_not_equal(report.tests[a].name, report.tests[b].name);
     behaviour_report_free(&report);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_models),     cmocka_unit_test(test_four_layers),
-                                       cmocka_unit_test(test_wrong_models),     cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_names_are_unique), cmocka_unit_test(test_stored_models),
-                                       cmocka_unit_test(test_room_on_one_side)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

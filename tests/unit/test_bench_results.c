@@ -1,14 +1,11 @@
 /* Reports: what is written to JSON is read back, tables leave out what does not vary, wrong files are refused.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/results.h"
 #include "bench/trends.h"
@@ -99,9 +96,8 @@ static deberta_status read_text(bench_results *results, const char *text, debert
     return status;
 }
 
-static void test_json_round_trip(void **state)
+TEST(test_json_round_trip)
 {
-    (void)state;
     bench_results results = make_report(), back;
     bench_result *ragged = &results.result[5];
     ragged->batch = 2;
@@ -140,9 +136,8 @@ static void test_json_round_trip(void **state)
     bench_results_free(&back);
 }
 
-static void test_members_of_the_schema_are_there(void **state)
+TEST(test_members_of_the_schema_are_there)
 {
-    (void)state;
     static const char *const members[] = {
         "\"schema\": \"deberta-bench/1\"",
         "\"environment\"",
@@ -193,9 +188,8 @@ static void test_members_of_the_schema_are_there(void **state)
     bench_results_free(&results);
 }
 
-static void test_tables_say_once_what_does_not_vary(void **state)
+TEST(test_tables_say_once_what_does_not_vary)
 {
-    (void)state;
     bench_results results = make_report();
     char *text = text_of(&results, RESULT_TEXT);
     assert_non_null(strstr(
@@ -222,9 +216,8 @@ static void test_tables_say_once_what_does_not_vary(void **state)
     bench_results_free(&results);
 }
 
-static void test_unknown_columns_are_left_out(void **state)
+TEST(test_unknown_columns_are_left_out)
 {
-    (void)state;
     bench_results results = make_report();
     for (size_t i = 0; i < results.count; i++) results.result[i].peak_fraction = 0;
     char *text = text_of(&results, RESULT_TEXT);
@@ -234,9 +227,8 @@ static void test_unknown_columns_are_left_out(void **state)
     bench_results_free(&results);
 }
 
-static void test_trends(void **state)
+TEST(test_trends)
 {
-    (void)state;
     bench_results results = make_report();
     trend_list list;
     trends_find(&list, &results);
@@ -270,9 +262,8 @@ static void test_trends(void **state)
     bench_results_free(&results);
 }
 
-static void test_breakdown_adds_up(void **state)
+TEST(test_breakdown_adds_up)
 {
-    (void)state;
     bench_results results = make_report();
     bench_result *r = &results.result[0];
     r->has_breakdown = true;
@@ -304,9 +295,8 @@ static void test_breakdown_adds_up(void **state)
     bench_results_free(&results);
 }
 
-static void test_wrong_files_are_refused(void **state)
+TEST(test_wrong_files_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"{", "line 1"},
         {"[]", "schema is 'absent'"},
@@ -337,9 +327,8 @@ static void test_wrong_files_are_refused(void **state)
 }
 
 /* Folders and command lines are bytes; results are UTF-8 all the same, and keep what was measured. */
-static void test_names_that_are_not_utf8(void **state)
+TEST(test_names_that_are_not_utf8)
 {
-    (void)state;
     bench_results results = make_report(), back;
     snprintf(results.result[0].model, sizeof results.result[0].model, "caf\xE9");
     snprintf(results.command, sizeof results.command, "deberta bench caf\xE9");
@@ -354,9 +343,8 @@ static void test_names_that_are_not_utf8(void **state)
     bench_results_free(&back);
 }
 
-static void test_long_cells_are_whole(void **state)
+TEST(test_long_cells_are_whole)
 {
-    (void)state;
     char word[400], *text = NULL;
     size_t length = 0;
     memset(word, 'x', sizeof word - 1);
@@ -372,9 +360,8 @@ static void test_long_cells_are_whole(void **state)
     text_table_free(&table);
 }
 
-static void test_names_of_term_selections(void **state)
+TEST(test_names_of_term_selections)
 {
-    (void)state;
     term_selection terms;
     deberta_error err = {0};
     assert_int_equal(term_selection_from_name(&terms, "c2c+p2c", NULL), DEBERTA_OK);
@@ -382,21 +369,4 @@ static void test_names_of_term_selections(void **state)
     assert_string_equal(term_selection_name(TERM_SELECTION_FULL), "full");
     assert_int_equal(term_selection_from_name(&terms, "p2p", &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "'p2p'"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_round_trip),
-        cmocka_unit_test(test_members_of_the_schema_are_there),
-        cmocka_unit_test(test_tables_say_once_what_does_not_vary),
-        cmocka_unit_test(test_unknown_columns_are_left_out),
-        cmocka_unit_test(test_trends),
-        cmocka_unit_test(test_breakdown_adds_up),
-        cmocka_unit_test(test_wrong_files_are_refused),
-        cmocka_unit_test(test_names_that_are_not_utf8),
-        cmocka_unit_test(test_long_cells_are_whole),
-        cmocka_unit_test(test_names_of_term_selections),
-    };
-    return cmocka_run_group_tests_name("bench_results", tests, NULL, NULL);
 }

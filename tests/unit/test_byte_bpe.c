@@ -1,6 +1,8 @@
 /* Byte-level BPE by hand: SPEC's toy, words, merging against the rule written down naively, bpe_encoder.bin.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/base/utf8.h"
@@ -39,7 +41,7 @@ static void check_ids(const byte_bpe *bpe, const char *text, const char *expecte
     token_list_free(&list);
 }
 
-static void test_toy(void **state)
+TEST(test_toy)
 {
     static const char *const tokens[] = {"l",
                                          "o",
@@ -63,7 +65,6 @@ static void test_toy(void **state)
                                          "[UNK]"};
     static const char merges[] = "#version: 0.2\n\u0120 l\n\u0120l o\n\u0120lo w\ne r\n";
     byte_bpe *bpe;
-    (void)state;
     assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
     for (size_t i = 0; i < 20; i++) add_token(bpe, tokens[i], (int64_t)i);
     assert_int_equal(bpe_files_add_merges(bpe, merges, strlen(merges), "test", NULL), DEBERTA_OK);
@@ -77,13 +78,12 @@ static void test_toy(void **state)
     byte_bpe_free(&bpe);
 }
 
-static void test_byte_alphabet(void **state)
+TEST(test_byte_alphabet)
 {
     static const uint32_t pairs[][2] = {{0x100, 0},    {0x10A, 0x0A}, {0x120, 0x20}, {0x121, 0x7F},
                                         {0x122, 0x80}, {0x142, 0xA0}, {0x143, 0xAD}};
     bool seen[256] = {false};
     size_t mapped = 0;
-    (void)state;
     for (uint32_t c = 0; c < 0x400; c++) {
         int byte = byte_bpe_byte(c);
         if (c < 0x100)
@@ -142,7 +142,7 @@ static byte_bpe *make_for_words(const char *const *words)
     return bpe;
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     static const char *const cases[][12] = {
         {"a", " ", " b"},
@@ -164,7 +164,6 @@ static void test_words(void **state)
         {"\u2603\u200d", " \u00a9"},
         {"don", "'", "T", " '", "tis"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[200] = "";
         size_t count = 0, at = 0;
@@ -251,10 +250,9 @@ static byte_bpe *make_random(uint64_t *random, naive_bpe *naive)
     return bpe;
 }
 
-static void test_merging(void **state)
+TEST(test_merging)
 {
     uint64_t random = 3;
-    (void)state;
     for (size_t round = 0; round < 200; round++) {
         naive_bpe naive;
         byte_bpe *bpe = make_random(&random, &naive);
@@ -278,7 +276,7 @@ static void test_merging(void **state)
     }
 }
 
-static void test_refused_merges(void **state)
+TEST(test_refused_merges)
 {
     static const struct {
         const char *lines, *word;
@@ -286,7 +284,6 @@ static void test_refused_merges(void **state)
         {"a b\na b\n", "line 2"}, {"a b c\n", "3 symbols"}, {"a b\n\na b\n", "line 2"}, {"x a\n", "'x'"},
         {"a x\n", "'x'"},         {"b a\n", "'ba'"},        {"a\n", "1 symbols"},       {"#version\nq\n", "line 2"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         byte_bpe *bpe;
         deberta_error error = {0};
@@ -302,10 +299,9 @@ static void test_refused_merges(void **state)
     }
 }
 
-static void test_good_merge_lines(void **state)
+TEST(test_good_merge_lines)
 {
     static const char *const lines[] = {"a b", "a b\n", "#version: 0.2\na b\n", "#version: 0.2\r\na b\r\n"};
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         byte_bpe *bpe;
         assert_int_equal(byte_bpe_create(&bpe, NULL), DEBERTA_OK);
@@ -387,9 +383,8 @@ static void check_encoder(const buffer *file)
     byte_bpe_free(&bpe);
 }
 
-static void test_bpe_encoder(void **state)
+TEST(test_bpe_encoder)
 {
-    (void)state;
     for (int as_text = 0; as_text < 2; as_text++) {
         buffer code = {0}, legacy = {0};
         put_encoder_dict(&code, as_text, "5");
@@ -415,14 +410,13 @@ static void test_bpe_encoder(void **state)
     }
 }
 
-static void test_bad_bpe_encoders(void **state)
+TEST(test_bad_bpe_encoders)
 {
     static const struct {
         const char *last_gpt2_id, *word;
     } cases[] = {{"6", "'a'"}, {"3", "twice"}, {"99999999999999999999", "'a'"}, {"", "empty"}};
     byte_bpe *bpe;
     deberta_error error = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buffer file = {0};
         put_legacy_head(&file);
@@ -439,12 +433,11 @@ static void test_bad_bpe_encoders(void **state)
 }
 
 /* Where a pair belongs, anything else: nothing that is no container may be walked into. */
-static void test_no_pairs(void **state)
+TEST(test_no_pairs)
 {
     static const char *const items[] = {"X\x03\0\0\0abc", "J\xff\xff\xff\x7f", "N", "\x88", "]", "}", ")"};
     static const size_t item_bytes[] = {8, 5, 1, 1, 1, 1, 1};
     byte_bpe *bpe;
-    (void)state;
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
         for (int in_vocab = 0; in_vocab < 2; in_vocab++) {
             deberta_error error = {0};
@@ -470,20 +463,4 @@ static void test_no_pairs(void **state)
             buffer_free(&file);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_toy),
-        cmocka_unit_test(test_byte_alphabet),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_merging),
-        cmocka_unit_test(test_refused_merges),
-        cmocka_unit_test(test_good_merge_lines),
-        cmocka_unit_test(test_bpe_encoder),
-        cmocka_unit_test(test_bad_bpe_encoders),
-        cmocka_unit_test(test_no_pairs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

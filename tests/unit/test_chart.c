@@ -1,15 +1,11 @@
 /* Charts: ticks and numbers, layouts as golden traces, and what happens to points that cannot be drawn.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <string.h>
+
+#include "tests/unit/test.h"
 
 #include "tests/unit/golden_trace.h"
 #include "viz/chart_columns.h"
@@ -26,9 +22,8 @@ static void assert_ticks(tick_set ticks, const double *expected, size_t count)
             fail_msg("tick %zu at %g, expected %g", i, ticks.at[i], expected[i]);
 }
 
-static void round_ticks(void **state)
+TEST(round_ticks)
 {
-    (void)state;
     assert_ticks(ticks_linear(0, 1, 6), (double[]){0, 0.2, 0.4, 0.6, 0.8, 1}, 6);
     assert_ticks(ticks_linear(-3.7, 3.7, 5), (double[]){-2, 0, 2}, 3);
     assert_ticks(ticks_linear(0.1, 0.3, 3), (double[]){0.1, 0.2, 0.3}, 3);
@@ -49,9 +44,8 @@ static void round_ticks(void **state)
         }
 }
 
-static void numbers_are_short(void **state)
+TEST(numbers_are_short)
 {
-    (void)state;
     static const struct {
         double value, step;
         const char *text;
@@ -79,9 +73,8 @@ static void numbers_are_short(void **state)
 static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30},
                     slow_low[] = {2.5, 5, 12, 28}, slow_high[] = {4, 7, 15, 33};
 
-static void latency_golden(void **state)
+TEST(latency_golden)
 {
-    (void)state;
     static const chart_rule rules[] = {{false, 20, "limit"}};
     const chart_series series[] = {
         {.name = "avx2", .x = lengths, .y = fast, .count = 4},
@@ -96,9 +89,8 @@ static void latency_golden(void **state)
     golden_trace_check("latency", chart_layout, &spec);
 }
 
-static void bars_golden(void **state)
+TEST(bars_golden)
 {
-    (void)state;
     static const figure_label keys[] = {{"[CLS]", true}, {"a", false}, {"b", false}};
     const double c2c[] = {1, -0.5, 0.25}, c2p[] = {0.5, -0.25, -1}, sum[] = {1.5, -0.75, -0.75};
     const chart_series series[] = {{.name = "c2c", .kind = CHART_BARS, .y = c2c, .count = 3},
@@ -116,9 +108,8 @@ static void bars_golden(void **state)
     golden_trace_check("bars", chart_layout, &spec);
 }
 
-static void curves_golden(void **state)
+TEST(curves_golden)
 {
-    (void)state;
     static const chart_rule rules[] = {{true, 0, "same token"}};
     const double r[] = {-100, -10, 0, 10, 100}, y[] = {0, 1, NAN, 1, 0}, low[] = {-1, 0, 1, 0, -1},
                  high[] = {1, 2, 3, 2, 1}, edges[] = {-50, 50};
@@ -161,9 +152,8 @@ static deberta_status lay_out(const chart_figure *spec, figure_notes *notes)
     return status;
 }
 
-static void points_that_cannot_be_drawn_are_counted(void **state)
+TEST(points_that_cannot_be_drawn_are_counted)
 {
-    (void)state;
     const double x[] = {1, 2, 3, 4, 5, 6}, y[] = {1, 0, -3, NAN, INFINITY, 1000};
     const chart_series series = {.x = x, .y = y, .count = 6};
     chart_panel panel = {.y = {.scale = CHART_LOG10}, .series = &series, .series_count = 1};
@@ -196,9 +186,8 @@ static byte_buffer trace_look(size_t look)
     return trace;
 }
 
-static void forty_series_look_different(void **state)
+TEST(forty_series_look_different)
 {
-    (void)state;
     enum { LOOKS = 40 };
     byte_buffer traces[LOOKS];
     for (size_t k = 0; k < LOOKS; k++) {
@@ -212,9 +201,8 @@ static void forty_series_look_different(void **state)
 }
 
 /* Room around the data never crosses zero: what cannot be negative has no axis below it. */
-static void axes_end_at_zero(void **state)
+TEST(axes_end_at_zero)
 {
-    (void)state;
     static const struct {
         double values[2], low, high;
     } cases[] = {{{0.01, 1}, 0, 1.0396},        {{0, 1}, 0, 1.04},    {{-1, -0.01}, -1.0396, 0}, {{-1, 0}, -1.04, 0},
@@ -257,9 +245,8 @@ static size_t title_places(const chart_figure *spec, double places[][2])
 
 /* No panel alone in the last of two lines, two beside each other in a column of a paper, and no title far above its
  * axes because the panel beside it has a legend. */
-static void panels_stand_in_even_lines(void **state)
+TEST(panels_stand_in_even_lines)
 {
-    (void)state;
     static const char long_name[] = "a name that takes a line of its own";
     const double y[] = {1, 2, 3};
     const chart_series named[] = {{.name = long_name, .y = y, .count = 3}, {.name = long_name + 2, .y = y, .count = 3}},
@@ -277,9 +264,8 @@ static void panels_stand_in_even_lines(void **state)
     }
 }
 
-static void a_lone_point_of_a_curve_is_drawn(void **state)
+TEST(a_lone_point_of_a_curve_is_drawn)
 {
-    (void)state;
     const double line[] = {0, 1, 2}, lone[] = {NAN, 1, NAN}, none[] = {NAN, NAN, NAN};
     chart_series series[] = {{.kind = CHART_CURVE, .y = line, .count = 3},
                              {.kind = CHART_CURVE, .y = none, .count = 3}};
@@ -293,9 +279,8 @@ static void a_lone_point_of_a_curve_is_drawn(void **state)
     assert_true(traced_bytes > without);
 }
 
-static void odd_data_still_make_a_chart(void **state)
+TEST(odd_data_still_make_a_chart)
 {
-    (void)state;
     static const double one[] = {5}, none[] = {NAN}, zero[] = {0, 0, 0}, huge[] = {1e300, -1e300, 1e-300};
     static const struct {
         const double *y;
@@ -314,9 +299,8 @@ static void odd_data_still_make_a_chart(void **state)
     }
 }
 
-static void wrong_charts_are_refused(void **state)
+TEST(wrong_charts_are_refused)
 {
-    (void)state;
     const chart_series series = {.name = "s", .x = lengths, .count = 4}; /* no values */
     const chart_series good = {.x = lengths, .y = fast, .count = 4};
     chart_panel panel = {.series = &series, .series_count = 1};
@@ -337,9 +321,8 @@ static void wrong_charts_are_refused(void **state)
 }
 
 /* Arrays grow while points are added; what came to nothing is left out. */
-static void columns_become_panels(void **state)
+TEST(columns_become_panels)
 {
-    (void)state;
     chart_columns c = {0};
     chart_add_panel(&c, (chart_panel){.title = "empty"});
     chart_add_series(&c, (chart_series){.name = "no points"});
@@ -366,24 +349,4 @@ static void columns_become_panels(void **state)
     assert_true(panels->x.category_count == 1 && strcmp(panels->x.categories[0].text, "a") == 0);
     assert_true(panels->rule_count == 1 && panels->rules[0].at == 3);
     chart_columns_free(&c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_become_panels),
-        cmocka_unit_test(round_ticks),
-        cmocka_unit_test(numbers_are_short),
-        cmocka_unit_test(latency_golden),
-        cmocka_unit_test(bars_golden),
-        cmocka_unit_test(curves_golden),
-        cmocka_unit_test(points_that_cannot_be_drawn_are_counted),
-        cmocka_unit_test(forty_series_look_different),
-        cmocka_unit_test(axes_end_at_zero),
-        cmocka_unit_test(panels_stand_in_even_lines),
-        cmocka_unit_test(a_lone_point_of_a_curve_is_drawn),
-        cmocka_unit_test(odd_data_still_make_a_chart),
-        cmocka_unit_test(wrong_charts_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* Model folders: the golden formats and malformed folders, names, shards, aliases, threads, digests.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include <math.h>
@@ -135,9 +138,8 @@ static void check_equal(const checkpoint *weights, const checkpoint *expected, f
 
 /* Every file format holds the same numbers as the safetensors file it was made from, rounded once where it is narrower.
  */
-static void test_formats(void **state)
+TEST(test_formats)
 {
-    (void)state;
     static const struct {
         const char *format, *source;
         float relative, absolute;
@@ -202,9 +204,8 @@ static void check_bad(const char *golden, const char *name, const char *expect, 
     }
 }
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
-    (void)state;
     char golden[512], path[640], line[1024];
     snprintf(path, sizeof path, "%s/bad/expect.tsv", golden_folder(golden));
     FILE *table = fopen(path, "r");
@@ -245,9 +246,8 @@ static void write_tensors(const char *folder, const char *file, const char *cons
     buffer_free(&whole);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-    (void)state;
     static const struct {
         const char *stored[5], *canonical[5]; /* canonical: of the same tensors */
         const char *refused;
@@ -324,9 +324,8 @@ static void test_names(void **state)
     remove_folder(folder);
 }
 
-static void test_shards(void **state)
+TEST(test_shards)
 {
-    (void)state;
     static const struct {
         const char *index, *expected;
     } cases[] = {
@@ -413,9 +412,8 @@ static float first_value(const checkpoint *weights, const char *name)
 }
 
 /* Sharded .bin files; and which file wins where there are several. */
-static void test_torch_shards(void **state)
+TEST(test_torch_shards)
 {
-    (void)state;
     static const char *const one[] = {"deberta.embeddings.word_embeddings.weight", "deberta.b", NULL};
     static const char *const two[] = {"deberta.c", NULL}, *const twice[] = {"a", "a", NULL},
                              *const bare[] = {"a", NULL};
@@ -451,9 +449,8 @@ static void test_torch_shards(void **state)
     remove_folder(folder);
 }
 
-static void test_folders(void **state)
+TEST(test_folders)
 {
-    (void)state;
     checkpoint *weights;
     deberta_error error;
     char *folder = make_folder(), path[256], command[600];
@@ -508,9 +505,8 @@ static void test_folders(void **state)
     remove_folder(folder);
 }
 
-static void test_integers_are_no_weights(void **state)
+TEST(test_integers_are_no_weights)
 {
-    (void)state;
     char golden[512], path[640];
     checkpoint *weights;
     deberta_error error;
@@ -547,9 +543,8 @@ static void *reader(void *argument)
     return NULL;
 }
 
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     enum { THREADS = 4 };
     char golden[512], path[640];
     checkpoint *weights;
@@ -568,9 +563,8 @@ static void test_threads(void **state)
 
 /* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition.
  */
-static void test_halves(void **state)
+TEST(test_halves)
 {
-    (void)state;
     for (uint32_t pattern = 0; pattern < 65536; pattern++) {
         uint16_t bits = (uint16_t)pattern;
         float value, expected;
@@ -599,16 +593,5 @@ static void test_halves(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_malformed),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_torch_shards),
-        cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_integers_are_no_weights),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_halves),
-    };
-    return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
+    return run_registered_tests();
 }

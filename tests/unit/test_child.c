@@ -1,11 +1,8 @@
 /* Work in another process: its answer, its failure, and loops in it. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/child.h"
 #include "core/base/parallel.h"
@@ -32,9 +29,8 @@ static deberta_status sum_in_a_loop(const void *context, void *answer, deberta_e
 }
 
 /* Also behind a loop of the parent, whose threads the child does not have. */
-static void test_loops_behind_loops(void **state)
+TEST(test_loops_behind_loops)
 {
-    (void)state;
     size_t sum = 0;
     assert_int_equal(sum_in_a_loop(NULL, &sum, NULL), DEBERTA_OK);
     for (int k = 0; k < 3; k++) {
@@ -56,19 +52,11 @@ static deberta_status die(const void *context, void *answer, deberta_error *err)
     _Exit(3);
 }
 
-static void test_failures_come_back(void **state)
+TEST(test_failures_come_back)
 {
-    (void)state;
     deberta_error err = {0};
     assert_int_equal(child_run(fail_with, "a reason", NULL, 0, "it", &err), DEBERTA_E_FORMAT);
     assert_string_equal(err.message, "no good: a reason");
     assert_int_equal(child_run(die, NULL, NULL, 0, "it", &err), DEBERTA_E_SYSTEM);
     assert_non_null(strstr(err.message, "ended with code 3"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_loops_behind_loops),
-                                       cmocka_unit_test(test_failures_come_back)};
-    return cmocka_run_group_tests_name("child", tests, NULL, NULL);
 }

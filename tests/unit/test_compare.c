@@ -1,13 +1,10 @@
 /* Comparing runs: pairing, verdicts, and what makes files incomparable. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/compare.h"
 
@@ -72,9 +69,8 @@ static char *described(const compare_list *list, const compare_side *a, const co
 
 enum { RUNS = 5 };
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
-    (void)state;
     bench_results a[RUNS] = {0}, b[RUNS] = {0};
     for (size_t k = 0; k < RUNS; k++) {
         const double luck = 1 + 0.01 * (double)k;
@@ -127,9 +123,8 @@ static void test_verdicts(void **state)
 }
 
 /* However far apart they are: samples of one process share its luck. */
-static void test_one_run_each_decides_nothing(void **state)
+TEST(test_one_run_each_decides_nothing)
 {
-    (void)state;
     bench_results a[3] = {0}, b[4] = {0};
     for (size_t k = 0; k < 3; k++) add_result(&a[k], 16, "avx2", 1e-3 * (1 + 0.01 * (double)k));
     for (size_t k = 0; k < 4; k++) add_result(&b[k], 16, "avx2", 2e-3 * (1 + 0.01 * (double)k));
@@ -153,9 +148,8 @@ static void test_one_run_each_decides_nothing(void **state)
 
 /* What nobody shall be told: that a program differs from itself. Runs here have luck of their own, shared by their
  * samples, and so do points within a run. */
-static void test_a_program_against_itself(void **state)
+TEST(test_a_program_against_itself)
 {
-    (void)state;
     enum { SIDE = 7, TABLES = 300, POINTS = 6 };
     uint64_t random = 1;
     size_t called = 0, tables = 0;
@@ -182,9 +176,8 @@ static void test_a_program_against_itself(void **state)
     assert_true(tables <= TABLES / 20 + 10); /* 5 %, and 2.6 standard deviations of 300 draws */
 }
 
-static void test_within_a_file(void **state)
+TEST(test_within_a_file)
 {
-    (void)state;
     bench_results run = {0};
     add_result(&run, 16, "avx2", 1e-3);
     add_result(&run, 16, "avx2", 0.6e-3)->threads = 2;
@@ -208,9 +201,8 @@ static void test_within_a_file(void **state)
     bench_results_free(&run);
 }
 
-static void test_tiers_are_paired_when_nothing_else_is_left(void **state)
+TEST(test_tiers_are_paired_when_nothing_else_is_left)
 {
-    (void)state;
     bench_results a = {0}, b = {0};
     add_result(&a, 16, "avx2", 1e-3);
     add_result(&a, 40, "avx2", 1e-3);
@@ -227,9 +219,8 @@ static void test_tiers_are_paired_when_nothing_else_is_left(void **state)
     bench_results_free(&b);
 }
 
-static void test_other_work_is_not_paired(void **state)
+TEST(test_other_work_is_not_paired)
 {
-    (void)state;
     for (int change = 0; change < 6; change++) {
         bench_results a = {0}, b = {0};
         add_result(&a, 16, "avx2", 1e-3);
@@ -248,9 +239,8 @@ static void test_other_work_is_not_paired(void **state)
     }
 }
 
-static void test_environments(void **state)
+TEST(test_environments)
 {
-    (void)state;
     deberta_error err = {0};
     bench_results a = {.sheet = {.cpu = "x", .compiler = "gcc 12", .commit = "1"}}, b = a;
     b.sheet.load = 7;
@@ -262,18 +252,4 @@ static void test_environments(void **state)
     assert_int_equal(compare_environments(&a, &b, &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "compiler 'gcc 12' and 'clang 14'"));
     assert_non_null(strstr(err.message, "cores 2 and 4"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_verdicts),
-        cmocka_unit_test(test_one_run_each_decides_nothing),
-        cmocka_unit_test(test_a_program_against_itself),
-        cmocka_unit_test(test_within_a_file),
-        cmocka_unit_test(test_tiers_are_paired_when_nothing_else_is_left),
-        cmocka_unit_test(test_other_work_is_not_paired),
-        cmocka_unit_test(test_environments),
-    };
-    return cmocka_run_group_tests_name("compare", tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* config.json: the dialects and their rules, and everything that must be refused.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/model/config.h"
@@ -24,9 +27,8 @@ static void parse_good(model_config *config, const char *text)
 #define V2        "{\"model_type\":\"deberta-v2\",\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2"
 #define MICROSOFT "{\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2"
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    (void)state;
     model_config c;
     parse_good(&c, "{\"model_type\":\"deberta\"}");
     assert_int_equal(c.version, 1);
@@ -54,9 +56,8 @@ static void test_defaults(void **state)
 }
 
 /* Configs as published: v3-base of transformers and of Microsoft's code, v2-xlarge. */
-static void test_published(void **state)
+TEST(test_published)
 {
-    (void)state;
     model_config c;
     parse_good(
         &c,
@@ -83,9 +84,8 @@ static void test_published(void **state)
     config_free(&c);
 }
 
-static void test_position_terms(void **state)
+TEST(test_position_terms)
 {
-    (void)state;
     static const struct {
         const char *value;
         bool c2p, p2c;
@@ -119,9 +119,8 @@ static void test_position_terms(void **state)
             }
 }
 
-static void test_relative_span(void **state)
+TEST(test_relative_span)
 {
-    (void)state;
     static const struct {
         const char *fields;
         size_t distance, buckets, span, span_v1;
@@ -154,9 +153,8 @@ static void test_relative_span(void **state)
 }
 
 /* What one class knows and the other ignores. */
-static void test_dialects(void **state)
+TEST(test_dialects)
 {
-    (void)state;
     static const char fields[] =
         ",\"share_att_key\":true,\"norm_rel_ebd\":\" none | Layer_Norm \",\"talking_head\":true,"
         "\"conv_kernel_size\":5,\"conv_groups\":4,\"hidden_act\":\"relu\"}";
@@ -186,9 +184,8 @@ static void test_dialects(void **state)
     config_free(&c);
 }
 
-static void test_activations(void **state)
+TEST(test_activations)
 {
-    (void)state;
     static const struct {
         const char *name;
         activation value;
@@ -215,9 +212,8 @@ static void test_activations(void **state)
     }
 }
 
-static void test_labels(void **state)
+TEST(test_labels)
 {
-    (void)state;
     model_config c;
     parse_good(
         &c,
@@ -245,9 +241,8 @@ static void test_labels(void **state)
     config_free(&c);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *text, *expected;
     } cases[] = {
@@ -341,9 +336,8 @@ static void test_refusals(void **state)
 }
 
 /* Every prefix of a good config is an error, and no byte of it makes the reader crash whatever it becomes. */
-static void test_damage(void **state)
+TEST(test_damage)
 {
-    (void)state;
     char text[] =
         V2 ",\"pos_att_type\":[\"c2p\",\"p2c\"],\"id2label\":{\"0\":\"a\",\"1\":\"b\"},\"architectures\":[\"X\"],"
            "\"layer_norm_eps\":1e-7,\"pooling\":{\"hidden_act\":\"gelu\"},\"norm_rel_ebd\":\"layer_norm\"}";
@@ -361,9 +355,8 @@ static void test_damage(void **state)
     }
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
-    (void)state;
     char *folder = make_folder(), path[256];
     model_config c;
     deberta_error error;
@@ -397,11 +390,5 @@ static void test_files(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),      cmocka_unit_test(test_published), cmocka_unit_test(test_position_terms),
-        cmocka_unit_test(test_relative_span), cmocka_unit_test(test_dialects),  cmocka_unit_test(test_activations),
-        cmocka_unit_test(test_labels),        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_files),
-    };
-    return cmocka_run_group_tests_name("config", tests, NULL, NULL);
+    return run_registered_tests();
 }

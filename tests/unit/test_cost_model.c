@@ -1,10 +1,7 @@
 /* The cost model against figures worked out by hand for published shapes. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/cost_model.h"
 
@@ -50,9 +47,8 @@ static cost cost_of(const deberta_model_info *model, size_t n, size_t layers, te
 }
 
 /* 12 (2 n (4 h^2 + 2 h f) + 4 n^2 h + 4 n S h), S as in the second column. */
-static void test_useful_work_of_v3_base(void **state)
+TEST(test_useful_work_of_v3_base)
 {
-    (void)state;
     const struct {
         size_t n;
         double rows, reachable, gflop;
@@ -70,18 +66,16 @@ static void test_useful_work_of_v3_base(void **state)
     }
 }
 
-static void test_rows_without_buckets(void **state)
+TEST(test_rows_without_buckets)
 {
-    (void)state;
     assert_near(cost_of(&v1_base, 1, 1, TERM_SELECTION_FULL).table_rows, 1, 0);
     assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).table_rows, 1023, 0);
     assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).reachable_rows, 512, 0);
     assert_near(cost_of(&v1_base, 2000, 1, TERM_SELECTION_FULL).table_rows, 1024, 0);
 }
 
-static void test_terms_that_are_left_out_cost_nothing(void **state)
+TEST(test_terms_that_are_left_out_cost_nothing)
 {
-    (void)state;
     double n = 128, h = 768, strip = 2 * n * 255 * h;
     double full = cost_of(&v3_base, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops;
     assert_near(full, 4 * n * n * h + 2 * strip, 0);
@@ -93,9 +87,8 @@ static void test_terms_that_are_left_out_cost_nothing(void **state)
     assert_near(cost_of(&plain, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
 }
 
-static void test_a_batch_is_the_sum_but_reads_weights_once(void **state)
+TEST(test_a_batch_is_the_sum_but_reads_weights_once)
 {
-    (void)state;
     const size_t lengths[] = {16, 40};
     cost_point point = {.lengths = lengths, .sequences = 2, .layers = 3};
     cost both, one = cost_of(&v3_base, 16, 3, TERM_SELECTION_FULL), two = cost_of(&v3_base, 40, 3, TERM_SELECTION_FULL);
@@ -111,9 +104,8 @@ static void test_a_batch_is_the_sum_but_reads_weights_once(void **state)
     assert_near(both.table_rows, (16 * 31 + 40 * 79) / 56.0, 1e-9);
 }
 
-static void test_recomputed_positions_are_work_but_not_useful(void **state)
+TEST(test_recomputed_positions_are_work_but_not_useful)
 {
-    (void)state;
     size_t n = 40;
     cost c;
     cost_point point = {.lengths = &n, .sequences = 1, .layers = 12, .recompute_positions = true};
@@ -122,9 +114,8 @@ static void test_recomputed_positions_are_work_but_not_useful(void **state)
     assert_near(c.total.flops, cost_of(&v3_base, 40, 12, TERM_SELECTION_FULL).total.flops, 1);
 }
 
-static void test_convolution_and_embedding_projection(void **state)
+TEST(test_convolution_and_embedding_projection)
 {
-    (void)state;
     deberta_model_info info = v3_base;
     info.convolution_width = 3;
     info.embedding_size = 128;
@@ -134,17 +125,4 @@ static void test_convolution_and_embedding_projection(void **state)
     double sum = 0;
     for (int s = 0; s < PROFILE_STAGES; s++) sum += c.stage[s].bytes;
     assert_near(c.total.bytes, sum, 1e-6 * sum);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_useful_work_of_v3_base),
-        cmocka_unit_test(test_rows_without_buckets),
-        cmocka_unit_test(test_terms_that_are_left_out_cost_nothing),
-        cmocka_unit_test(test_a_batch_is_the_sum_but_reads_weights_once),
-        cmocka_unit_test(test_recomputed_positions_are_work_but_not_useful),
-        cmocka_unit_test(test_convolution_and_embedding_projection),
-    };
-    return cmocka_run_group_tests_name("cost_model", tests, NULL, NULL);
 }

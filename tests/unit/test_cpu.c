@@ -1,26 +1,21 @@
 /* Tiers: their names, and what is said about one for feature words that this machine does not have.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/cpu.h"
 #include "include/deberta_unstable.h"
 
-static void test_scalar_is_always_there(void **state)
+TEST(test_scalar_is_always_there)
 {
-    (void)state;
     assert_null(cpu_missing(DEBERTA_ISA_SCALAR, 0));
     assert_null(cpu_missing(DEBERTA_ISA_AUTO, 0));
     assert_non_null(cpu_missing(DEBERTA_ISA_COUNT, ~0u));
 }
 
-static void test_names_lead_back_to_tiers(void **state)
+TEST(test_names_lead_back_to_tiers)
 {
-    (void)state;
     for (int isa = DEBERTA_ISA_AUTO; isa < DEBERTA_ISA_COUNT; isa++) {
         deberta_isa found = DEBERTA_ISA_COUNT;
         assert_int_equal(deberta_isa_from_name(&found, deberta_isa_name((deberta_isa)isa), NULL), DEBERTA_OK);
@@ -35,9 +30,8 @@ static void test_names_lead_back_to_tiers(void **state)
 }
 
 /* The same number of kernels on every tier; scalar's are its own everywhere, the best tier's at least in one place. */
-static void test_kernels_say_where_they_come_from(void **state)
+TEST(test_kernels_say_where_they_come_from)
 {
-    (void)state;
     const char *from = NULL;
     size_t count = 0, own = 0;
     for (; deberta_kernel_name(DEBERTA_ISA_SCALAR, count, &from); count++)
@@ -65,9 +59,8 @@ static bool compiled(deberta_isa isa)
     return !reason || !strstr(reason, "this build has no");
 }
 
-static void test_messages_name_the_first_missing_part(void **state)
+TEST(test_messages_name_the_first_missing_part)
 {
-    (void)state;
     assert_string_equal(cpu_missing(DEBERTA_ISA_NEON, ~0u), "a tier of aarch64");
     if (compiled(DEBERTA_ISA_AVX2)) {
         assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, 0), "the processor lacks avx2");
@@ -92,9 +85,8 @@ static void test_messages_name_the_first_missing_part(void **state)
 }
 
 /* A tier's bit must follow from its parts on the machine at hand. */
-static void test_features_of_this_machine_are_consistent(void **state)
+TEST(test_features_of_this_machine_are_consistent)
 {
-    (void)state;
     unsigned features = cpu_features();
     assert_int_equal(!!(features & CPU_AVX2), (features & AVX2_PARTS) == AVX2_PARTS);
     if (features & CPU_NO_AVX_STATE) assert_int_equal(features & (CPU_AVX2 | CPU_FMA | AVX2_PARTS), 0);
@@ -106,16 +98,14 @@ static void test_features_of_this_machine_are_consistent(void **state)
     assert_false(features & CPU_NEON);
 }
 #else
-static void test_messages_name_the_first_missing_part(void **state)
+TEST(test_messages_name_the_first_missing_part)
 {
-    (void)state;
     assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, ~0u), "a tier of x86-64");
     assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, ~0u), "a tier of x86-64");
 }
 
-static void test_features_of_this_machine_are_consistent(void **state)
+TEST(test_features_of_this_machine_are_consistent)
 {
-    (void)state;
     unsigned features = cpu_features();
     assert_false(features & (CPU_AVX2 | CPU_AVX512 | CPU_AVXVNNI | CPU_AVX512VNNI | CPU_AVX512AMX));
     if (features & (CPU_NEON_DOT | CPU_NEON_I8MM)) assert_true(features & CPU_NEON);
@@ -123,9 +113,8 @@ static void test_features_of_this_machine_are_consistent(void **state)
 }
 #endif
 
-static void test_the_name_fits_and_is_trimmed(void **state)
+TEST(test_the_name_fits_and_is_trimmed)
 {
-    (void)state;
     char name[64], small[4], one[1];
     memset(name, 'x', sizeof name);
     cpu_name(name, sizeof name);
@@ -137,17 +126,4 @@ static void test_the_name_fits_and_is_trimmed(void **state)
     assert_memory_equal(small, name, 2);
     cpu_name(one, sizeof one);
     assert_int_equal(one[0], 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalar_is_always_there),
-        cmocka_unit_test(test_names_lead_back_to_tiers),
-        cmocka_unit_test(test_kernels_say_where_they_come_from),
-        cmocka_unit_test(test_messages_name_the_first_missing_part),
-        cmocka_unit_test(test_features_of_this_machine_are_consistent),
-        cmocka_unit_test(test_the_name_fits_and_is_trimmed),
-    };
-    return cmocka_run_group_tests_name("cpu", tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* Curves over the distance from several matrices, by hand. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "analysis/distance_sample.h"
 
 static const double parts[] = {0, 0.5, 1};
 
-static void test_diagonals_of_two_matrices(void **state)
+TEST(test_diagonals_of_two_matrices)
 {
-    (void)state;
     const float a[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, b[4] = {10, 20, 30, 40};
     distance_sample sample;
     double q[3];
@@ -32,9 +28,8 @@ static void test_diagonals_of_two_matrices(void **state)
     distance_sample_free(&sample);
 }
 
-static void test_masks_and_reach(void **state)
+TEST(test_masks_and_reach)
 {
-    (void)state;
     const float a[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const unsigned char mask[3] = {1, 0, 1};
     distance_sample sample;
@@ -49,9 +44,8 @@ static void test_masks_and_reach(void **state)
 }
 
 /* 0, 1, ... 9,999 at distance 0: the mean is exact, the median that of a random part. */
-static void test_large_samples(void **state)
+TEST(test_large_samples)
 {
-    (void)state;
     double median[3];
     for (uint64_t seed = 0; seed < 3; seed++) {
         distance_sample sample;
@@ -68,14 +62,4 @@ static void test_large_samples(void **state)
     /* a median of 1,024 of them has a standard deviation of 10,000 / 2 sqrt(1,024), 156 */
     assert_true(fabs(median[0] - 5000) < 5 * 156 && median[0] != 4999.5);
     assert_true(median[0] == median[1] && median[0] != median[2]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_diagonals_of_two_matrices),
-        cmocka_unit_test(test_masks_and_reach),
-        cmocka_unit_test(test_large_samples),
-    };
-    return cmocka_run_group_tests_name("distance_sample", tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* The recorded list and its replays: cleaned and cut texts, paragraphs, hatching, SVG and PDF as files others read.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tests/unit/test.h"
 
 #include "tests/unit/golden_trace.h"
 #include "tests/unit/pdf_reader.h"
@@ -61,15 +57,10 @@ static deberta_status all_primitives(draw_list *list, const void *what, figure_n
     return DEBERTA_OK;
 }
 
-static void primitives_as_text(void **state)
-{
-    (void)state;
-    golden_trace_check("draw_primitives", all_primitives, NULL);
-}
+TEST(primitives_as_text) { golden_trace_check("draw_primitives", all_primitives, NULL); }
 
-static void texts_are_cleaned(void **state)
+TEST(texts_are_cleaned)
 {
-    (void)state;
     static const struct {
         const char *given, *drawn;
     } cases[] = {
@@ -91,9 +82,8 @@ static void texts_are_cleaned(void **state)
     }
 }
 
-static void texts_are_cut_between_characters(void **state)
+TEST(texts_are_cut_between_characters)
 {
-    (void)state;
     draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
     /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show
@@ -122,9 +112,8 @@ static void texts_are_cut_between_characters(void **state)
     draw_cairo_ruler_free(&ruler);
 }
 
-static void cut_text_fits(void **state)
+TEST(cut_text_fits)
 {
-    (void)state;
     draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
     draw_list *list = new_list(ruler);
@@ -135,9 +124,8 @@ static void cut_text_fits(void **state)
     draw_cairo_ruler_free(&ruler);
 }
 
-static void hatching_stays_inside(void **state)
+TEST(hatching_stays_inside)
 {
-    (void)state;
     draw_list *list = new_list(draw_trace_ruler());
     draw_hatch(list, (draw_rect){3.3, 4.4, 0.2, 5}, 1, &thin);
     draw_hatch(list, (draw_rect){3, 4, 0.1, 0.1}, 1, &thin); /* may hold no line at all */
@@ -152,9 +140,8 @@ static void hatching_stays_inside(void **state)
     draw_list_free(&list);
 }
 
-static void svg_is_escaped_and_turns_around_for_arabic(void **state)
+TEST(svg_is_escaped_and_turns_around_for_arabic)
 {
-    (void)state;
     draw_list *list = new_list(draw_trace_ruler());
     const provenance_entry entries[] = {{"text", "1 < 2 & \"x\""}};
     byte_buffer out = {0};
@@ -193,9 +180,8 @@ static byte_buffer svg_of_image(size_t rows, size_t columns)
 }
 
 /* Viewers that smooth images would blur them. */
-static void svg_draws_few_cells_as_rectangles(void **state)
+TEST(svg_draws_few_cells_as_rectangles)
 {
-    (void)state;
     byte_buffer few = svg_of_image(1, 3), many = svg_of_image(1, 65);
     assert_non_null(strstr((const char *)few.data, "<path d=\"M0 0h2v1h-2z\" fill=\"#ff0000\"/>"));
     assert_non_null(strstr((const char *)few.data, "<path d=\"M2 0h1v1h-1z\" fill=\"#0000ff\"/>"));
@@ -217,9 +203,8 @@ static long widest_image(const char *images)
 }
 
 /* Every font is embedded, none is Type 3, and there is no date. */
-static void pdf_has_embedded_fonts_and_no_date(void **state)
+TEST(pdf_has_embedded_fonts_and_no_date)
 {
-    (void)state;
     draw_ruler ruler = {0};
     byte_buffer one = {0}, two = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
@@ -251,9 +236,8 @@ static void pdf_has_embedded_fonts_and_no_date(void **state)
     draw_cairo_ruler_free(&ruler);
 }
 
-static void missing_glyphs_are_counted(void **state)
+TEST(missing_glyphs_are_counted)
 {
-    (void)state;
     draw_ruler ruler = {0};
     draw_cairo_ruler_create(&ruler, "sans-serif");
     draw_list *list = new_list(ruler);
@@ -265,9 +249,8 @@ static void missing_glyphs_are_counted(void **state)
     draw_cairo_ruler_free(&ruler);
 }
 
-static void numbers_do_not_follow_the_locale(void **state)
+TEST(numbers_do_not_follow_the_locale)
 {
-    (void)state;
     static const struct {
         double value;
         int decimals;
@@ -284,9 +267,8 @@ static void numbers_do_not_follow_the_locale(void **state)
 }
 
 /* Also what is longer than the room that is taken at first: a path may have thousands of bytes. */
-static void texts_of_any_length_are_formatted(void **state)
+TEST(texts_of_any_length_are_formatted)
 {
-    (void)state;
     static const size_t lengths[] = {0, 1021, 1022, 1023, 1024, 5000};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char text[5001];
@@ -299,22 +281,4 @@ static void texts_of_any_length_are_formatted(void **state)
         assert_int_equal(out.data[lengths[i]], '}');
         byte_buffer_free(&out);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(primitives_as_text),
-        cmocka_unit_test(texts_are_cleaned),
-        cmocka_unit_test(texts_are_cut_between_characters),
-        cmocka_unit_test(cut_text_fits),
-        cmocka_unit_test(hatching_stays_inside),
-        cmocka_unit_test(svg_draws_few_cells_as_rectangles),
-        cmocka_unit_test(svg_is_escaped_and_turns_around_for_arabic),
-        cmocka_unit_test(pdf_has_embedded_fonts_and_no_date),
-        cmocka_unit_test(missing_glyphs_are_counted),
-        cmocka_unit_test(numbers_do_not_follow_the_locale),
-        cmocka_unit_test(texts_of_any_length_are_formatted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

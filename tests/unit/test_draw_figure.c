@@ -2,12 +2,6 @@
  * wrong.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <dirent.h>
 #include <math.h>
@@ -16,6 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "tests/unit/test.h"
 
 #include "tests/unit/pdf_reader.h"
 #include "tests/unit/png_reader.h"
@@ -93,9 +89,8 @@ static attention_figure sample(void)
         .key_labels = tokens};
 }
 
-static void all_formats_with_provenance_and_the_same_bytes_twice(void **state)
+TEST_BETWEEN(all_formats_with_provenance_and_the_same_bytes_twice, make_folder, remove_folder)
 {
-    (void)state;
     static const char *const names[2][3] = {{"a.png", "a.svg", "a.PDF"}, {"b.png", "b.svg", "b.pdf"}};
     char paths[2][3][128];
     attention_figure spec = sample();
@@ -145,9 +140,8 @@ static void all_formats_with_provenance_and_the_same_bytes_twice(void **state)
 }
 
 /* Everything that must fail: nothing new in the folder, and an old file keeps its content. */
-static void failures_leave_no_file(void **state)
+TEST_BETWEEN(failures_leave_no_file, make_folder, remove_folder)
 {
-    (void)state;
     char good[128], other[128], directory[128];
     in_folder("old.png", good);
     FILE *old = fopen(good, "wb");
@@ -182,9 +176,8 @@ static void failures_leave_no_file(void **state)
     rmdir(directory);
 }
 
-static void a_full_disk_is_reported(void **state)
+TEST_BETWEEN(a_full_disk_is_reported, make_folder, remove_folder)
 {
-    (void)state;
     char path[128];
     in_folder("full.svg", path);
     if (access("/dev/full", W_OK) != 0 || symlink("/dev/full", path) != 0) skip();
@@ -198,9 +191,8 @@ static void a_full_disk_is_reported(void **state)
     assert_true(S_ISCHR(info.st_mode));
 }
 
-static void too_large_a_picture_is_refused(void **state)
+TEST_BETWEEN(too_large_a_picture_is_refused, make_folder, remove_folder)
 {
-    (void)state;
     char path[128];
     const char *paths[] = {in_folder("huge.png", path)};
     deberta_error err = {0};
@@ -212,9 +204,8 @@ static void too_large_a_picture_is_refused(void **state)
     assert_non_null(strstr(err.message, "32767"));
 }
 
-static void letters(void **state)
+TEST(letters)
 {
-    (void)state;
     static const struct {
         size_t index;
         const char *text;
@@ -224,17 +215,4 @@ static void letters(void **state)
         figure_letter(cases[i].index, text);
         assert_string_equal(text, cases[i].text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_formats_with_provenance_and_the_same_bytes_twice, make_folder,
-                                        remove_folder),
-        cmocka_unit_test_setup_teardown(failures_leave_no_file, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(a_full_disk_is_reported, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(too_large_a_picture_is_refused, make_folder, remove_folder),
-        cmocka_unit_test(letters),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

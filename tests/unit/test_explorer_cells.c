@@ -1,23 +1,18 @@
 /* The attention of a page: which grade a text gets, and what its bytes say about the values they stand for.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/test.h"
+
 #include "program/report/explorer_cells.h"
 
 enum { BUDGET_BYTES = 29000000, HEADS = 144 };
 
-static void grades_follow_length(void **state)
+TEST(grades_follow_length)
 {
-    (void)state;
     const cell_layout one = cell_layout_choose(1, true, true, HEADS, BUDGET_BYTES);
     assert_true(one.exact && one.pool == 1 && one.cells == 1);
     assert_true(cell_layout_choose(40, true, true, HEADS, BUDGET_BYTES).exact);
@@ -29,9 +24,8 @@ static void grades_follow_length(void **state)
 }
 
 /* Whatever the text, a page of all its heads keeps its promise. */
-static void budgets_hold(void **state)
+TEST(budgets_hold)
 {
-    (void)state;
     for (size_t n = 1; n <= 5000; n = n * 5 / 4 + 1)
         for (size_t heads = 1; heads <= 400; heads = heads * 3 + 1) {
             const cell_layout layout = cell_layout_choose(n, n % 2, n % 3, heads, BUDGET_BYTES);
@@ -86,9 +80,8 @@ static double row_mean(const float *matrix, size_t n, size_t i)
 }
 
 /* Row means and bytes together give the values back, within half a step. */
-static void bytes_stand_for_values(void **state)
+TEST(bytes_stand_for_values)
 {
-    (void)state;
     const size_t n = 60;
     cell_layout layout = {.n = n, .pool = 1, .cells = n, .has = {true, false, true, true, true}};
     head head = pack(&layout, varied);
@@ -111,9 +104,8 @@ static void bytes_stand_for_values(void **state)
     free_head(&head);
 }
 
-static void exact_values_are_kept(void **state)
+TEST(exact_values_are_kept)
 {
-    (void)state;
     const cell_layout layout = cell_layout_choose(9, true, true, 1, BUDGET_BYTES);
     head head = pack(&layout, varied);
     const float *values = (const float *)(const void *)head.bytes + 3 * 9;
@@ -123,9 +115,8 @@ static void exact_values_are_kept(void **state)
 }
 
 /* Mean, least and greatest of each block, also of the smaller ones at the end. */
-static void pools_tell_their_range(void **state)
+TEST(pools_tell_their_range)
 {
-    (void)state;
     const size_t n = 7, pool = 3, cells = 3;
     cell_layout layout = {.n = n, .pool = pool, .cells = cells, .has = {true, false, false, true, true}};
     head head = pack(&layout, varied);
@@ -156,9 +147,8 @@ static float broken(int component, size_t i, size_t j)
 }
 
 /* Cells that are no numbers are marked and counted, and spoil nothing else. */
-static void not_finite_is_marked(void **state)
+TEST(not_finite_is_marked)
 {
-    (void)state;
     const size_t n = 5;
     cell_layout layout = {.n = n, .pool = 1, .cells = n, .has = {true, false, false, true, true}};
     head head = pack(&layout, broken);
@@ -170,13 +160,4 @@ static void not_finite_is_marked(void **state)
     assert_int_equal(head.scales.not_finite, 3);
     assert_true(isfinite(head.scales.scale[DEBERTA_C2C]) && isfinite(head.scales.largest_plain));
     free_head(&head);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grades_follow_length),   cmocka_unit_test(budgets_hold),
-        cmocka_unit_test(bytes_stand_for_values), cmocka_unit_test(exact_values_are_kept),
-        cmocka_unit_test(pools_tell_their_range), cmocka_unit_test(not_finite_is_marked)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* Writing of tensors: round trips, exact bytes, and folders that are as before when something fails.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include <dirent.h>
@@ -38,9 +41,8 @@ static void check_content(const char *path, const void *bytes, size_t count)
     } while (0)
 
 /* Pieces in any order, gaps that become zero, integers, scalars, an empty tensor; read back with the own reader. */
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     static const export_tensor tensors[] = {
         {"hidden", DTYPE_F32, 3, {2, 3, 5}}, {"scalar", DTYPE_F32, 0, {0}}, {"ids \"\xc3\xa9\"", DTYPE_I64, 1, {3}},
         {"empty", DTYPE_F32, 2, {0, 4}},     {"last", DTYPE_F32, 1, {1}},
@@ -96,9 +98,8 @@ static void test_round_trip(void **state)
     remove_folder(folder);
 }
 
-static void test_exact_bytes(void **state)
+TEST(test_exact_bytes)
 {
-    (void)state;
     static const export_tensor tensors[] = {{"a", DTYPE_F32, 1, {1}}, {"b", DTYPE_I64, 1, {1}}};
     static const export_note notes[] = {{"k", "v"}};
     static const char header[] = "{\"__metadata__\":{\"k\":\"v\"},"
@@ -126,9 +127,8 @@ static void test_exact_bytes(void **state)
 }
 
 /* numpy's format: header and newline end at 128, whatever the numbers. */
-static void test_npy_header(void **state)
+TEST(test_npy_header)
 {
-    (void)state;
     static const struct {
         size_t rows, columns;
         const char *text;
@@ -148,9 +148,8 @@ static void test_npy_header(void **state)
     }
 }
 
-static void test_wrong_calls(void **state)
+TEST(test_wrong_calls)
 {
-    (void)state;
     static const struct {
         export_tensor tensors[2];
         export_note notes[2];
@@ -188,9 +187,8 @@ static void test_wrong_calls(void **state)
     remove_folder(folder);
 }
 
-static void test_targets(void **state)
+TEST(test_targets)
 {
-    (void)state;
     static const export_tensor one = {"a", DTYPE_F32, 1, {1}};
     char *folder = make_folder(), path[256], link[256];
     export_file *file;
@@ -252,9 +250,8 @@ static void test_targets(void **state)
 
 /* What killed processes left is removed by the next writer in the folder, were it a thousand files of this number of a
  * process; what somebody is writing stays, and so does what only looks alike. */
-static void test_leftovers(void **state)
+TEST(test_leftovers)
 {
-    (void)state;
     char *folder = make_folder(), path[256], name[64];
     deberta_error error;
     atomic_file *first, *second;
@@ -279,9 +276,8 @@ static void test_leftovers(void **state)
 }
 
 /* Text through a stream: whole or not at all, too. */
-static void test_stream(void **state)
+TEST(test_stream)
 {
-    (void)state;
     char *folder = make_folder(), path[256], link[256];
     atomic_file *file;
     FILE *stream;
@@ -324,9 +320,8 @@ static void test_stream(void **state)
 }
 
 /* A disk that is full, played by a limit on the size of files. */
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
-    (void)state;
     static const export_tensor large = {"a", DTYPE_F32, 1, {1 << 20}}, small = {"a", DTYPE_F32, 1, {4}};
     char *folder = make_folder(), path[256];
     snprintf(path, sizeof path, "%s/out", folder);
@@ -360,10 +355,5 @@ static void test_full_disk(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_leftovers),
-        cmocka_unit_test(test_stream),     cmocka_unit_test(test_full_disk),
-    };
-    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+    return run_registered_tests();
 }

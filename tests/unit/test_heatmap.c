@@ -2,16 +2,12 @@
  * as the pixels of a PNG that was read back.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "tests/unit/test.h"
 
 #include "tests/unit/png_reader.h"
 #include "tests/unit/golden_trace.h"
@@ -33,9 +29,8 @@ static heatmap_cells prepared(const float *values, size_t rows, size_t columns, 
 
 static void assert_near(double got, double expected) { assert_true(fabs(got - expected) < 1e-6); }
 
-static void rows_are_centred_over_finite_cells(void **state)
+TEST(rows_are_centred_over_finite_cells)
 {
-    (void)state;
     const float values[] = {1, 2, 3, 6, 5, -INFINITY, NAN, 7};
     heatmap_cells cells = prepared(values, 2, 4, HEATMAP_SIGNED, true, 1);
     const double expected[] = {-2, -1, 0, 3, -1, NAN, NAN, 1};
@@ -54,9 +49,8 @@ static void rows_are_centred_over_finite_cells(void **state)
 }
 
 /* Rows that are equal but for the last bit of a float: dust, which must not become full colour. */
-static void equal_rows_are_exactly_zero(void **state)
+TEST(equal_rows_are_exactly_zero)
 {
-    (void)state;
     float values[7 * 3];
     for (size_t i = 0; i < 21; i++) values[i] = i % 2 ? 300.0f : nextafterf(300.0f, 301.0f);
     heatmap_cells cells = prepared(values, 3, 7, HEATMAP_SIGNED, true, 1);
@@ -69,9 +63,8 @@ static void equal_rows_are_exactly_zero(void **state)
     heatmap_cells_free(&cells);
 }
 
-static void pooling_averages_and_keeps_the_rest(void **state)
+TEST(pooling_averages_and_keeps_the_rest)
 {
-    (void)state;
     float values[5 * 5];
     for (size_t i = 0; i < 25; i++) values[i] = (float)i;
     heatmap_cells cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
@@ -98,9 +91,8 @@ static heatmap_scale scale_of(const float *values, size_t count, heatmap_kind ki
     return scale;
 }
 
-static void scales(void **state)
+TEST(scales)
 {
-    (void)state;
     const float values[] = {-3, 1, 2, NAN};
     heatmap_scale scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){0});
     assert_near(scale.low, -3);
@@ -142,9 +134,8 @@ static void scales(void **state)
     assert_near(scale.high, 0.7f);
 }
 
-static void positions(void **state)
+TEST(positions)
 {
-    (void)state;
     heatmap_scale lopsided = {.low = -1, .high = 4};
     assert_near(heatmap_position(&lopsided, true, 0), 0.5); /* zero stays in the middle of a diverging map */
     assert_near(heatmap_position(&lopsided, true, 4), 1);
@@ -160,9 +151,8 @@ static const figure_label words[] = {
     {"[CLS]", true}, {"one", false}, {"\xE6\xBC\xA2\xE5\xAD\x97", false}, {"[SEP]", true}};
 static const float small[] = {0.1f, 0.2f, 0.3f, 0.4f, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
 
-static void attention_golden(void **state)
+TEST(attention_golden)
 {
-    (void)state;
     static const char *const rows[] = {"layer 0, head 1", "layer 2, head 3"};
     static const size_t boundary[] = {2};
     static const attention_mark marks[] = {{2, 1}};
@@ -194,9 +184,8 @@ static void attention_golden(void **state)
 }
 
 /* A word in place of the cells: the other panel's scale is its own, and the place has a pale frame. */
-static void words_golden(void **state)
+TEST(words_golden)
 {
-    (void)state;
     float values[] = {1, 2, 3, -4}, large[] = {1000, 0, 0, 0};
     const attention_panel panels[] = {{values, 2, "c2c", HEATMAP_SIGNED}, {large, 2, "c2p", HEATMAP_SIGNED}};
     const char *const words[] = {NULL, "identical"};
@@ -211,9 +200,8 @@ static void words_golden(void **state)
     golden_trace_check("attention_words", attention_layout, &spec);
 }
 
-static void unusual_cells_golden(void **state)
+TEST(unusual_cells_golden)
 {
-    (void)state;
     float values[] = {1, NAN, NAN, 2, INFINITY, INFINITY, 3, 4, INFINITY, INFINITY, 0, -1};
     const attention_panel panel = {values, 4, NULL, HEATMAP_LOG};
     attention_figure spec = {.style = {.width_mm = 60},
@@ -228,9 +216,8 @@ static void unusual_cells_golden(void **state)
     golden_trace_check("unusual_cells", attention_layout, &spec);
 }
 
-static void head_grid_golden(void **state)
+TEST(head_grid_golden)
 {
-    (void)state;
     const float *maps[] = {small, small, NULL, small, small, small};
     const size_t layers[] = {3, 11};
     head_grid spec = {.style = {.width_mm = 85, .dpi = 150},
@@ -245,9 +232,8 @@ static void head_grid_golden(void **state)
     golden_trace_check("head_grid", head_grid_layout, &spec);
 }
 
-static void line_view_golden(void **state)
+TEST(line_view_golden)
 {
-    (void)state;
     const float values[] = {0.1f, -0.2f, 0.9f, 0.01f, -0.5f, NAN};
     const line_view_panel panel = {values, 2, "c2p"};
     line_view spec = {.style = {.width_mm = 85},
@@ -283,9 +269,8 @@ static size_t count_texts(const attention_figure *spec, const char *text)
 }
 
 /* Both axes count as the caller does: a stretch at round numbers, what has gaps by the numbers of its cells. */
-static void axes_count_as_the_caller_does(void **state)
+TEST(axes_count_as_the_caller_does)
 {
-    (void)state;
     enum { N = 40 };
     static float values[N * N];
     size_t stretch[N], gaps[N];
@@ -313,9 +298,8 @@ static void axes_count_as_the_caller_does(void **state)
 }
 
 /* All numbers of a figure or, where one has no room, none of them. */
-static void numbers_stand_where_all_fit(void **state)
+TEST(numbers_stand_where_all_fit)
 {
-    (void)state;
     static const float wide[] = {0.1f, 0.2f, 0.3f, 12345, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
     attention_panel panels[] = {{small, 4, "p", HEATMAP_POSITIVE}, {small, 4, "p", HEATMAP_POSITIVE}};
     attention_figure spec = {.style = {.width_mm = 85},
@@ -439,9 +423,8 @@ static void check_pixels(heatmap_kind kind, double width_mm)
     remove(path);
 }
 
-static void every_cell_has_the_colour_of_its_value(void **state)
+TEST(every_cell_has_the_colour_of_its_value)
 {
-    (void)state;
     check_pixels(HEATMAP_POSITIVE, 85);
     check_pixels(HEATMAP_SIGNED, 85);
     check_pixels(HEATMAP_SIGNED, 61.3);
@@ -462,9 +445,8 @@ static figure_notes layout_notes(const attention_figure *spec, deberta_status ex
     return notes;
 }
 
-static void any_length_is_drawn(void **state)
+TEST(any_length_is_drawn)
 {
-    (void)state;
     static const size_t lengths[] = {1, 2, 3, 17, 150, 512, 4096};
     for (size_t k = 0; k < 7; k++) {
         size_t n = lengths[k];
@@ -482,9 +464,8 @@ static void any_length_is_drawn(void **state)
 }
 
 /* A matrix that is far wider than high: its rows keep their tokens, and only columns are pooled. */
-static void wide_matrices_pool_columns_only(void **state)
+TEST(wide_matrices_pool_columns_only)
 {
-    (void)state;
     enum { ROWS = 3, COLUMNS = 8000 };
     float *values = calloc(ROWS * COLUMNS, sizeof *values);
     assert_non_null(values);
@@ -507,9 +488,8 @@ static void wide_matrices_pool_columns_only(void **state)
     free(values);
 }
 
-static void wrong_wishes_are_refused(void **state)
+TEST(wrong_wishes_are_refused)
 {
-    (void)state;
     static const attention_mark outside[] = {{3, 0}};
     const attention_panel panels[] = {{small, 4, "p", HEATMAP_POSITIVE}, {small, 4, "p", HEATMAP_POSITIVE}};
     const attention_figure good = {.panels = panels, .grid_rows = 1, .grid_columns = 1, .queries = 3, .keys = 4};
@@ -540,27 +520,4 @@ static void wrong_wishes_are_refused(void **state)
     static attention_panel many[2000];
     bad = good, bad.panels = many, bad.grid_rows = 2000;
     layout_notes(&bad, DEBERTA_E_ARGUMENT); /* metres of paper */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_centred_over_finite_cells),
-        cmocka_unit_test(equal_rows_are_exactly_zero),
-        cmocka_unit_test(pooling_averages_and_keeps_the_rest),
-        cmocka_unit_test(scales),
-        cmocka_unit_test(positions),
-        cmocka_unit_test(attention_golden),
-        cmocka_unit_test(words_golden),
-        cmocka_unit_test(unusual_cells_golden),
-        cmocka_unit_test(head_grid_golden),
-        cmocka_unit_test(line_view_golden),
-        cmocka_unit_test(axes_count_as_the_caller_does),
-        cmocka_unit_test(numbers_stand_where_all_fit),
-        cmocka_unit_test(every_cell_has_the_colour_of_its_value),
-        cmocka_unit_test(any_length_is_drawn),
-        cmocka_unit_test(wide_matrices_pool_columns_only),
-        cmocka_unit_test(wrong_wishes_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

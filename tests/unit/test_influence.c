@@ -1,13 +1,9 @@
 /* Influence by finite differences: agrees with float64, counts what it should, refuses nonsense.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/influence.h"
 
@@ -22,9 +18,8 @@ static influence_options options_for(const char *model)
         .of = {.model = model, .threads = 1, .seed = 3}, .tokens = 60, .sources = 3, .check_tokens = 20};
 }
 
-static void test_against_float64(void **state)
+TEST(test_against_float64)
 {
-    (void)state;
     for (size_t m = 0; m < 2; m++) {
         influence_report report;
         const influence_options options = options_for(models[m]);
@@ -38,9 +33,8 @@ static void test_against_float64(void **state)
 }
 
 /* Bins go from left to right without overlapping, cover every sample, and quantiles are in order. */
-static void test_bins(void **state)
+TEST(test_bins)
 {
-    (void)state;
     influence_report report;
     const influence_options options = options_for(models[1]);
     assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_OK);
@@ -71,9 +65,8 @@ static void test_bins(void **state)
 }
 
 /* Differences of neighbouring steps first shrink as the square of the step, then rounding takes over. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
-    (void)state;
     influence_report report;
     const influence_options options = options_for(models[0]);
     assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_OK);
@@ -86,9 +79,8 @@ static void test_sweep(void **state)
     influence_report_free(&report);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-    (void)state;
     influence_report report;
     influence_options options = options_for(models[0]);
     options.tokens = 1;
@@ -99,11 +91,4 @@ static void test_refused(void **state)
     assert_null(report.layer);
     options = options_for("synthetic:nothing");
     assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_E_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_bins),
-                                       cmocka_unit_test(test_sweep), cmocka_unit_test(test_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

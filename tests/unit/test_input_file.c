@@ -1,13 +1,15 @@
 /* Prepared inputs in safetensors and JSON.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/io/input_file.h"
 
-static void test_json(void **state)
+TEST(test_json)
 {
-    (void)state;
     static const struct {
         const char *text, *expected;
     } cases[] = {
@@ -64,9 +66,8 @@ static void test_json(void **state)
     remove_folder(folder);
 }
 
-static void test_safetensors(void **state)
+TEST(test_safetensors)
 {
-    (void)state;
     static const int64_t wide[6] = {1, 2, -3, INT64_MAX, 5, 6};
     static const int32_t narrow[6] = {1, 0, 1, 0, 1, -6};
     static const struct {
@@ -116,9 +117,8 @@ static void test_safetensors(void **state)
     remove_folder(folder);
 }
 
-static void test_paths(void **state)
+TEST(test_paths)
 {
-    (void)state;
     input_file input;
     deberta_error error;
     check_refused(input_file_read(&input, "ids.txt", &error), &error, DEBERTA_E_ARGUMENT, "unknown suffix");
@@ -131,10 +131,5 @@ static void test_paths(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json),
-        cmocka_unit_test(test_safetensors),
-        cmocka_unit_test(test_paths),
-    };
-    return cmocka_run_group_tests_name("input_file", tests, NULL, NULL);
+    return run_registered_tests();
 }

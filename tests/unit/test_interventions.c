@@ -5,15 +5,11 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
@@ -234,9 +230,8 @@ static void compare_with_float64(const char *path, edit_plan *plan, const run_re
 }
 
 /* Hidden states of every layer, and the decoder's logits, on the best tier and without vectors. */
-static void test_edits_equal_float64(void **state)
+TEST(test_edits_equal_float64)
 {
-    (void)state;
     uint64_t random = first_seed();
     run_result *found = malloc(sizeof *found);
     assert_non_null(found);
@@ -256,9 +251,8 @@ static void test_edits_equal_float64(void **state)
 
 /* ---------------------------------------------------------------------------------------------- what moves no bit */
 
-static void test_identity_changes_no_bit(void **state)
+TEST(test_identity_changes_no_bit)
 {
-    (void)state;
     for (size_t m = 0; m < MODELS; m++)
         for (int precision = 0; precision < DEBERTA_PRECISION_COUNT; precision++) {
             edit_plan nothing = {.factor = 1, .edits = {true, true, true}, .to = TOKENS};
@@ -270,9 +264,8 @@ static void test_identity_changes_no_bit(void **state)
 }
 
 /* Of an edit and a bias: threads, tiers, and other sequences in the batch, in every precision. */
-static void test_threads_tiers_and_company(void **state)
+TEST(test_threads_tiers_and_company)
 {
-    (void)state;
     static float bias[LAYERS * 4 * 2 * 512];
     uint64_t random = first_seed();
     for (size_t k = 0; k < sizeof bias / sizeof *bias; k++) bias[k] = (float)(random_fraction(&random) - 0.5);
@@ -336,9 +329,8 @@ static void observe_terms(const deberta_model *model, const float *row_bias, kep
     deberta_session_free(&session);
 }
 
-static void test_bias_is_added_to_c2p(void **state)
+TEST(test_bias_is_added_to_c2p)
 {
-    (void)state;
     uint64_t random = first_seed();
     kept_terms *kept = malloc(2 * sizeof *kept);
     assert_non_null(kept);
@@ -377,9 +369,8 @@ static double project(const double *x, const double *w, const double *b, size_t 
 }
 
 /* The table in a layer's projections, from float64 weights. */
-static void test_positions_are_read_back(void **state)
+TEST(test_positions_are_read_back)
 {
-    (void)state;
     for (size_t m = 0; m < WITHOUT_POSITIONS; m++) {
         deberta_model *model = NULL;
         reference_model *reference = NULL;
@@ -411,9 +402,8 @@ static void test_positions_are_read_back(void **state)
 
 /* --------------------------------------------------------------------------------------------------------- wrong use */
 
-static void test_wrong_use(void **state)
+TEST(test_wrong_use)
 {
-    (void)state;
     deberta_error error = {0};
     deberta_model *model = NULL;
     deberta_session *session = NULL;
@@ -431,9 +421,8 @@ static void test_wrong_use(void **state)
 }
 
 /* Its status is that of the encode; its own session refuses it. */
-static void test_an_edit_that_stops(void **state)
+TEST(test_an_edit_that_stops)
 {
-    (void)state;
     deberta_error error = {0};
     run_result *found = malloc(sizeof *found);
     assert_non_null(found);
@@ -442,15 +431,4 @@ static void test_an_edit_that_stops(void **state)
     assert_int_equal(run(&request, found, &error), 7);
     assert_string_equal(error.message, "the edit of hidden states 2 stopped the encode with status 7");
     free(found);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edits_equal_float64),       cmocka_unit_test(test_identity_changes_no_bit),
-        cmocka_unit_test(test_threads_tiers_and_company), cmocka_unit_test(test_bias_is_added_to_c2p),
-        cmocka_unit_test(test_positions_are_read_back),   cmocka_unit_test(test_wrong_use),
-        cmocka_unit_test(test_an_edit_that_stops),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* Problem lines, the lists that ship, and a run of every operation. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/kernel_bench.h"
 #include "analysis/reference/sleef_math.h"
@@ -20,9 +17,8 @@ static problem_line parsed(const char *line)
     return p;
 }
 
-static void test_lines_are_understood(void **state)
+TEST(test_lines_are_understood)
 {
-    (void)state;
     problem_line line = parsed("  gemm rows=16 depth=768 columns=3072 bias gelu  # comment\n");
     const kernel_problem p = line.problem;
     assert_string_equal(line.text, "gemm rows=16 depth=768 columns=3072 bias gelu");
@@ -36,9 +32,8 @@ static void test_lines_are_understood(void **state)
     assert_int_equal(parsed("layernorm").problem.rows, 1);
 }
 
-static void test_wrong_lines_are_refused(void **state)
+TEST(test_wrong_lines_are_refused)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"conv rows=1", "unknown kernel 'conv'"},
         {"gemm rows=0 columns=16", "rows='0' is not a number from 1"},
@@ -63,9 +58,8 @@ static void test_wrong_lines_are_refused(void **state)
     }
 }
 
-static void test_files_skip_comments_and_name_the_line(void **state)
+TEST(test_files_skip_comments_and_name_the_line)
 {
-    (void)state;
     char text[] = "# head\n\n  layernorm columns=8\npack rows=3 # tail\n";
     FILE *file = fmemopen(text, strlen(text), "r");
     problem_lines list = {0};
@@ -85,9 +79,8 @@ static void test_files_skip_comments_and_name_the_line(void **state)
 }
 
 /* Of every kernel that there is. */
-static void test_every_kernel_runs(void **state)
+TEST(test_every_kernel_runs)
 {
-    (void)state;
     enum { LINES = KERNEL_SLOTS, ACTIVATE = SLOT_activate_f32 };
     problem_line problems[LINES];
     problem_lines list = {.lines = problems, .count = LINES};
@@ -141,9 +134,8 @@ static void test_every_kernel_runs(void **state)
 }
 
 /* Every list in bench/shapes is understood to its last line, and its first two problems run. */
-static void test_lists_that_ship(void **state)
+TEST(test_lists_that_ship)
 {
-    (void)state;
     static const char *const paths[] = {"bench/shapes/small.txt", "bench/shapes/base.txt", "bench/shapes/large.txt",
                                         "bench/shapes/edges.txt"};
     const deberta_isa isa = deberta_isa_best();
@@ -164,16 +156,4 @@ static void test_lists_that_ship(void **state)
         kernel_measurements_free(&found);
         problem_lines_free(&list);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lines_are_understood),
-        cmocka_unit_test(test_wrong_lines_are_refused),
-        cmocka_unit_test(test_files_skip_comments_and_name_the_line),
-        cmocka_unit_test(test_every_kernel_runs),
-        cmocka_unit_test(test_lists_that_ship),
-    };
-    return cmocka_run_group_tests_name("kernel_bench", tests, NULL, NULL);
 }

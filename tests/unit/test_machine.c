@@ -1,14 +1,11 @@
 /* The environment sheet, work in child processes, clocks, and the measured limits in rough bounds.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/child.h"
 #include "bench/machine.h"
@@ -45,18 +42,16 @@ static deberta_status work_hard(const void *context, void *answer, deberta_error
 }
 
 /* Or the measurement of the machine's limits, which children do, would count as somebody else's load. */
-static void test_work_of_children_is_ours(void **state)
+TEST(test_work_of_children_is_ours)
 {
-    (void)state;
     double seconds = 0.1, worked = 0, before = timer_process_seconds();
     assert_int_equal(child_run(work_hard, &seconds, &worked, sizeof worked, "working", &(deberta_error){0}),
                      DEBERTA_OK);
     assert_true(worked >= seconds && timer_process_seconds() - before >= 0.9 * seconds);
 }
 
-static void test_children_answer_fail_and_die(void **state)
+TEST(test_children_answer_fail_and_die)
 {
-    (void)state;
     int question = 41, answer = 0;
     deberta_error err = {0};
     assert_int_equal(child_run(add_one, &question, &answer, sizeof answer, "adding", &err), DEBERTA_OK);
@@ -71,9 +66,8 @@ static void test_children_answer_fail_and_die(void **state)
     assert_non_null(strstr(err.message, "died of signal 15"));
 }
 
-static void test_the_sheet_is_filled(void **state)
+TEST(test_the_sheet_is_filled)
 {
-    (void)state;
     machine_sheet sheet;
     deberta_error err = {0};
     if (machine_read_sheet(&sheet, &err) != DEBERTA_OK) fail_msg("%s", err.message);
@@ -86,9 +80,8 @@ static void test_the_sheet_is_filled(void **state)
     assert_true(sheet.topology.usable_cores > 0);
 }
 
-static void test_notes_are_kept_once(void **state)
+TEST(test_notes_are_kept_once)
 {
-    (void)state;
     machine_sheet sheet = {0};
     for (int i = 0; i < 100; i++) machine_note(&sheet, "note %d", i % 3);
     assert_int_equal(sheet.note_count, 3);
@@ -105,9 +98,8 @@ static bool has_note(const machine_sheet *sheet, const char *text)
 }
 
 /* Processors that are shared with somebody whom this system does not see. */
-static void test_an_unsteady_rate_is_noted(void **state)
+TEST(test_an_unsteady_rate_is_noted)
 {
-    (void)state;
     machine_sheet sheet = {
         .roofs = {.count = 3, .roof = {{.threads = 1}, {2, .typical_share = 0.97}, {4, .typical_share = 0.99}}}};
     machine_counters now = machine_read_counters();
@@ -120,9 +112,8 @@ static void test_an_unsteady_rate_is_noted(void **state)
     assert_false(has_note(&sheet, "4 threads"));
 }
 
-static void test_activity_subtracts_what_is_ours(void **state)
+TEST(test_activity_subtracts_what_is_ours)
 {
-    (void)state;
     machine_counters before = {.wall = 10, .busy = 100, .stolen = 1, .own = 5}, after = {12, 107, 2, 9};
     machine_activity activity = machine_activity_between(&before, &after);
     assert_true(activity.others == 1.5 && activity.stolen == 0.5);
@@ -131,9 +122,8 @@ static void test_activity_subtracts_what_is_ours(void **state)
     assert_true(machine_activity_between(&before, &before).others == 0);
 }
 
-static void test_clocks_run(void **state)
+TEST(test_clocks_run)
 {
-    (void)state;
     double wall = timer_now(), own = timer_process_seconds();
     usleep(2000);
     assert_true(timer_now() - wall >= 0.002);
@@ -142,9 +132,8 @@ static void test_clocks_run(void **state)
     assert_true(clock == 0 || (clock > 0.02 && clock < 20)); /* emulators are slow */
 }
 
-static void test_limits_of_the_machine(void **state)
+TEST(test_limits_of_the_machine)
 {
-    (void)state;
     static machine_roofs roofs;
     const size_t threads[] = {1, 2};
     deberta_error err = {0};
@@ -171,19 +160,4 @@ static void test_limits_of_the_machine(void **state)
     for (size_t i = 0; i < 2; i++) assert_true(roofs.roof[i].typical_share > 0 && roofs.roof[i].typical_share <= 1);
     size_t many[MACHINE_MAX_ROOFS + 1] = {0};
     assert_int_equal(machine_measure_roofs(&roofs, many, MACHINE_MAX_ROOFS + 1, 0, false, &err), DEBERTA_E_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_children_answer_fail_and_die),
-        cmocka_unit_test(test_work_of_children_is_ours),
-        cmocka_unit_test(test_the_sheet_is_filled),
-        cmocka_unit_test(test_notes_are_kept_once),
-        cmocka_unit_test(test_an_unsteady_rate_is_noted),
-        cmocka_unit_test(test_activity_subtracts_what_is_ours),
-        cmocka_unit_test(test_clocks_run),
-        cmocka_unit_test(test_limits_of_the_machine),
-    };
-    return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* What transformers 5 writes: all of Unicode through NFC, spans, added tokens, frames, and damaged files.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/tokenizer_golden.h"
 
 #include "core/base/utf8.h"
@@ -34,12 +36,11 @@ static uint64_t add_composed(uint64_t hash, nfc_run *run, traced_text *out, cons
 }
 
 /* The hashes are what tools/make_unicode_tables.py prints of the library tokenizers. */
-static void test_all_characters(void **state)
+TEST(test_all_characters)
 {
     nfc_run run = {0};
     traced_text out = {0};
     uint64_t composed = FNV_START, marks = FNV_START;
-    (void)state;
     for (uint32_t c = 0; c < 0x110000; c++) {
         if (c >= 0xD800 && c < 0xE000) continue;
         composed = add_composed(composed, &run, &out, &c, 1);
@@ -56,7 +57,7 @@ static void test_all_characters(void **state)
 
 /* -------------------------------------------------------------------------------------------------------- spans */
 
-static void test_spans(void **state)
+TEST(test_spans)
 {
     static const struct {
         const char *text, *token;
@@ -72,7 +73,6 @@ static void test_spans(void **state)
     };
     deberta_tokenizer *t = open_golden("metaspace");
     token_list list = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t at = 1;
         assert_int_equal(tokenizer_encode(t, cases[i].text, strlen(cases[i].text), NULL, 0, NULL, &list, NULL),
@@ -86,12 +86,11 @@ static void test_spans(void **state)
     deberta_tokenizer_free(&t);
 }
 
-static void test_decoding(void **state)
+TEST(test_decoding)
 {
     static const char *const texts[] = {"the model", "the [MASK] the", "a fine plain word http"};
     deberta_tokenizer *t = open_golden("metaspace");
     token_list list = {0};
-    (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         char *text;
         assert_int_equal(tokenizer_encode(t, texts[i], strlen(texts[i]), NULL, 0, NULL, &list, NULL), DEBERTA_OK);
@@ -105,12 +104,11 @@ static void test_decoding(void **state)
 }
 
 /* Nothing that a text spells out is a special token then. */
-static void test_literal_specials(void **state)
+TEST(test_literal_specials)
 {
     static const char text[] = "[CLS] [MASK] plain";
     deberta_tokenizer *t = open_golden("metaspace");
     token_list list = {0};
-    (void)state;
     assert_int_equal(
         tokenizer_encode(t, text, strlen(text), NULL, 0, &(tokenizer_options){.literal_specials = true}, &list, NULL),
         DEBERTA_OK);
@@ -218,10 +216,9 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_changed_files(void **state)
+TEST(test_changed_files)
 {
     char *folder = make_folder();
-    (void)state;
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         deberta_error error = {0};
         deberta_tokenizer *t = open_changed(folder, changes[i].key, changes[i].value, &error);
@@ -244,13 +241,12 @@ static void test_changed_files(void **state)
 }
 
 /* Read or refused, whatever is damaged; what is read tokenizes. */
-static void test_damaged_files(void **state)
+TEST(test_damaged_files)
 {
     static const char text[] = "  a\u0301 [MASK]\tFoo  bar\0 plain\u2581\u2028 \u1112\u1161 x ";
     size_t bytes, opened = 0;
     uint64_t random = 7;
     char *json = read_golden_json(&bytes), *folder = make_folder();
-    (void)state;
     for (size_t i = 0; i < 400; i++) {
         char *damaged = malloc(bytes);
         size_t kept = i % 8 ? bytes : random_next(&random) % bytes;
@@ -279,14 +275,4 @@ static void test_damaged_files(void **state)
     if (opened < 20 || opened > 380) fail_msg("%zu of 400 were read", opened);
     remove_folder(folder);
     free(json);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_characters), cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_decoding),       cmocka_unit_test(test_literal_specials),
-        cmocka_unit_test(test_changed_files),  cmocka_unit_test(test_damaged_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* A model of weights in memory is the model of the file that they came from; only its word table is needed afterwards.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include <math.h>
@@ -126,9 +128,8 @@ static void digest_of(const deberta_model *model, char digest[65])
     deberta_session_free(&session);
 }
 
-static void same_as_the_file(void **state)
+TEST(same_as_the_file)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         deberta_error error;
         deberta_model *stored = NULL, *held = NULL;
@@ -153,9 +154,8 @@ static void same_as_the_file(void **state)
 }
 
 /* Every tensor of a layer comes back, but for those that are documented as folded; queries within the last place. */
-static void weights_come_back(void **state)
+TEST(weights_come_back)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t back = 0;
         deberta_error error;
@@ -205,9 +205,8 @@ static void refuse(memory_model *m, size_t count, const char *config, deberta_st
     if (!strstr(error.message, words)) fail_msg("'%s' lacks '%s'", error.message, words);
 }
 
-static void what_is_refused(void **state)
+TEST(what_is_refused)
 {
-    (void)state;
     memory_model *m = calloc(1, sizeof *m);
     take_weights(m, folder_of("16-v3-b256-n33"));
     deberta_tensor *first = &m->tensors[0];
@@ -243,11 +242,4 @@ static void what_is_refused(void **state)
     refuse(m, m->count, m->config, DEBERTA_E_FORMAT, "held: tensor '");
     *first = saved;
     free_weights(m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_the_file), cmocka_unit_test(weights_come_back),
-                                       cmocka_unit_test(what_is_refused)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* Observers: what they are shown, how they stop an encode, and that they cannot use the session that calls them.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "include/deberta.h"
 
@@ -116,9 +112,8 @@ static deberta_status encode(fixture *f, witness *w, deberta_outputs *outputs, d
     return deberta_encode(f->session, &batch, outputs, error);
 }
 
-static void blocks_say_what_they_hold(void **state)
+TEST(blocks_say_what_they_hold)
 {
-    (void)state;
     fixture f = set_up(small_model);
     witness w = {.hidden_at = NOWHERE, .attention_at = NOWHERE};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
@@ -165,9 +160,8 @@ static void check_stop(const char *path, size_t hidden_at, size_t attention_at, 
     tear_down(&f);
 }
 
-static void an_observer_stops_the_encode(void **state)
+TEST(an_observer_stops_the_encode)
 {
-    (void)state;
     check_stop(small_model, 0, NOWHERE, "stopped the encode with status -77 at hidden states 0");
     check_stop(small_model, 2, NOWHERE, "stopped the encode with status -77 at hidden states 2");
     check_stop(small_model, LAYERS, NOWHERE, "stopped the encode with status -77 at hidden states 3");
@@ -176,9 +170,8 @@ static void an_observer_stops_the_encode(void **state)
     check_stop(talking_model, NOWHERE, 1, "stopped the encode with status -77 at layer 1, sequence 0, head ");
 }
 
-static void calling_back_is_refused(void **state)
+TEST(calling_back_is_refused)
 {
-    (void)state;
     for (int attention = 0; attention < 2; attention++) {
         fixture f = set_up(small_model);
         witness w = {.hidden_at = NOWHERE, .attention_at = NOWHERE, .session = f.session};
@@ -207,9 +200,8 @@ static deberta_status use_another(void *context, const deberta_hidden_block *blo
     return deberta_encode(context, &batch, &outputs, NULL);
 }
 
-static void another_session_may_be_used(void **state)
+TEST(another_session_may_be_used)
 {
-    (void)state;
     fixture f = set_up(small_model);
     deberta_session *other = NULL;
     assert_int_equal(deberta_session_create(&other, f.model, NULL, NULL), DEBERTA_OK);
@@ -219,15 +211,4 @@ static void another_session_may_be_used(void **state)
     assert_int_equal(deberta_encode(f.session, &batch, &outputs, NULL), DEBERTA_OK);
     deberta_session_free(&other);
     tear_down(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_say_what_they_hold),
-        cmocka_unit_test(an_observer_stops_the_encode),
-        cmocka_unit_test(calling_back_is_refused),
-        cmocka_unit_test(another_session_may_be_used),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

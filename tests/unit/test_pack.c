@@ -1,21 +1,16 @@
 /* Packed matrices: every weight at its place, and products that come out as defined whatever way they are cut.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/dispatch.h"
 #include "core/model/linear.h"
 
-static void strides(void **state)
+TEST(strides)
 {
-    (void)state;
     assert_int_equal(row_stride(1), 16);
     assert_int_equal(row_stride(768), 768);
     assert_int_equal(row_stride(1024), 1040);
@@ -23,9 +18,8 @@ static void strides(void **state)
     assert_int_equal(row_stride(505), 528);
 }
 
-static void blocks_are_balanced(void **state)
+TEST(blocks_are_balanced)
 {
-    (void)state;
     assert_int_equal(packed_block_depth(1), 1);
     assert_int_equal(packed_block_depth(768), 768);
     assert_int_equal(packed_block_depth(769), 392);
@@ -70,9 +64,8 @@ static void tear_down(fixture *f)
     arena_release(&f->memory);
 }
 
-static void weights_in_walking_order(void **state)
+TEST(weights_in_walking_order)
 {
-    (void)state;
     enum { OUTPUTS = 37, DEPTH = 1600 };
     fixture f;
     set_up(&f, OUTPUTS, DEPTH);
@@ -95,9 +88,8 @@ static void weights_in_walking_order(void **state)
 }
 
 /* The same bits from one call, from columns and from rows on several threads, and from scattered groups. */
-static void cutting_changes_no_bit(void **state)
+TEST(cutting_changes_no_bit)
 {
-    (void)state;
     enum { OUTPUTS = 96, DEPTH = 900, ROWS = 400, STRIDE = 96 };
     fixture f;
     set_up(&f, OUTPUTS, DEPTH);
@@ -139,9 +131,8 @@ static void cutting_changes_no_bit(void **state)
     tear_down(&f);
 }
 
-static void parts_cover_everything(void **state)
+TEST(parts_cover_everything)
 {
-    (void)state;
     for (size_t total = 0; total < 40; total++) {
         for (size_t parts = 1; parts < 12; parts++) {
             assert_int_equal(part_start(total, parts, 0), 0);
@@ -152,16 +143,4 @@ static void parts_cover_everything(void **state)
             }
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strides),
-        cmocka_unit_test(blocks_are_balanced),
-        cmocka_unit_test(weights_in_walking_order),
-        cmocka_unit_test(cutting_changes_no_bit),
-        cmocka_unit_test(parts_cover_everything),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* Packed weights beside a model: the same results from a mapping, and a file that does not fit is never used.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include <fcntl.h>
@@ -83,9 +85,8 @@ static void encode_folder(const char *folder, deberta_packed expected, char dige
     deberta_model_free(&model);
 }
 
-static void a_mapping_holds_what_packing_makes(void **state)
+TEST(a_mapping_holds_what_packing_makes)
 {
-    (void)state;
     for (size_t c = 0; c < CASES; c++) {
         char *folder = copy_of_model(cases[c]);
         char made_digest[65], mapped_digest[65];
@@ -116,9 +117,8 @@ static buffer read_file(const char *path)
     return content;
 }
 
-static void a_file_is_the_same_whoever_writes_it(void **state)
+TEST(a_file_is_the_same_whoever_writes_it)
 {
-    (void)state;
     char *folder = copy_of_model("33-v3-mlm-emd");
     pack(folder, 1);
     buffer first = read_file(packed_path(folder));
@@ -131,9 +131,8 @@ static void a_file_is_the_same_whoever_writes_it(void **state)
     remove_folder(folder);
 }
 
-static void what_does_not_fit_is_passed_over(void **state)
+TEST(what_does_not_fit_is_passed_over)
 {
-    (void)state;
     char *folder = copy_of_model("01-v1-both-n33"), expected[65], digest[65];
     pack(folder, 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, expected);
@@ -173,9 +172,8 @@ static void check_says(const char *folder, const char *expected)
 }
 
 /* Blocks of 256 KiB: opening compares the last, checking all of them and their digests. */
-static void every_byte_is_checked(void **state)
+TEST(every_byte_is_checked)
 {
-    (void)state;
     char *folder = make_folder(), digest[65], command[1200];
     deberta_error error = {0};
     snprintf(command, sizeof command, "cp '%s'/../../models/demo/*.json '%s'/../../models/demo/model.safetensors '%s'",
@@ -216,9 +214,8 @@ static void set_time(const char *folder, const char *name, long nanoseconds)
     assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-static void times_count(void **state)
+TEST(times_count)
 {
-    (void)state;
     static const char *const names[] = {"config.json", "model.safetensors.index.json",
                                         "model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors"};
     enum { NAMES = sizeof names / sizeof *names };
@@ -235,9 +232,8 @@ static void times_count(void **state)
 }
 
 /* One bit of each weight file's last value. */
-static void new_weights_are_seen(void **state)
+TEST(new_weights_are_seen)
 {
-    (void)state;
     char *folder = copy_of_model("01-v1-both-n33"), path[512], before[65], after[65], anew[65];
     pack(folder, 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, before);
@@ -257,9 +253,8 @@ static void new_weights_are_seen(void **state)
 }
 
 /* Weights that were trained on, under the old size and time; then one value, which only reading all of them shows. */
-static void new_weights_under_the_old_time_are_seen(void **state)
+TEST(new_weights_under_the_old_time_are_seen)
 {
-    (void)state;
     char *folder = copy_of_model("01-v1-both-n33"), path[512], digest[65];
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     buffer weights = read_file(path);
@@ -283,9 +278,8 @@ static void new_weights_under_the_old_time_are_seen(void **state)
 }
 
 /* They are those of a whole model without faults. */
-static void other_models_of_the_folder_are_made(void **state)
+TEST(other_models_of_the_folder_are_made)
 {
-    (void)state;
     char *folder = copy_of_model("01-v1-both-n33");
     deberta_model *model = NULL;
     deberta_model_info info;
@@ -338,9 +332,8 @@ static void remember(void *context, const char *path)
 }
 
 /* A program that is interrupted can remove what is half written. */
-static void temporary_files_are_told(void **state)
+TEST(temporary_files_are_told)
 {
-    (void)state;
     char *folder = copy_of_model("33-v3-mlm-emd");
     told t = {.calls = 0};
     const deberta_pack_options options = {.struct_size = sizeof options, .on_temporary = remember, .context = &t};
@@ -357,9 +350,8 @@ static void temporary_files_are_told(void **state)
     remove_folder(folder);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     deberta_error error;
     check_refused(deberta_model_pack("synthetic:v3-small", NULL, &error), &error, DEBERTA_E_ARGUMENT, "made-up model");
     check_refused(deberta_model_pack(NULL, NULL, &error), &error, DEBERTA_E_ARGUMENT, "path");
@@ -373,9 +365,8 @@ static void refusals(void **state)
 
 /* Files of an older layout must be passed over. If this fails, opening makes something else than it did, or puts it
  * elsewhere: count PACKED_FILE_LAYOUT up, and write the new digest here. */
-static void layout_is_the_one_with_this_number(void **state)
+TEST(layout_is_the_one_with_this_number)
 {
-    (void)state;
     assert_int_equal(PACKED_FILE_LAYOUT, 5);
 #ifdef WITH_ASAN
     skip(); /* pieces are farther apart */
@@ -392,22 +383,4 @@ static void layout_is_the_one_with_this_number(void **state)
     }
     sha256_finish(&hash, digest);
     assert_string_equal(digest, "e87fcdb41df7176f9eb7b846f4a9f5f869e940c2055d7aa36a8da95e39b4d697");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mapping_holds_what_packing_makes),
-        cmocka_unit_test(a_file_is_the_same_whoever_writes_it),
-        cmocka_unit_test(what_does_not_fit_is_passed_over),
-        cmocka_unit_test(every_byte_is_checked),
-        cmocka_unit_test(times_count),
-        cmocka_unit_test(new_weights_are_seen),
-        cmocka_unit_test(new_weights_under_the_old_time_are_seen),
-        cmocka_unit_test(other_models_of_the_folder_are_made),
-        cmocka_unit_test(temporary_files_are_told),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(layout_is_the_one_with_this_number),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

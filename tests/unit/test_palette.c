@@ -1,14 +1,10 @@
 /* Palettes: known colours, luminance that only grows, and signs that stay apart in greyscale.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
+
+#include "tests/unit/test.h"
 
 #include "viz/palette.h"
 
@@ -21,9 +17,8 @@ static void assert_colour(draw_colour colour, int r, int g, int b)
 }
 
 /* First, middle and last entries as matplotlib prints them. */
-static void known_colours(void **state)
+TEST(known_colours)
 {
-    (void)state;
     draw_colour table[PALETTE_LEVELS_MAX];
     assert_int_equal(palette_table(palette_find("viridis"), table), 256);
     assert_colour(table[0], 0x44, 0x01, 0x54);
@@ -39,9 +34,8 @@ static void known_colours(void **state)
     for (size_t k = 0; palette_list[k]; k++) assert_non_null(palette_find(palette_list[k]));
 }
 
-static void sequential_maps_go_one_way(void **state)
+TEST(sequential_maps_go_one_way)
 {
-    (void)state;
     static const char *const names[] = {"viridis", "cividis", "magma", "blues", "greys"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         draw_colour table[PALETTE_LEVELS_MAX];
@@ -57,9 +51,8 @@ static void sequential_maps_go_one_way(void **state)
     }
 }
 
-static void diverging_map_has_white_in_the_middle_and_tells_signs_apart(void **state)
+TEST(diverging_map_has_white_in_the_middle_and_tells_signs_apart)
 {
-    (void)state;
     draw_colour table[PALETTE_LEVELS_MAX];
     const palette *map = palette_find("polar");
     assert_true(palette_is_diverging(map));
@@ -75,9 +68,8 @@ static void diverging_map_has_white_in_the_middle_and_tells_signs_apart(void **s
     }
 }
 
-static void positions_become_levels(void **state)
+TEST(positions_become_levels)
 {
-    (void)state;
     assert_int_equal(palette_level(256, 0), 0);
     assert_int_equal(palette_level(256, 1), 255);
     assert_int_equal(palette_level(257, 0.5), 128);
@@ -88,9 +80,8 @@ static void positions_become_levels(void **state)
     assert_int_equal(palette_level(256, 0.3), 77); /* 76.5 rounds up */
 }
 
-static void series_neighbours_differ_in_greyscale(void **state)
+TEST(series_neighbours_differ_in_greyscale)
 {
-    (void)state;
     for (size_t i = 0; i + 1 < PALETTE_SERIES_COUNT; i++)
         if (fabs(palette_grey(palette_series(i)) - palette_grey(palette_series(i + 1))) < 0.2)
             fail_msg("series colours %zu and %zu print alike", i, i + 1);
@@ -98,9 +89,8 @@ static void series_neighbours_differ_in_greyscale(void **state)
     assert_memory_equal(&first, &again, sizeof first);
 }
 
-static void ink_can_be_read_on_every_level(void **state)
+TEST(ink_can_be_read_on_every_level)
 {
-    (void)state;
     static const char *const names[] = {"viridis", "cividis", "magma", "polar"};
     for (size_t k = 0; k < 4; k++) {
         draw_colour table[PALETTE_LEVELS_MAX];
@@ -108,17 +98,4 @@ static void ink_can_be_read_on_every_level(void **state)
         for (size_t i = 0; i < levels; i++)
             assert_true(fabs(palette_grey(palette_ink_on(table[i])) - palette_grey(table[i])) >= 0.49);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_colours),
-        cmocka_unit_test(sequential_maps_go_one_way),
-        cmocka_unit_test(diverging_map_has_white_in_the_middle_and_tells_signs_apart),
-        cmocka_unit_test(positions_become_levels),
-        cmocka_unit_test(series_neighbours_differ_in_greyscale),
-        cmocka_unit_test(ink_can_be_read_on_every_level),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

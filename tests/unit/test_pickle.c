@@ -1,6 +1,9 @@
 /* The pickle interpreter: what it understands, what it refuses, and what it costs.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/io/pickle.h"
@@ -23,9 +26,8 @@ static deberta_status read_code(pickle **p, const buffer *code, buffer *whole, d
 
 #define LITERAL(text) (text), sizeof(text) - 1
 
-static void test_values(void **state)
+TEST(test_values)
 {
-    (void)state;
     static const struct {
         const char *code;
         size_t bytes;
@@ -105,9 +107,8 @@ static void test_values(void **state)
     buffer_free(&whole);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     static const struct {
         const char *code;
         size_t bytes;
@@ -189,9 +190,8 @@ static void test_refusals(void **state)
     buffer_free(&whole);
 }
 
-static void test_beginnings(void **state)
+TEST(test_beginnings)
 {
-    (void)state;
     static const struct {
         const char *bytes;
         size_t count;
@@ -212,9 +212,8 @@ static void test_beginnings(void **state)
 }
 
 /* A list that contains itself, and a dict of dicts of themselves: walking over one level must end. */
-static void test_cycles(void **state)
+TEST(test_cycles)
 {
-    (void)state;
     pickle *p;
     deberta_error error;
     pickle_value item;
@@ -227,9 +226,8 @@ static void test_cycles(void **state)
 }
 
 /* Each of these repeats one piece until the code has 8 MB: the pools' limit ends it, or it works in bounded memory. */
-static void test_endless(void **state)
+TEST(test_endless)
 {
-    (void)state;
     static const struct {
         const char *head, *piece;
         size_t piece_bytes;
@@ -268,9 +266,8 @@ static void test_endless(void **state)
 }
 
 /* Many tensors from one memoised argument tuple: a few bytes each. */
-static void test_too_many_tensors(void **state)
+TEST(test_too_many_tensors)
 {
-    (void)state;
     buffer code = {0}, whole = {0};
     pickle *p;
     deberta_error error;
@@ -314,9 +311,8 @@ static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, 
 
 /* Random small geometries: accepted exactly when walking over all elements stays inside the storage, and not larger
  * than it. */
-static void test_geometry(void **state)
+TEST(test_geometry)
 {
-    (void)state;
     uint64_t seed = 1;
     size_t accepted = 0;
     for (int round = 0; round < 4000; round++) {
@@ -345,9 +341,8 @@ static void test_geometry(void **state)
 }
 
 /* Numbers whose products and sums wrap around. */
-static void test_overflowing_geometry(void **state)
+TEST(test_overflowing_geometry)
 {
-    (void)state;
     const int64_t big = INT64_MAX, two32 = INT64_C(1) << 32, two31 = INT64_C(1) << 31;
     static const int64_t ones[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
     pickle_tensor read;
@@ -372,9 +367,8 @@ static void test_overflowing_geometry(void **state)
 }
 
 /* Views of storages, as in the oldest legacy files. */
-static void test_views(void **state)
+TEST(test_views)
 {
-    (void)state;
     static const struct {
         int64_t offset, elements;
         bool good;
@@ -412,9 +406,8 @@ static void test_views(void **state)
 }
 
 /* A message about a tensor names it, although the name is only on the stack yet. */
-static void test_message_names_tensor(void **state)
+TEST(test_message_names_tensor)
 {
-    (void)state;
     buffer code = {0}, whole = {0};
     pickle *p;
     deberta_error error;
@@ -432,12 +425,5 @@ static void test_message_names_tensor(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_beginnings), cmocka_unit_test(test_cycles),
-        cmocka_unit_test(test_endless),    cmocka_unit_test(test_too_many_tensors),
-        cmocka_unit_test(test_geometry),   cmocka_unit_test(test_overflowing_geometry),
-        cmocka_unit_test(test_views),      cmocka_unit_test(test_message_names_tensor),
-    };
-    return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
+    return run_registered_tests();
 }

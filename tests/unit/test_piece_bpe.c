@@ -1,6 +1,8 @@
 /* SentencePiece's merging: the order of scores, ties, kinds of pieces. The expected cuts are sentencepiece's.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/piece_helpers.h"
 
 #include "core/text/piece_bpe.h"
@@ -41,9 +43,8 @@ static const bpe_case cases[] = {
 };
 /* clang-format on */
 
-static void test_cases(void **state)
+TEST(test_cases)
 {
-    (void)state;
     piece_bpe_workspace workspace = {0}; /* of all of them: nothing may be left in it */
     piece_cuts cuts = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -60,10 +61,4 @@ static void test_cases(void **state)
     }
     free(cuts.items);
     piece_bpe_workspace_free(&workspace);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

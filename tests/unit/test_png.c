@@ -1,15 +1,11 @@
 /* PNG files: what was written is read back, twice the same bytes, and damaged files are refused.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <string.h>
+
+#include "tests/unit/test.h"
 
 #include "tests/unit/png_reader.h"
 #include "viz/png_metadata.h"
@@ -24,9 +20,8 @@ static void fill(uint8_t rgb[ROWS * COLUMNS * 3])
 static const provenance_entry entries[] = {
     {"model", "demo"}, {"text", "na\xC3\xAFve \xE6\xBC\xA2"}, {"command", "deberta attention --text 'a b'"}};
 
-static void pixels_resolution_and_texts_come_back(void **state)
+TEST(pixels_resolution_and_texts_come_back)
 {
-    (void)state;
     uint8_t rgb[ROWS * COLUMNS * 3];
     byte_buffer out = {0}, again = {0};
     png_content content;
@@ -54,9 +49,8 @@ static void pixels_resolution_and_texts_come_back(void **state)
 }
 
 /* 256 colours become a palette, 257 do not; both come back as they were. */
-static void few_colours_become_a_palette(void **state)
+TEST(few_colours_become_a_palette)
 {
-    (void)state;
     for (size_t colours = 1; colours <= 257; colours += 64) {
         uint8_t rgb[257 * 3];
         byte_buffer out = {0};
@@ -75,9 +69,8 @@ static void few_colours_become_a_palette(void **state)
     }
 }
 
-static void resolution_can_be_left_out(void **state)
+TEST(resolution_can_be_left_out)
 {
-    (void)state;
     uint8_t rgb[ROWS * COLUMNS * 3];
     byte_buffer out = {0};
     png_content content;
@@ -91,9 +84,8 @@ static void resolution_can_be_left_out(void **state)
 }
 
 /* Shortened files, and files with one byte changed, are read correctly or refused; nothing leaks. */
-static void damaged_files_are_refused(void **state)
+TEST(damaged_files_are_refused)
 {
-    (void)state;
     uint8_t rgb[ROWS * COLUMNS * 3];
     byte_buffer out = {0};
     png_content content;
@@ -113,15 +105,4 @@ static void damaged_files_are_refused(void **state)
         out.data[i] ^= 0x55;
     }
     byte_buffer_free(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pixels_resolution_and_texts_come_back),
-        cmocka_unit_test(few_colours_become_a_palette),
-        cmocka_unit_test(resolution_can_be_left_out),
-        cmocka_unit_test(damaged_files_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

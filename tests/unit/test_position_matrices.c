@@ -1,12 +1,9 @@
 /* Matrices of relative positions, and strips: what is gathered from them are the terms that the float64 reference
  * computes pair by pair. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "analysis/position_matrices.h"
 #include "analysis/reference/reference.h"
@@ -16,9 +13,8 @@ enum { TOKENS = 30, HEAD = 1, LAYER = 1 };
 static const char model_name[] = "synthetic:v3-base,layers=2,hidden=32,heads=2,intermediate=32,vocab=40,buckets=4,"
                                  "distance=16,seed=5";
 
-static void test_distances_and_rows(void **state)
+TEST(test_distances_and_rows)
 {
-    (void)state;
     /* K = 4: distances up to 2 linear, then buckets up to 3, then the ends of the table */
     const deberta_model_info info = {.relative_rows = 8, .position_buckets = 4, .max_relative_positions = 16};
     float distances[9], rows[36];
@@ -32,9 +28,8 @@ static void test_distances_and_rows(void **state)
     assert_true(rows[0] == 4 && rows[1] == 3 && rows[6] == 5); /* 0 -> K, a key to the right below, to the left above */
 }
 
-static void test_gathering(void **state)
+TEST(test_gathering)
 {
-    (void)state;
     const deberta_model_info info = {.relative_rows = 4,
                                      .max_relative_positions = 2}; /* rows 0 ... 3 of distances -2 ... 1 */
     const double strip[3 * 4] = {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23};
@@ -76,9 +71,8 @@ static void assert_same(const float *found, const float *expected)
     assert_true(largest > 0.01); /* or nothing was compared */
 }
 
-static void test_strips_hold_the_terms(void **state)
+TEST(test_strips_hold_the_terms)
 {
-    (void)state;
     reference_model *model = NULL;
     deberta_error error = {0};
     assert_int_equal(reference_open(&model, model_name, DEBERTA_REFERENCE_MICROSOFT, &error), DEBERTA_OK);
@@ -117,14 +111,4 @@ static void test_strips_hold_the_terms(void **state)
     free(p2p);
     free(expected);
     reference_free(&model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_distances_and_rows),
-        cmocka_unit_test(test_gathering),
-        cmocka_unit_test(test_strips_hold_the_terms),
-    };
-    return cmocka_run_group_tests_name("position_matrices", tests, NULL, NULL);
 }

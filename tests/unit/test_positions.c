@@ -1,12 +1,8 @@
 /* Distances to table rows: the worked values of SPEC 3.3 and 4.3, and what a map says about its tables.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/model/positions.h"
 #include "include/deberta_unstable.h"
@@ -21,9 +17,8 @@ static position_rule rule_of(size_t buckets, size_t max_distance, deberta_refere
     };
 }
 
-static void published_values(void **state)
+TEST(published_values)
 {
-    (void)state;
     static const struct {
         int distance, v1_row, bucket, v2_row;
     } worked[] = {
@@ -48,9 +43,8 @@ static void published_values(void **state)
 }
 
 /* By a model's description: the same rows, of real models and of one without relative positions. */
-static void rows_by_description(void **state)
+TEST(rows_by_description)
 {
-    (void)state;
     const char *const paths[] = {"synthetic:v3-xsmall,layers=1,vocab=50", "synthetic:v1-base,layers=1,vocab=50",
                                  "synthetic:v3-xsmall,layers=1,vocab=50,terms=none"};
     for (size_t k = 0; k < 3; k++) {
@@ -70,9 +64,8 @@ static void rows_by_description(void **state)
     }
 }
 
-static void references_part_at_the_span(void **state)
+TEST(references_part_at_the_span)
 {
-    (void)state;
     position_rule hf = rule_of(256, 512, DEBERTA_REFERENCE_HF),
                   microsoft = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT);
     assert_int_equal(position_bucket(&hf, 512), 256);
@@ -91,9 +84,8 @@ static void references_part_at_the_span(void **state)
     assert_int_equal(position_row(&v1, -512), 0);
 }
 
-static void tiny_tables(void **state)
+TEST(tiny_tables)
 {
-    (void)state;
     position_rule rule = rule_of(4, 16, DEBERTA_REFERENCE_HF);
     static const int first_row[] = {4, 3, 2, 1, 1, 1, 1, 1}, last_row[] = {7, 7, 7, 7, 7, 6, 5, 4};
     for (int j = 0; j < 8; j++) {
@@ -115,9 +107,8 @@ static void tiny_tables(void **state)
 }
 
 /* A table too short for its buckets means nothing, but must not divide by zero or overflow. */
-static void meaningless_settings_stay_in_the_table(void **state)
+TEST(meaningless_settings_stay_in_the_table)
 {
-    (void)state;
     for (size_t max_distance = 1; max_distance < 10; max_distance++) {
         for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
             position_rule rule = rule_of(8, max_distance, (deberta_reference)reference);
@@ -154,9 +145,8 @@ static size_t row_backwards(const position_rule *rule, ptrdiff_t distance)
     return position_row(&plain, -distance);
 }
 
-static void maps(void **state)
+TEST(maps)
 {
-    (void)state;
     position_rule v3 = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT), v3_hf = rule_of(256, 512, DEBERTA_REFERENCE_HF);
     position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_MICROSOFT), odd = rule_of(7, 64, DEBERTA_REFERENCE_HF);
     map_agrees_with_the_rule(&v3, 512, true, true);
@@ -171,17 +161,4 @@ static void maps(void **state)
     position_rule backwards = v3;
     backwards.row = row_backwards;
     map_agrees_with_the_rule(&backwards, 512, false, false);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_values),
-        cmocka_unit_test(rows_by_description),
-        cmocka_unit_test(references_part_at_the_span),
-        cmocka_unit_test(tiny_tables),
-        cmocka_unit_test(meaningless_settings_stay_in_the_table),
-        cmocka_unit_test(maps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Lines of long work where stderr is no terminal: one a minute, none where they are not wanted.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "program/frame/progress.h"
 
@@ -37,26 +33,18 @@ static void run_steps(const common_options *options, char *text, size_t size)
     fclose(file);
 }
 
-static void one_line_a_minute(void **state)
+TEST(one_line_a_minute)
 {
-    (void)state;
     char text[256];
     run_steps(&(common_options){.quiet = false}, text, sizeof text);
     assert_string_equal(text, "step 2\n");
 }
 
-static void none_where_not_wanted(void **state)
+TEST(none_where_not_wanted)
 {
-    (void)state;
     char text[256];
     run_steps(&(common_options){.quiet = true}, text, sizeof text);
     assert_string_equal(text, "");
     run_steps(&(common_options){.progress = PROGRESS_NEVER}, text, sizeof text);
     assert_string_equal(text, "");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_line_a_minute), cmocka_unit_test(none_where_not_wanted)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /* Lists and ranges as typed on the command line. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/range.h"
 
 enum { MOST = 8 };
 
-static void test_what_is_understood(void **state)
+TEST(test_what_is_understood)
 {
-    (void)state;
     const struct {
         const char *text;
         size_t count, values[MOST];
@@ -41,9 +37,8 @@ static void test_what_is_understood(void **state)
 }
 
 /* A batch of two sequences of 28 tokens once became a batch of one. */
-static void test_repetitions_count_where_they_mean_something(void **state)
+TEST(test_repetitions_count_where_they_mean_something)
 {
-    (void)state;
     const size_t expected[] = {28, 41, 28, 1, 2, 1, 2};
     size_list list;
     assert_int_equal(range_parse_repeated(&list, "28,41,28,1-2,1-2", "--mix", 1, 4096, NULL), DEBERTA_OK);
@@ -52,9 +47,8 @@ static void test_repetitions_count_where_they_mean_something(void **state)
     size_list_free(&list);
 }
 
-static void test_what_is_refused_and_how(void **state)
+TEST(test_what_is_refused_and_how)
 {
-    (void)state;
     static const char *const cases[][2] = {
         {"", "a number is missing"},
         {"16,", "a number is missing"},
@@ -87,9 +81,8 @@ static void test_what_is_refused_and_how(void **state)
     }
 }
 
-static void test_steps_that_overflow_end(void **state)
+TEST(test_steps_that_overflow_end)
 {
-    (void)state;
     size_list list;
     assert_int_equal(range_parse(&list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, NULL),
                      DEBERTA_OK);
@@ -101,24 +94,11 @@ static void test_steps_that_overflow_end(void **state)
     size_list_free(&list);
 }
 
-static void test_lists_have_a_limit(void **state)
+TEST(test_lists_have_a_limit)
 {
-    (void)state;
     size_list list;
     deberta_error err = {0};
     assert_int_equal(range_parse(&list, "1-1000000", "--depth", 0, SIZE_MAX, &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "more than 10000 values"));
     assert_null(list.values);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_understood),
-        cmocka_unit_test(test_repetitions_count_where_they_mean_something),
-        cmocka_unit_test(test_what_is_refused_and_how),
-        cmocka_unit_test(test_steps_that_overflow_end),
-        cmocka_unit_test(test_lists_have_a_limit),
-    };
-    return cmocka_run_group_tests_name("range", tests, NULL, NULL);
 }

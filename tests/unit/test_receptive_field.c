@@ -1,12 +1,8 @@
 /* Receptive field: facts computed independently, and brute force over small rules. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "analysis/receptive_field.h"
 
@@ -29,9 +25,8 @@ static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min
     receptive_field_free(&field);
 }
 
-static void test_single_layer(void **state)
+TEST(test_single_layer)
 {
-    (void)state;
     check(v1(), 0, 1022, -511, 510, 510, 511); /* r > 0 is to the left: 510 keys there, 511 to the right */
     check(v1(), 513, 1023, -512, 510, 510, 512);
     check(v1(), 512, 1023, -511, 511, 511, 511); /* every distance that occurs */
@@ -40,9 +35,8 @@ static void test_single_layer(void **state)
     check(v3(), 132, 263, -131, 131, 131, 131); /* every distance that occurs */
 }
 
-static void test_v3_at_256(void **state)
+TEST(test_v3_at_256)
 {
-    (void)state;
     receptive_field field;
     const position_rule rule = v3();
     assert_int_equal(receptive_field_make(&field, &rule, 256, NULL), DEBERTA_OK);
@@ -60,9 +54,8 @@ static void compose(position_rule rule, size_t layers, composed_field *last)
     receptive_field_free(&field);
 }
 
-static void test_composition(void **state)
+TEST(test_composition)
 {
-    (void)state;
     composed_field c;
     compose(v1(), 12, &c);
     assert_int_equal(c.run, 12253);
@@ -75,9 +68,8 @@ static void test_composition(void **state)
     assert_int_equal(c.hull, 4057);
 }
 
-static void test_formulas(void **state)
+TEST(test_formulas)
 {
-    (void)state;
     assert_int_equal(field_formula_value(FIELD_2K2N, 512, 24), 24528);
     assert_int_equal(field_formula_value(FIELD_1_2K2N, 512, 12), 12265);
     assert_int_equal(field_formula_value(FIELD_1_2K1N, 512, 12), 12277);
@@ -87,9 +79,8 @@ static void test_formulas(void **state)
         assert_int_equal(field_formula_value((field_formula)f, 256, 12), v3_base[f]);
 }
 
-static void test_token(void **state)
+TEST(test_token)
 {
-    (void)state;
     receptive_field field;
     const position_rule rule = v1();
     size_t unambiguous, own;
@@ -99,9 +90,8 @@ static void test_token(void **state)
     receptive_field_free(&field);
 }
 
-static void test_longest(void **state)
+TEST(test_longest)
 {
-    (void)state;
     const position_rule one = v1(), three = v3();
     assert_int_equal(receptive_field_longest_unambiguous(&one, NULL), 512);
     assert_int_equal(receptive_field_longest_unambiguous(&three, NULL), 132);
@@ -112,9 +102,8 @@ static void test_longest(void **state)
 }
 
 /* With the pair (row(r), row(-r)) the two ends of v1's table help each other out: +-511 instead of -511 ... 510. */
-static void test_pairs(void **state)
+TEST(test_pairs)
 {
-    (void)state;
     receptive_field field;
     const position_rule rules[] = {v1(), v3(), {.span = 5, .buckets = 4, .max_distance = 9}};
     assert_int_equal(receptive_field_make_paired(&field, &rules[0], 0, NULL), DEBERTA_OK);
@@ -139,9 +128,8 @@ static void test_pairs(void **state)
 }
 
 /* Everything again from the definition, for spans up to 8, lengths up to 64, up to 4 layers. */
-static void test_brute_force(void **state)
+TEST(test_brute_force)
 {
-    (void)state;
     for (size_t span = 2; span <= 8; span++)
         for (size_t buckets = 0; buckets <= span; buckets += span)
             for (size_t length = 1; length <= 64; length += 3)
@@ -186,14 +174,4 @@ static void test_brute_force(void **state)
                     }
                     receptive_field_free(&field);
                 }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single_layer), cmocka_unit_test(test_v3_at_256), cmocka_unit_test(test_composition),
-        cmocka_unit_test(test_formulas),     cmocka_unit_test(test_token),     cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_longest),      cmocka_unit_test(test_pairs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* The rehearsal of loops: who would do which task, and when the last would be done. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
 #include <unistd.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/rehearsal.h"
 
@@ -27,9 +24,8 @@ static void take_a_while(void *context, size_t task, size_t worker)
     clock_now += task == 0 ? 30000000 : 10000000;
 }
 
-static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
+TEST(test_a_rehearsal_hands_tasks_to_whom_is_free)
 {
-    (void)state;
     executor *pool = NULL;
     deberta_error err = {0};
     loop_rehearsal r = {.clock_nanoseconds = read_clock};
@@ -62,20 +58,12 @@ static void wait_a_moment(void *context, size_t task, size_t worker)
 }
 
 /* Without a clock of its own it reads the machine's. */
-static void test_a_rehearsal_measures(void **state)
+TEST(test_a_rehearsal_measures)
 {
-    (void)state;
     executor *pool = NULL;
     loop_rehearsal r = {0};
     assert_int_equal(rehearsal_create(&pool, 2, &r, NULL), DEBERTA_OK);
     parallel_for(pool, 4, wait_a_moment, NULL);
     assert_true(r.busy_seconds >= 0.004 && r.span_seconds >= 0.002 && r.span_seconds < r.busy_seconds);
     executor_free(&pool);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_rehearsal_hands_tasks_to_whom_is_free),
-                                       cmocka_unit_test(test_a_rehearsal_measures)};
-    return cmocka_run_group_tests_name("rehearsal", tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* One result in every format. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "output/result.h"
 
@@ -45,9 +42,8 @@ static void assert_writes(result *r, result_format format, const char *expected)
 }
 
 /* Columns that only the data knows, of a table in rows without names. */
-static void test_columns_can_be_added(void **state)
+TEST(test_columns_can_be_added)
 {
-    (void)state;
     result *r = result_new(NULL);
     result_table *table = result_add_table(r, "means", NULL, NULL);
     result_set_shape(table, ROWS_AS_ARRAYS);
@@ -75,9 +71,8 @@ static void test_columns_can_be_added(void **state)
     result_free(&r);
 }
 
-static void test_sentences_and_tables_stand_in_order(void **state)
+TEST(test_sentences_and_tables_stand_in_order)
 {
-    (void)state;
     result *r = make();
     assert_writes(r, RESULT_TEXT,
                   "losses of a model\n\nby layer\n\nterm     layer  loss (nats)\n"
@@ -89,17 +84,15 @@ static void test_sentences_and_tables_stand_in_order(void **state)
     assert_null(r);
 }
 
-static void test_csv_has_names_and_every_column(void **state)
+TEST(test_csv_has_names_and_every_column)
 {
-    (void)state;
     result *r = make();
     assert_writes(r, RESULT_CSV, "term,layer,loss,kept\n\"a|b,\"\"c\"\"\",,,no\n0x10,7,0.33,yes\n");
     result_free(&r);
 }
 
-static void test_latex_has_tables_alone(void **state)
+TEST(test_latex_has_tables_alone)
 {
-    (void)state;
     result *r = make();
     assert_writes(
         r, RESULT_LATEX,
@@ -109,9 +102,8 @@ static void test_latex_has_tables_alone(void **state)
 }
 
 /* Types come from columns, not from what a text looks like, and numbers are not those that a table rounds. */
-static void test_json_is_typed(void **state)
+TEST(test_json_is_typed)
 {
-    (void)state;
     result *r = make();
     char *text = NULL;
     size_t bytes = 0;
@@ -134,9 +126,8 @@ static void test_json_is_typed(void **state)
     result_free(&r);
 }
 
-static void test_hidden_data_is_what_csv_shows(void **state)
+TEST(test_hidden_data_is_what_csv_shows)
 {
-    (void)state;
     result *r = make();
     static const result_column one[] = {{"x", NULL, COLUMN_INTEGER, NULL, 0}, {NULL, NULL, COLUMN_TEXT, NULL, 0}};
     result_table *data = result_add_table(r, "data", NULL, one);
@@ -154,9 +145,8 @@ static void test_hidden_data_is_what_csv_shows(void **state)
 
 /* Members that are no table, a table inside one of them, a sentence in pieces, a column that CSV calls as people do,
  * and a table that one format leaves out. */
-static void test_members_and_what_is_left_out(void **state)
+TEST(test_members_and_what_is_left_out)
 {
-    (void)state;
     static const result_column scores[] = {{"f1", "F1", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE}, {.name = NULL}};
     result *r = result_new(NULL);
     result_set(r, "per_token", json_pack("{s:i}", "seen", 4));
@@ -175,18 +165,4 @@ static void test_members_and_what_is_left_out(void **state)
                       "0.125\n      }\n    ]\n  }\n}\n");
     assert_int_equal(json_object_size(json_object_get(result_json(r), "per_token")), 1);
     result_free(&r);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns_can_be_added),
-        cmocka_unit_test(test_sentences_and_tables_stand_in_order),
-        cmocka_unit_test(test_csv_has_names_and_every_column),
-        cmocka_unit_test(test_latex_has_tables_alone),
-        cmocka_unit_test(test_json_is_typed),
-        cmocka_unit_test(test_hidden_data_is_what_csv_shows),
-        cmocka_unit_test(test_members_and_what_is_left_out),
-    };
-    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 /* safetensors headers: good ones, one of every kind of bad one, and every truncation and bit flip of a small file.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include <math.h>
@@ -36,9 +39,8 @@ static deberta_status list(tensor_list *tensors, const uint8_t *bytes, size_t co
     return status;
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     buffer file = {0};
     good_file(&file);
     tensor_list tensors;
@@ -78,9 +80,8 @@ static void check_entry(const char *entries, size_t data, const char *expected)
     buffer_free(&file);
 }
 
-static void test_bad_entries(void **state)
+TEST(test_bad_entries)
 {
-    (void)state;
     static const struct {
         const char *entries;
         size_t data;
@@ -142,9 +143,8 @@ static void test_bad_entries(void **state)
         check_entry(cases[i].entries, cases[i].data, cases[i].expected);
 }
 
-static void test_bad_lengths(void **state)
+TEST(test_bad_lengths)
 {
-    (void)state;
     static const uint64_t lengths[] = {
         0, 1, 7, 1000, 100000001, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
     buffer file = {0};
@@ -158,9 +158,8 @@ static void test_bad_lengths(void **state)
     buffer_free(&file);
 }
 
-static void test_other_contents(void **state)
+TEST(test_other_contents)
 {
-    (void)state;
     static const struct {
         const char *bytes, *expected;
     } cases[] = {
@@ -180,9 +179,8 @@ static void test_other_contents(void **state)
 }
 
 /* No truncation of a file is a file: the tensors must cover all of it. */
-static void test_truncations(void **state)
+TEST(test_truncations)
 {
-    (void)state;
     buffer file = {0};
     good_file(&file);
     for (size_t count = 0; count < file.count; count++) {
@@ -194,9 +192,8 @@ static void test_truncations(void **state)
 }
 
 /* A flipped bit may go unnoticed, but never makes the reader leave the file. */
-static void test_bit_flips(void **state)
+TEST(test_bit_flips)
 {
-    (void)state;
     buffer file = {0};
     good_file(&file);
     size_t accepted = 0;
@@ -218,9 +215,8 @@ static void test_bit_flips(void **state)
 }
 
 /* One token of megabytes: jansson's buffer for it must not be put to the test. */
-static void test_long_tokens(void **state)
+TEST(test_long_tokens)
 {
-    (void)state;
     static const char *const begins[] = {"{\"a\":\"", "{\"a\":[1", "{\"", "{\"a\":\"\\\""};
     for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
         buffer file = {0};
@@ -236,9 +232,8 @@ static void test_long_tokens(void **state)
 }
 
 /* Headers whose JSON tree would take a hundred times their own size. */
-static void test_swollen_headers(void **state)
+TEST(test_swollen_headers)
 {
-    (void)state;
     static const char *const units[] = {"{},", "[],", "0,", "\"\",", "[", "{\"\":"};
     for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
         buffer header = {0}, file = {0};
@@ -259,15 +254,5 @@ static void test_swollen_headers(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad_entries),
-        cmocka_unit_test(test_bad_lengths),
-        cmocka_unit_test(test_other_contents),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_bit_flips),
-        cmocka_unit_test(test_swollen_headers),
-        cmocka_unit_test(test_long_tokens),
-    };
-    return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
+    return run_registered_tests();
 }

@@ -1,6 +1,8 @@
 /* SentencePiece models written by hand, cut off, and damaged; the normaliser; what surrounds the library.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/piece_helpers.h"
 #include "tests/unit/tokenizer_golden.h"
 
@@ -47,7 +49,7 @@ static const char *ids_of(piece_model *model, const sentencepiece_options *optio
     return out;
 }
 
-static void test_white_space_flags(void **state)
+TEST(test_white_space_flags)
 {
     /* In the order add_dummy_prefix, remove_extra_whitespaces, treat_whitespace_as_suffix, escape_whitespaces. */
     static const struct {
@@ -61,7 +63,6 @@ static void test_white_space_flags(void **state)
         {{true, true, false, true}, "ab", "1 2 3"}, /* an unused piece is not used */
         {{true, true, false, true}, "\u0416\u0416", "1 0"},
     };
-    (void)state;
     token_list list = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         piece_model model = small_model();
@@ -76,12 +77,11 @@ static void test_white_space_flags(void **state)
 
 /* What a user-defined piece spells is left alone, spaces and all; the longest one counts. (Only the library decides
  * whether it becomes a token: with its space escaped, "x  b" is not found again.) */
-static void test_user_defined(void **state)
+TEST(test_user_defined)
 {
     static const struct {
         const char *text, *ids;
     } cases[] = {{"x  b", "1 8 1 1 3"}, {"x  a", "1 8 1 2"}, {"x  x  bx", "1 8 1 8 1 1 3 8"}, {" x", "1 8"}};
-    (void)state;
     token_list list = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         piece_model model = small_model();
@@ -92,9 +92,8 @@ static void test_user_defined(void **state)
     token_list_free(&list);
 }
 
-static void test_lower_case(void **state)
+TEST(test_lower_case)
 {
-    (void)state;
     token_list list = {0};
     const sentencepiece_options lower = {.lower_case = true};
     piece_model model = small_model();
@@ -119,7 +118,7 @@ static void test_lower_case(void **state)
     token_list_free(&list);
 }
 
-static void test_refused_models(void **state)
+TEST(test_refused_models)
 {
     static const struct {
         const char *text;
@@ -134,7 +133,6 @@ static void test_refused_models(void **state)
         {"x", 0, PIECE_UNKNOWN, "UNKNOWN"},
         {"<0x00>", 0, PIECE_BYTE, "byte_fallback"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         piece_model model = small_model();
         deberta_error error = {0};
@@ -153,10 +151,9 @@ static void test_refused_models(void **state)
 
 /* A run of unknown characters is one token, whether the library saw all of it or not; what is around it does not
  * change. */
-static void test_long_unknown_runs(void **state)
+TEST(test_long_unknown_runs)
 {
     static const size_t lengths[] = {1, 2, 1364, 1365, 1366, 1367, 5000};
-    (void)state;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char *text = calloc(lengths[i] * 3 * 2 + 20, 1), *at = text;
         assert_non_null(text);
@@ -223,10 +220,9 @@ static bool try_exact(const uint8_t *bytes, size_t size_bytes)
     return loads;
 }
 
-static void test_cut_off_models(void **state)
+TEST(test_cut_off_models)
 {
     static const char *const names[] = {"spm-flags/spm.model", "spm-unigram/spm.model"};
-    (void)state;
     for (size_t n = 0; n < 2; n++) {
         uint8_t *bytes;
         size_t size_bytes, loaded = 0, tried = 0;
@@ -241,12 +237,11 @@ static void test_cut_off_models(void **state)
     }
 }
 
-static void test_damaged_models(void **state)
+TEST(test_damaged_models)
 {
     uint8_t *bytes;
     size_t size_bytes, refused = 0;
     uint64_t random = 7;
-    (void)state;
     read_golden_model("spm-flags/spm.model", &bytes, &size_bytes);
     for (size_t i = 0; i < 300; i++) {
         size_t at = random_next(&random) % size_bytes;
@@ -260,13 +255,12 @@ static void test_damaged_models(void **state)
 }
 
 /* Units of the trie set to anything: either the walk at load sees it, or no text can reach it. */
-static void test_damaged_charsmaps(void **state)
+TEST(test_damaged_charsmaps)
 {
     uint8_t *bytes;
     size_t size_bytes, refused = 0;
     uint64_t random = 11;
     piece_model golden;
-    (void)state;
     read_golden_model("spm-unigram/spm.model", &bytes, &size_bytes);
     assert_int_equal(piece_model_read(&golden, bytes, size_bytes, "test", NULL), DEBERTA_OK);
     size_t trie_bytes = load_u32(golden.charsmap);
@@ -332,11 +326,10 @@ static deberta_status normalize_by(const small_trie *trie, const char *text, cha
     return status;
 }
 
-static void test_crafted_charsmaps(void **state)
+TEST(test_crafted_charsmaps)
 {
     char out[64];
     small_trie trie;
-    (void)state;
 
     /* "a" leads back to the root, whose value lies far behind the pool. */
     empty_trie(&trie);
@@ -352,16 +345,4 @@ static void test_crafted_charsmaps(void **state)
     trie.units[0x40] = 0x80000000u; /* byte 0 of the pool */
     assert_int_equal(normalize_by(&trie, "x\u00e9x", out, sizeof out), DEBERTA_OK);
     assert_non_null(strstr(out, "x\u00e9x"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_white_space_flags), cmocka_unit_test(test_user_defined),
-        cmocka_unit_test(test_lower_case),        cmocka_unit_test(test_refused_models),
-        cmocka_unit_test(test_long_unknown_runs), cmocka_unit_test(test_cut_off_models),
-        cmocka_unit_test(test_damaged_models),    cmocka_unit_test(test_damaged_charsmaps),
-        cmocka_unit_test(test_crafted_charsmaps),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* Sessions: what they cost, what they refuse, and that nothing about how work is cut shows in the results.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <dirent.h>
 #include <pthread.h>
@@ -15,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/model/session.h"
 #include "analysis/reference/reference.h"
@@ -43,9 +39,8 @@ static deberta_session *open_session(const deberta_model *model, size_t max_toke
     return session;
 }
 
-static void predictions_are_exact(void **state)
+TEST(predictions_are_exact)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     for (size_t tokens = 1; tokens <= 5000; tokens = tokens * 3 + 1) {
         for (unsigned features = 0; features < 8; features += 3) {
@@ -83,9 +78,8 @@ static void expect_refusal(const deberta_model *model, deberta_session_options o
 }
 
 /* What can be known without weights is the same as with them; a session cannot be made. */
-static void descriptions(void **state)
+TEST(descriptions)
 {
-    (void)state;
     static const char *const paths[] = {small_model, "tests/golden/33-v3-mlm-emd", "tests/golden/08-v1-talking-head",
                                         "tests/golden/21-v2-conv-tanh-g2", "tests/golden/30-v3-token"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
@@ -131,9 +125,8 @@ static void seen_processors(void *context, size_t task, size_t worker)
 }
 
 /* What a session says of itself is what was asked for, or what stands for the default; pinned threads are pinned. */
-static void sessions_are_as_asked_for(void **state)
+TEST(sessions_are_as_asked_for)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_session *session = open_session(model, 16, 3);
     assert_int_equal(deberta_session_threads(session), 3);
@@ -161,9 +154,8 @@ static void sessions_are_as_asked_for(void **state)
 }
 
 /* Memory grows with the tokens by what is kept of each, not with their square, and attention's scratch is bounded. */
-static void memory_is_linear(void **state)
+TEST(memory_is_linear)
 {
-    (void)state;
     deberta_model *model = open_model("synthetic:v3-base,layers=1,vocab=61");
     deberta_session_options options = {.struct_size = sizeof options, .threads = 1};
     size_t bytes[3];
@@ -180,9 +172,8 @@ static void memory_is_linear(void **state)
     deberta_model_free(&model);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     const size_t size = sizeof(deberta_session_options);
     expect_refusal(model, (deberta_session_options){.struct_size = 0}, DEBERTA_E_ARGUMENT, "struct_size");
@@ -211,9 +202,8 @@ static void expect_batch_refusal(deberta_session *session, deberta_batch batch, 
 }
 
 /* What is stored must lie within what the caller says is there. */
-static void short_outputs(void **state)
+TEST(short_outputs)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_session *session = open_session(model, 16, 1);
     const int32_t ids[] = {1, 2};
@@ -231,9 +221,8 @@ static void short_outputs(void **state)
     deberta_model_free(&model);
 }
 
-static void refused_opening(void **state)
+TEST(refused_opening)
 {
-    (void)state;
     deberta_model *model = NULL;
     deberta_error error = {0};
     const deberta_model_options options = {.struct_size = sizeof options, .threads = 1 << 20};
@@ -247,9 +236,8 @@ static void refused_opening(void **state)
     assert_string_equal(error.message, "the path of the model is empty");
 }
 
-static void bad_batches(void **state)
+TEST(bad_batches)
 {
-    (void)state;
     deberta_model *model = open_model(
         "synthetic:v3-base,layers=1,hidden=32,heads=2,intermediate=32,vocab=61,biased=1,types=2,positions=8");
     deberta_session *session = open_session(model, 16, 1);
@@ -309,9 +297,8 @@ static int never_asked(void *context, size_t layer, size_t head, deberta_compone
 
 /* An observer of an earlier version of the header, without the members that came later, and one whose size was
  * forgotten. */
-static void observers_say_how_large_they_are(void **state)
+TEST(observers_say_how_large_they_are)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_session *session = NULL;
     const deberta_session_options options = {
@@ -341,9 +328,8 @@ static void observers_say_how_large_they_are(void **state)
 }
 
 /* A limit for model, session and results together; damaged weights; what a result was made of. */
-static void limits_of_the_whole(void **state)
+TEST(limits_of_the_whole)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_session *session = (deberta_session *)model;
     deberta_error error = {0};
@@ -421,9 +407,8 @@ static void check_groups(deberta_precision precision)
     deberta_model_free(&model);
 }
 
-static void short_sequences_in_groups(void **state)
+TEST(short_sequences_in_groups)
 {
-    (void)state;
     check_groups(DEBERTA_PRECISION_FLOAT32);
     check_groups(DEBERTA_PRECISION_INT8);
 }
@@ -452,9 +437,8 @@ static void check_blocks(deberta_precision precision)
     deberta_model_free(&model);
 }
 
-static void query_blocks_change_no_bit(void **state)
+TEST(query_blocks_change_no_bit)
 {
-    (void)state;
     check_blocks(DEBERTA_PRECISION_FLOAT32);
     check_blocks(DEBERTA_PRECISION_INT8);
 }
@@ -468,9 +452,8 @@ static long page_faults(void)
 
 /* Once a length has been encoded, its memory is there. The system may take a page back at any time: of some encodes,
  * one must do without a fault. */
-static void encoding_again_faults_no_page(void **state)
+TEST(encoding_again_faults_no_page)
 {
-    (void)state;
 #ifdef WITH_TSAN
     skip(); /* its own memory grows */
 #endif
@@ -496,9 +479,8 @@ static void encoding_again_faults_no_page(void **state)
 }
 
 /* Recomputing position projections is a matter of time only, and so are times per stage. */
-static void internal_switches_change_no_bit(void **state)
+TEST(internal_switches_change_no_bit)
 {
-    (void)state;
     static const char *const paths[] = {small_model,
                                         "synthetic:v1-base,layers=2,hidden=48,heads=3,intermediate=20,vocab=61"};
     int32_t ids[] = {5, 7, 1, 0, 60, 33, 2, 5, 5, 9};
@@ -607,9 +589,8 @@ static void run_callers(const deberta_model *model, deberta_threads *shared)
     }
 }
 
-static void sessions_of_one_model_run_at_the_same_time(void **state)
+TEST(sessions_of_one_model_run_at_the_same_time)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     run_callers(model, NULL);
     deberta_model_free(&model);
@@ -626,9 +607,8 @@ static size_t threads_of_process(void)
 }
 
 /* However many sessions there are, no more workers than were made once, and the bits of sessions alone. */
-static void sessions_share_threads(void **state)
+TEST(sessions_share_threads)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_threads *shared = NULL;
     deberta_session *sessions[5] = {0};
@@ -654,9 +634,8 @@ static void sessions_share_threads(void **state)
     deberta_model_free(&model);
 }
 
-static void shared_threads_are_refused(void **state)
+TEST(shared_threads_are_refused)
 {
-    (void)state;
     deberta_model *model = open_model(small_model);
     deberta_threads *shared = (deberta_threads *)model;
     deberta_error error = {0};
@@ -733,9 +712,8 @@ static deberta_status watch_attention(void *context, const deberta_attention_blo
 }
 
 /* One call at a time, from whichever thread; asked first, and only for what is wanted, and all of that. */
-static void observers_are_called_one_at_a_time(void **state)
+TEST(observers_are_called_one_at_a_time)
 {
-    (void)state;
     watch w = {.overlapped = false};
     int32_t ids[WATCHED_TOKENS];
     for (size_t t = 0; t < WATCHED_TOKENS; t++) ids[t] = (int32_t)(t * 5 % VOCABULARY);
@@ -808,9 +786,8 @@ static void reference_results(const char *path, const int32_t *ids, const int32_
 
 /* Positions of the caller's choice, moved along in one sequence and shuffled in the other, where they enter at the
  * input and where the Enhanced Mask Decoder adds them; `moves`: what the default positions would be off by at least. */
-static void positions_of_the_caller(void **state)
+TEST(positions_of_the_caller)
 {
-    (void)state;
     static const struct {
         const char *path;
         deberta_task head;
@@ -864,30 +841,4 @@ static void positions_of_the_caller(void **state)
         deberta_session_free(&session);
         deberta_model_free(&model);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(predictions_are_exact),
-        cmocka_unit_test(descriptions),
-        cmocka_unit_test(sessions_are_as_asked_for),
-        cmocka_unit_test(memory_is_linear),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(short_outputs),
-        cmocka_unit_test(refused_opening),
-        cmocka_unit_test(bad_batches),
-        cmocka_unit_test(observers_say_how_large_they_are),
-        cmocka_unit_test(limits_of_the_whole),
-        cmocka_unit_test(short_sequences_in_groups),
-        cmocka_unit_test(query_blocks_change_no_bit),
-        cmocka_unit_test(encoding_again_faults_no_page),
-        cmocka_unit_test(internal_switches_change_no_bit),
-        cmocka_unit_test(sessions_of_one_model_run_at_the_same_time),
-        cmocka_unit_test(sessions_share_threads),
-        cmocka_unit_test(shared_threads_are_refused),
-        cmocka_unit_test(observers_are_called_one_at_a_time),
-        cmocka_unit_test(positions_of_the_caller),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* SHA-256: the standard's examples, in plain C and, where the processor has them, by its instructions, which must
  * agree. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
@@ -30,23 +27,17 @@ static void check_examples(unsigned features)
     }
 }
 
-static void test_examples_in_plain_c(void **state)
-{
-    (void)state;
-    check_examples(0);
-}
+TEST(test_examples_in_plain_c) { check_examples(0); }
 
-static void test_examples_by_instructions(void **state)
+TEST(test_examples_by_instructions)
 {
-    (void)state;
     if (!(cpu_features() & CPU_SHA256)) skip();
     check_examples(CPU_SHA256);
 }
 
 /* Every split of a text of several blocks: pieces that begin and end inside a block, and runs of whole ones. */
-static void test_pieces_and_ways_agree(void **state)
+TEST(test_pieces_and_ways_agree)
 {
-    (void)state;
     const unsigned ways[] = {0, cpu_features() & CPU_SHA256};
     uint8_t text[300];
     char whole[65] = "", digest[65];
@@ -62,14 +53,4 @@ static void test_pieces_and_ways_agree(void **state)
             assert_string_equal(digest, whole);
         }
     assert_string_equal(whole, "9a76b8af8f16f19d60de2b3999c22f9d10be4395c90ea3bfc5eb6cd6254243af");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_examples_in_plain_c),
-        cmocka_unit_test(test_examples_by_instructions),
-        cmocka_unit_test(test_pieces_and_ways_agree),
-    };
-    return cmocka_run_group_tests_name("sha256", tests, NULL, NULL);
 }

@@ -1,11 +1,8 @@
 /* Which shards are in memory at once, and how sums of their gradients come together. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/integers.h"
 #include "core/base/large_floats.h"
@@ -76,11 +73,10 @@ static void check_groups(const dealt_step *step, size_t limit)
     assert_int_equal(sequences, step->batch.sequences);
 }
 
-static void test_groups(void **unused)
+TEST(test_groups)
 {
     static dealt_step step;
     uint64_t state = 5;
-    (void)unused;
     for (size_t round = 0; round < 300; round++) {
         deal(&step, &state);
         check_groups(&step, 0);
@@ -90,9 +86,8 @@ static void test_groups(void **unused)
     }
 }
 
-static void test_plan(void **unused)
+TEST(test_plan)
 {
-    (void)unused;
     const shard_plan whole = shard_plan_make(16, 2048, 128, 0), same = shard_plan_make(16, 2048, 128, 2048);
     assert_int_equal(whole.capacity, 2048);
     assert_int_equal(whole.least, 16);
@@ -120,7 +115,7 @@ static float tree_of(const float *values, const bool *there, size_t count, bool 
 }
 
 /* Sums of random groups, some of them empty, in arrays of two places. */
-static void test_tree(void **unused)
+TEST(test_tree)
 {
     enum { PLACES = 2, LONG = 70000 };
     const size_t counts[PLACES] = {3, LONG};
@@ -129,7 +124,6 @@ static void test_tree(void **unused)
     executor *runner = NULL;
     gradient_tree tree;
     uint64_t state = 7;
-    (void)unused;
     assert_int_equal(executor_create(&runner, 2, false, NULL, NULL), DEBERTA_OK);
     for (size_t i = 0; i < PLACES; i++) places[i] = (gradient_place){&at_hand[i], counts[i]};
     assert_int_equal(gradient_tree_open(&tree, places, PLACES, SHARDS, 1, NULL), DEBERTA_OK);
@@ -155,11 +149,4 @@ static void test_tree(void **unused)
     gradient_tree_free(&tree);
     executor_free(&runner);
     for (size_t i = 0; i < PLACES; i++) free(at_hand[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_groups), cmocka_unit_test(test_plan),
-                                       cmocka_unit_test(test_tree)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,10 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "check/mutation.h"
 #include "core/model/synthetic.h"
@@ -80,9 +76,8 @@ static const struct {
     {SHAPE ",outliers=1,outlier_size=60", 1, {0, 1e-4, 6e-3}, 8},
 };
 
-static void outliers_are_evened_out(void **state)
+TEST(outliers_are_evened_out)
 {
-    (void)state;
     states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found);
     assert_non_null(exact);
     assert_non_null(found);
@@ -104,9 +99,8 @@ static void outliers_are_evened_out(void **state)
 }
 
 /* Channels are as large as they are said to be: of each kind, the root mean square in the last hidden states. */
-static void outliers_are_large(void **state)
+TEST(outliers_are_large)
 {
-    (void)state;
     const synthetic_weights made = {.config.hidden_size = HIDDEN, .outliers = 6};
     states *found = malloc(sizeof *found);
     double squares[2] = {0, 0};
@@ -117,13 +111,4 @@ static void outliers_are_large(void **state)
             squares[synthetic_is_outlier(&made, j)] += (double)found->value[i][j] * (double)found->value[i][j];
     assert_true(sqrt(squares[1] / 6) > 20 * sqrt(squares[0] / (HIDDEN - 6)));
     free(found);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(outliers_are_large),
-        cmocka_unit_test(outliers_are_evened_out),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

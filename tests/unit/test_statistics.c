@@ -1,12 +1,9 @@
 /* Statistics against answers computed elsewhere (SciPy 1.x: binom, mannwhitneyu, lstsq) or by hand.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/statistics.h"
 
@@ -16,9 +13,8 @@ static void assert_near(double found, double expected, double relative)
         fail_msg("found %.15g, expected %.15g", found, expected);
 }
 
-static void test_summary_of_seven(void **state)
+TEST(test_summary_of_seven)
 {
-    (void)state;
     const double samples[] = {5, 1, 9, 3, 7, 2, 100};
     statistics_summary s;
     statistics_summarize(&s, samples, 7);
@@ -45,9 +41,8 @@ static statistics_summary summary_of_first(size_t n)
     return s;
 }
 
-static void test_median_intervals(void **state)
+TEST(test_median_intervals)
 {
-    (void)state;
     const struct {
         size_t n, low, high;
         double coverage;
@@ -73,9 +68,8 @@ static void test_median_intervals(void **state)
     assert_near(hundred.mad, 25, 0);
 }
 
-static void test_exact_comparison(void **state)
+TEST(test_exact_comparison)
 {
-    (void)state;
     const double a[] = {1.00, 1.02, 1.01, 1.05, 0.99, 1.03, 1.20}, b[] = {1.10, 1.12, 1.08, 1.15, 1.04, 1.11, 1.31};
     statistics_comparison c;
     statistics_compare(&c, a, 7, b, 7);
@@ -95,9 +89,8 @@ static void test_exact_comparison(void **state)
     assert_near(back.ratio, 1 / c.ratio, 1e-12);
 }
 
-static void test_exact_comparison_of_larger_sets(void **state)
+TEST(test_exact_comparison_of_larger_sets)
 {
-    (void)state;
     double a[40], b[45];
     for (int i = 0; i < 40; i++) a[i] = i + 1;
     for (int i = 0; i < 45; i++) b[i] = i + 1 + 6.5;
@@ -108,9 +101,8 @@ static void test_exact_comparison_of_larger_sets(void **state)
     assert_near(c.p, 0.002581952726929063, 1e-9);
 }
 
-static void test_ties_go_by_the_normal_approximation(void **state)
+TEST(test_ties_go_by_the_normal_approximation)
 {
-    (void)state;
     const double a[] = {1, 2, 2, 3, 5}, b[] = {2, 3, 3, 4, 6, 7};
     statistics_comparison c;
     statistics_compare(&c, a, 5, b, 6);
@@ -119,9 +111,8 @@ static void test_ties_go_by_the_normal_approximation(void **state)
     assert_near(c.p, 0.16304505585423734, 1e-9);
 }
 
-static void test_equal_sets_do_not_differ(void **state)
+TEST(test_equal_sets_do_not_differ)
 {
-    (void)state;
     const double a[] = {2, 2, 2, 2, 2, 2, 2}, one[] = {2};
     statistics_comparison c;
     statistics_compare(&c, a, 7, a, 7);
@@ -133,9 +124,8 @@ static void test_equal_sets_do_not_differ(void **state)
     assert_near(c.p, 1, 0);
 }
 
-static void test_polynomials_are_found_exactly(void **state)
+TEST(test_polynomials_are_found_exactly)
 {
-    (void)state;
     const double x[] = {16, 32, 64, 128, 256, 512, 1024};
     double y[7];
     for (size_t i = 0; i < 7; i++) y[i] = 2e-3 + 3e-5 * x[i] + 7e-8 * x[i] * x[i];
@@ -152,9 +142,8 @@ static void test_polynomials_are_found_exactly(void **state)
     assert_near(fit.coefficient[1], 1, 1e-9);
 }
 
-static void test_relative_least_squares(void **state)
+TEST(test_relative_least_squares)
 {
-    (void)state;
     const double x[] = {16, 32, 64, 128, 256, 512}, y[] = {1.1e-3, 2.0e-3, 4.3e-3, 8.8e-3, 19.5e-3, 47e-3};
     statistics_fit fit = statistics_fit_polynomial(x, y, 6, 2);
     assert_near(fit.coefficient[0], 1.15270349e-04, 1e-7);
@@ -167,9 +156,8 @@ static void test_relative_least_squares(void **state)
 
 /* Six coefficients from a grid of 4 x 3 points: exactly where they lie on a surface; and where one point is off by a
  * tenth, by as much as least squares of relative errors says (numpy.linalg.lstsq on the rows divided by z). */
-static void test_surfaces_over_length_and_layers(void **state)
+TEST(test_surfaces_over_length_and_layers)
 {
-    (void)state;
     static const double lengths[] = {16, 64, 256, 512}, layers[] = {1, 2, 6};
     double x[12], y[12], z[12];
     for (size_t i = 0; i < 12; i++) {
@@ -196,9 +184,8 @@ static void test_surfaces_over_length_and_layers(void **state)
     assert_false(statistics_fit_surface(lengths, one_layer, z, 4).valid);
 }
 
-static void test_too_few_points_give_no_curve(void **state)
+TEST(test_too_few_points_give_no_curve)
 {
-    (void)state;
     const double x[] = {8, 8, 16, 32}, y[] = {1, 1, 2, 4.4};
     assert_false(statistics_fit_polynomial(x, y, 4, 2).valid); /* three coefficients meet three lengths */
     assert_true(statistics_fit_polynomial(x, y, 4, 1).valid);
@@ -208,21 +195,4 @@ static void test_too_few_points_give_no_curve(void **state)
     const statistics_growth growth = statistics_fit_growth(x, y, 4);
     assert_true(growth.valid && growth.worst > 0.01 && growth.worst < 0.1);
     assert_near(statistics_fit_growth(x, x, 4).exponent, 1, 1e-12);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary_of_seven),
-        cmocka_unit_test(test_median_intervals),
-        cmocka_unit_test(test_exact_comparison),
-        cmocka_unit_test(test_exact_comparison_of_larger_sets),
-        cmocka_unit_test(test_ties_go_by_the_normal_approximation),
-        cmocka_unit_test(test_equal_sets_do_not_differ),
-        cmocka_unit_test(test_polynomials_are_found_exactly),
-        cmocka_unit_test(test_relative_least_squares),
-        cmocka_unit_test(test_surfaces_over_length_and_layers),
-        cmocka_unit_test(test_too_few_points_give_no_curve),
-    };
-    return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);
 }

@@ -1,21 +1,16 @@
 /* What every call of the library shares: the version, the structs of callers of other versions, names of codes.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/base/status.h"
 
 /* The header's macros, the build system's text and what the library says at run time are one version. */
-static void one_version(void **state)
+TEST(one_version)
 {
-    (void)state;
     char text[32];
     snprintf(text, sizeof text, "%d.%d.%d", DEBERTA_VERSION_MAJOR, DEBERTA_VERSION_MINOR, DEBERTA_VERSION_PATCH);
     assert_string_equal(text, DEBERTA_VERSION_TEXT);
@@ -41,9 +36,8 @@ typedef struct later {
     unsigned char rest[5000];
 } later;
 
-static void earlier_structs_are_filled_up(void **state)
+TEST(earlier_structs_are_filled_up)
 {
-    (void)state;
     const known given = {.struct_size = offsetof(known, second), .first = 7, .second = 8};
     known found = {.first = 1, .second = 1};
     assert_int_equal(copy_struct(&found, &given, sizeof found, "known", NULL), DEBERTA_OK);
@@ -53,9 +47,8 @@ static void earlier_structs_are_filled_up(void **state)
     assert_int_equal(found.first, 0);
 }
 
-static void later_structs_must_not_ask_for_more(void **state)
+TEST(later_structs_must_not_ask_for_more)
 {
-    (void)state;
     static later given;
     known found;
     deberta_error error = {0};
@@ -80,9 +73,8 @@ static void later_structs_must_not_ask_for_more(void **state)
 }
 
 /* A size that nobody can have meant is found before anything behind the struct is looked at. */
-static void sizes_that_were_never_set(void **state)
+TEST(sizes_that_were_never_set)
 {
-    (void)state;
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, 1000000000000000, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         known given = {.struct_size = sizes[i]}, found;
@@ -94,9 +86,8 @@ static void sizes_that_were_never_set(void **state)
     }
 }
 
-static void codes_have_names(void **state)
+TEST(codes_have_names)
 {
-    (void)state;
     assert_string_equal(deberta_status_name(DEBERTA_OK), "DEBERTA_OK");
     assert_string_equal(deberta_status_name(DEBERTA_E_ARGUMENT), "DEBERTA_E_ARGUMENT");
     assert_string_equal(deberta_status_name(DEBERTA_E_SYSTEM), "DEBERTA_E_SYSTEM");
@@ -107,24 +98,10 @@ static void codes_have_names(void **state)
             assert_string_not_equal(deberta_status_name(a), deberta_status_name(b));
 }
 
-static void components_have_names(void **state)
+TEST(components_have_names)
 {
-    (void)state;
     assert_string_equal(deberta_component_name(DEBERTA_C2C), "c2c");
     assert_string_equal(deberta_component_name(DEBERTA_PROBABILITIES), "probs");
     assert_string_equal(deberta_component_name(DEBERTA_COMPONENT_COUNT), "unknown");
     deberta_free(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_version),
-        cmocka_unit_test(earlier_structs_are_filled_up),
-        cmocka_unit_test(later_structs_must_not_ask_for_more),
-        cmocka_unit_test(sizes_that_were_never_set),
-        cmocka_unit_test(codes_have_names),
-        cmocka_unit_test(components_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

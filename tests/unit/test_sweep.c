@@ -1,13 +1,10 @@
 /* Whole sweeps over a tiny made-up model: which points there are, what each result holds, and what is refused.
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "bench/sweep.h"
 
@@ -33,9 +30,8 @@ static sweep_options quick_options(void)
     return (sweep_options){.model = MODEL, .repetitions = 3, .skip_roofs = true};
 }
 
-static void test_a_grid(void **state)
+TEST(test_a_grid)
 {
-    (void)state;
     const deberta_isa isas[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AUTO};
     sweep_options options = quick_options();
     options.lengths = list_of("4,9");
@@ -66,9 +62,8 @@ static void test_a_grid(void **state)
     size_list_free(&options.threads);
 }
 
-static void test_defaults(void **state)
+TEST(test_defaults)
 {
-    (void)state;
     sweep_options options = quick_options();
     bench_results results = swept(&options);
     assert_int_equal(results.count, 1);
@@ -83,9 +78,8 @@ static void test_defaults(void **state)
     bench_results_free(&results);
 }
 
-static void test_variants_of_attention(void **state)
+TEST(test_variants_of_attention)
 {
-    (void)state;
     const term_selection terms[] = {TERM_SELECTION_FULL, TERM_SELECTION_C2C};
     sweep_options options = quick_options();
     options.lengths = list_of("20");
@@ -128,9 +122,8 @@ static void test_variants_of_attention(void **state)
     size_list_free(&options.threads);
 }
 
-static void test_batches_and_mixes(void **state)
+TEST(test_batches_and_mixes)
 {
-    (void)state;
     size_list mix = list_of("12,5,7");
     sweep_options options = quick_options();
     options.lengths = list_of("6");
@@ -154,9 +147,8 @@ static void test_batches_and_mixes(void **state)
     size_list_free(&mix);
 }
 
-static void test_minimum_time_adds_samples(void **state)
+TEST(test_minimum_time_adds_samples)
 {
-    (void)state;
     sweep_options options = quick_options();
     options.lengths = list_of("1");
     options.min_seconds = 0.2; /* an encode of one token takes well below a millisecond */
@@ -185,9 +177,8 @@ static bool watch(void *context, const sweep_state *state)
     return ++w->calls < w->stop_after;
 }
 
-static void test_progress_grows_and_can_stop(void **state)
+TEST(test_progress_grows_and_can_stop)
 {
-    (void)state;
     watched w = {.stop_after = SIZE_MAX};
     sweep_options options = quick_options();
     options.lengths = list_of("2,3");
@@ -215,9 +206,8 @@ static void assert_refused(const sweep_options *options, deberta_status expected
     assert_null(results.result);
 }
 
-static void test_what_cannot_be_swept(void **state)
+TEST(test_what_cannot_be_swept)
 {
-    (void)state;
     sweep_options options = quick_options();
     options.layers = list_of("1-3");
     assert_refused(&options, DEBERTA_E_ARGUMENT, "2 layers; 3 were asked for");
@@ -249,18 +239,4 @@ static void test_what_cannot_be_swept(void **state)
     options = quick_options();
     options.model = "/nonexistent/model";
     assert_refused(&options, DEBERTA_E_FILE, "/nonexistent/model");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_grid),
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_variants_of_attention),
-        cmocka_unit_test(test_batches_and_mixes),
-        cmocka_unit_test(test_minimum_time_adds_samples),
-        cmocka_unit_test(test_progress_grows_and_can_stop),
-        cmocka_unit_test(test_what_cannot_be_swept),
-    };
-    return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
 }

@@ -2,21 +2,16 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/test.h"
 
 #include "core/model/model.h"
 #include "core/model/synthetic_name.h"
 
-static void names(void **state)
+TEST(names)
 {
-    (void)state;
     static const char *const good[] = {
         "synthetic:v3-base",
         "synthetic:v1-large,layers=2",
@@ -80,9 +75,8 @@ static void read_values(const made *m, const char *name, size_t first, size_t co
 }
 
 /* Any stretch, read alone, is what it is as part of a longer one: also across v1's rows of different scale. */
-static void any_stretch_is_the_same(void **state)
+TEST(any_stretch_is_the_same)
 {
-    (void)state;
     enum { COUNT = 700 };
     static const char *const tensors[] = {"embeddings.word_embeddings.weight",
                                           "encoder.layer.1.attention.self.in_proj.weight"};
@@ -101,9 +95,8 @@ static void any_stretch_is_the_same(void **state)
     config_free(&m.config);
 }
 
-static void seeds_and_names_differ(void **state)
+TEST(seeds_and_names_differ)
 {
-    (void)state;
     made one, two;
     float a[8], b[8];
     make(&one, "synthetic:v3-small");
@@ -132,9 +125,8 @@ static double deviation(const made *m, const char *name, size_t count, double me
     return sqrt(sum / (double)count);
 }
 
-static void scales(void **state)
+TEST(scales)
 {
-    (void)state;
     made m;
     make(&m, "synthetic:v3-base");
     double query = deviation(&m, "encoder.layer.3.attention.self.query_proj.weight", 768 * 768, 0);
@@ -147,9 +139,8 @@ static void scales(void **state)
     config_free(&m.config);
 }
 
-static void loads(void **state)
+TEST(loads)
 {
-    (void)state;
     deberta_model *model = NULL;
     deberta_error error = {0};
     deberta_model_info info;
@@ -168,9 +159,8 @@ static void loads(void **state)
     assert_null(model);
 }
 
-static void published_parameter_counts(void **state)
+TEST(published_parameter_counts)
 {
-    (void)state;
     static const struct {
         const char *path;
         size_t parameters;
@@ -184,17 +174,4 @@ static void published_parameter_counts(void **state)
         assert_int_equal(info.parameters, published[i].parameters);
         deberta_model_free(&model);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
-        cmocka_unit_test(any_stretch_is_the_same),
-        cmocka_unit_test(seeds_and_names_differ),
-        cmocka_unit_test(scales),
-        cmocka_unit_test(loads),
-        cmocka_unit_test(published_parameter_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

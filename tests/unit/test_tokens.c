@@ -1,6 +1,8 @@
 /* Text to ids and back through deberta.h alone: what callers of the library see of a tokenizer.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/tokenizer_golden.h"
 
 static deberta_text plain_text(const char *text)
@@ -50,10 +52,9 @@ static void check_line(json_t *row, size_t line, void *context)
     ways->wrong++;
 }
 
-static void golden_lines(void **state)
+TEST(golden_lines)
 {
     static const char *const names[] = {"spm-unigram", "bpe-v1"};
-    (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         deberta_tokenizer *tokenizer = open_golden(names[i]);
         both_ways ways = {.tokenizer = tokenizer};
@@ -69,9 +70,8 @@ static void golden_lines(void **state)
 
 /* ------------------------------------------------------------------------------------------------------- a whole use */
 
-static void text_to_ids_and_back(void **state)
+TEST(text_to_ids_and_back)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *tokens = NULL;
     deberta_text text = plain_text("The cat [MASK] here.");
@@ -109,9 +109,8 @@ static void text_to_ids_and_back(void **state)
     deberta_tokenizer_free(&tokenizer);
 }
 
-static void cutting_says_how_much(void **state)
+TEST(cutting_says_how_much)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *tokens = NULL;
     deberta_text text = plain_text("the the the the the the");
@@ -127,10 +126,9 @@ static void cutting_says_how_much(void **state)
 }
 
 /* Broken bytes elsewhere in a text change no span: parts of a character that is whole keep their own bytes. */
-static void spans_beside_broken_bytes(void **state)
+TEST(spans_beside_broken_bytes)
 {
     static const char alone[] = "\U0001f60a", beside[] = "\U0001f60a\xff";
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("bpe-v1");
     deberta_tokens *whole = NULL, *broken = NULL;
     const deberta_text texts[] = {plain_text(alone), plain_text(beside)};
@@ -163,13 +161,12 @@ static char *folder_with(const char *golden, const char *name)
     return folder;
 }
 
-static void the_five_are_special_and_added_words_are_not(void **state)
+TEST(the_five_are_special_and_added_words_are_not)
 {
     static const char config[] =
         "{\"mask_token\": \"<m>\", \"added_tokens_decoder\": {\"3001\": {\"content\": \"<m>\"},"
         " \"3002\": {\"content\": \"<x>\", \"special\": true}}}";
     static const char added[] = "{\"foo\": 3003}";
-    (void)state;
     char *folder = folder_with("spm-unigram", "spm.model");
     write_file(folder, "tokenizer_config.json", config, sizeof config - 1);
     write_file(folder, "added_tokens.json", added, sizeof added - 1);
@@ -197,10 +194,9 @@ static void expect_no_tokenizer(const char *folder, const char *said)
 
 /* A download cache that was copied without what its links point to: neither a folder without a tokenizer nor one
  * without its configuration, which would give other ids. */
-static void links_that_lead_nowhere(void **state)
+TEST(links_that_lead_nowhere)
 {
     char path[TEST_PATH_BYTES], *folder = make_folder();
-    (void)state;
     assert_int_equal(symlink("../blobs/none", format_path(path, "%s/spm.model", folder)), 0);
     expect_no_tokenizer(folder, "symbolic link to a file that does not exist");
     remove_folder(folder);
@@ -212,9 +208,8 @@ static void links_that_lead_nowhere(void **state)
 }
 
 /* Half of a vocabulary does not hide the whole one beside it. */
-static void vocabulary_without_merges(void **state)
+TEST(vocabulary_without_merges)
 {
-    (void)state;
     char *folder = folder_with("bpe-v1", "vocab.json");
     expect_no_tokenizer(folder, "merges.txt");
     write_file(folder, "bpe_encoder.bin", "damaged", 7);
@@ -237,9 +232,8 @@ static void expect_refused(deberta_tokens **tokens, const deberta_tokenizer *tok
 }
 
 /* Many lists that are kept, made from one that is used again and again. */
-static void copies_stay_what_they_are(void **state)
+TEST(copies_stay_what_they_are)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *tokens = NULL, *copies[4] = {NULL}, *again = NULL;
     for (size_t i = 0; i < 4; i++) {
@@ -277,9 +271,8 @@ static void copies_stay_what_they_are(void **state)
     deberta_tokens_free(&tokens);
 }
 
-static void the_first_broken_byte_is_told(void **state)
+TEST(the_first_broken_byte_is_told)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *tokens = NULL;
     deberta_text text = plain_text("fine");
@@ -293,9 +286,8 @@ static void the_first_broken_byte_is_told(void **state)
 }
 
 /* Whoever sets no length means the whole text, and an empty text stays empty. */
-static void lengths_are_found(void **state)
+TEST(lengths_are_found)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *counted = NULL, *found = NULL;
     deberta_text text = plain_text("The cat sat.");
@@ -321,9 +313,8 @@ static void lengths_are_found(void **state)
     deberta_tokenizer_free(&tokenizer);
 }
 
-static void refusals_leave_an_empty_list(void **state)
+TEST(refusals_leave_an_empty_list)
 {
-    (void)state;
     deberta_tokenizer *tokenizer = open_golden("spm-unigram");
     deberta_tokens *tokens = NULL;
     const deberta_text good = plain_text("good");
@@ -368,22 +359,4 @@ static void refusals_leave_an_empty_list(void **state)
     deberta_tokenizer_free(&tokenizer);
     deberta_tokenizer_free(NULL);
     assert_int_equal(deberta_tokenizer_open(NULL, "x", NULL), DEBERTA_E_ARGUMENT);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_lines),
-        cmocka_unit_test(text_to_ids_and_back),
-        cmocka_unit_test(cutting_says_how_much),
-        cmocka_unit_test(copies_stay_what_they_are),
-        cmocka_unit_test(the_first_broken_byte_is_told),
-        cmocka_unit_test(lengths_are_found),
-        cmocka_unit_test(spans_beside_broken_bytes),
-        cmocka_unit_test(the_five_are_special_and_added_words_are_not),
-        cmocka_unit_test(links_that_lead_nowhere),
-        cmocka_unit_test(vocabulary_without_merges),
-        cmocka_unit_test(refusals_leave_an_empty_list),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

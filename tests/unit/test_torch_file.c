@@ -1,6 +1,9 @@
 /* Files of torch.save, both formats: strides, aliases, byte order, what zips can hide, truncations and bit flips.
  *
  * SPDX-License-Identifier: MIT */
+#define TESTS_HAVE_A_MAIN
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/io/torch_file.h"
@@ -100,9 +103,8 @@ static void check_state(const buffer *bytes)
     torch_file_close(&file);
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
-    (void)state;
     static const struct {
         uint32_t flags;
         bool zip64;
@@ -151,9 +153,8 @@ static void check_zip(zip_writer *zip, deberta_status expected, const char *text
 }
 
 /* One wrong thing in a zip at a time. */
-static void test_bad_zips(void **state)
+TEST(test_bad_zips)
 {
-    (void)state;
     buffer code = {0};
     put_state(&code);
     static const struct {
@@ -187,9 +188,8 @@ static void test_bad_zips(void **state)
     buffer_free(&code);
 }
 
-static void test_bad_members(void **state)
+TEST(test_bad_members)
 {
-    (void)state;
     buffer code = {0};
     put_state(&code);
     zip_writer zip = {0};
@@ -245,9 +245,8 @@ static void test_bad_members(void **state)
 }
 
 /* Two members that share their bytes, in a pickle whose storages together are larger than the file. */
-static void test_overlapping_members(void **state)
+TEST(test_overlapping_members)
 {
-    (void)state;
     enum { COUNT = 4096 };
     static float values[COUNT];
     buffer code = {0};
@@ -277,9 +276,8 @@ static void test_overlapping_members(void **state)
 }
 
 /* Directories that keep libzip busy for hours: thousands of end records, and a very long directory. */
-static void test_busy_zips(void **state)
+TEST(test_busy_zips)
 {
-    (void)state;
     zip_writer zip = {0};
     make_zip(&zip, 0, false);
     buffer end = {0};
@@ -307,9 +305,8 @@ static void test_busy_zips(void **state)
 }
 
 /* zip64 records with numbers up to 2^64. */
-static void test_bad_zip64(void **state)
+TEST(test_bad_zip64)
 {
-    (void)state;
     static const uint64_t numbers[] = {0, 1, 45, 1000, UINT32_MAX, INT64_MAX, UINT64_MAX - 56, UINT64_MAX};
     /* record: entries here, entries, size, offset; locator: offset of the record */
     static const size_t fields[] = {24, 32, 40, 48, 56 + 8};
@@ -326,9 +323,8 @@ static void test_bad_zip64(void **state)
         }
 }
 
-static void test_bad_legacy(void **state)
+TEST(test_bad_legacy)
 {
-    (void)state;
     buffer file = {0};
     deberta_error error;
     make_legacy(&file);
@@ -372,9 +368,8 @@ static void test_bad_legacy(void **state)
     }
 }
 
-static void test_other_contents(void **state)
+TEST(test_other_contents)
 {
-    (void)state;
     static const struct {
         const char *bytes, *expected;
         size_t count;
@@ -404,9 +399,8 @@ static void put_dict(buffer *code, const char *tensor_name)
     put_byte(code, 's');
 }
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
-    (void)state;
     /* key, name of the tensor in its dict; ... */
     static const struct {
         const char *keys[6];
@@ -447,9 +441,8 @@ static void test_roots(void **state)
 }
 
 /* A root of many entries that are all the same dict, each with many tensors: looking through it must stay linear. */
-static void test_shared_dicts(void **state)
+TEST(test_shared_dicts)
 {
-    (void)state;
     buffer code = {0};
     put(&code, "\x80\x02", 2);
     put_dict(&code, NULL);
@@ -474,9 +467,8 @@ static void test_shared_dicts(void **state)
     buffer_free(&code);
 }
 
-static void test_contradicting_storages(void **state)
+TEST(test_contradicting_storages)
 {
-    (void)state;
     static const int64_t six = 6, one = 1;
     static const struct {
         const char *type, *key;
@@ -505,9 +497,8 @@ static void test_contradicting_storages(void **state)
     }
 }
 
-static void test_big_endian(void **state)
+TEST(test_big_endian)
 {
-    (void)state;
     buffer code = {0};
     zip_writer zip = {0};
     uint8_t swapped[8];
@@ -531,9 +522,8 @@ static void test_big_endian(void **state)
 }
 
 /* Every dtype through random views: any window of elements equals the definition of strides. */
-static void test_strides(void **state)
+TEST(test_strides)
 {
-    (void)state;
     enum { ELEMENTS = 720 };
     static const char *const types[] = {"DoubleStorage", "FloatStorage", "HalfStorage", "BFloat16Storage"};
     static const size_t widths[] = {8, 4, 2, 2};
@@ -602,9 +592,8 @@ static void test_strides(void **state)
 }
 
 /* No truncation is a file. */
-static void test_truncations(void **state)
+TEST(test_truncations)
 {
-    (void)state;
     zip_writer zip = {0};
     buffer legacy = {0};
     make_zip(&zip, 8, true);
@@ -621,9 +610,8 @@ static void test_truncations(void **state)
 }
 
 /* Whatever bit flips, the reader stays inside the file and gives a status. */
-static void test_bit_flips(void **state)
+TEST(test_bit_flips)
 {
-    (void)state;
     zip_writer zip = {0};
     buffer legacy = {0};
     make_zip(&zip, 8, true);
@@ -645,22 +633,5 @@ static void test_bit_flips(void **state)
 int main(void)
 {
     limit_memory();
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bad_zips),
-        cmocka_unit_test(test_bad_members),
-        cmocka_unit_test(test_overlapping_members),
-        cmocka_unit_test(test_busy_zips),
-        cmocka_unit_test(test_bad_zip64),
-        cmocka_unit_test(test_bad_legacy),
-        cmocka_unit_test(test_other_contents),
-        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_shared_dicts),
-        cmocka_unit_test(test_contradicting_storages),
-        cmocka_unit_test(test_big_endian),
-        cmocka_unit_test(test_strides),
-        cmocka_unit_test(test_truncations),
-        cmocka_unit_test(test_bit_flips),
-    };
-    return cmocka_run_group_tests_name("torch_file", tests, NULL, NULL);
+    return run_registered_tests();
 }

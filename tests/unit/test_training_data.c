@@ -2,19 +2,17 @@
  * from a second implementation in Python, written from the formulas of docs/training.md. SPDX-License-Identifier: MIT
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <math.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/dispatch.h"
 #include "core/model/dropout.h"
+#include "include/deberta_training.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
 #include "train/engine/losses.h"
@@ -23,9 +21,8 @@
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 
 /* The vectors that the authors of Random123 publish. */
-static void test_philox(void **state)
+TEST(test_philox)
 {
-    (void)state;
     const struct {
         uint32_t fill, words[COUNTER_WORDS];
     } cases[] = {{0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
@@ -38,9 +35,8 @@ static void test_philox(void **state)
     }
 }
 
-static void test_shuffle(void **state)
+TEST(test_shuffle)
 {
-    (void)state;
     static const size_t expected[2][SEQUENCES] = {{4, 7, 11, 0, 8, 6, 2, 1, 10, 3, 5, 9},
                                                   {2, 4, 7, 5, 0, 11, 10, 6, 9, 3, 8, 1}};
     for (uint32_t epoch = 0; epoch < 2; epoch++) {
@@ -50,9 +46,8 @@ static void test_shuffle(void **state)
     }
 }
 
-static void test_masking(void **state)
+TEST(test_masking)
 {
-    (void)state;
     const struct {
         deberta_masking kind;
         double probability;
@@ -97,9 +92,8 @@ static void test_masking(void **state)
 }
 
 /* A frame alone has nothing to guess; a single piece is always labelled. */
-static void test_short_texts(void **state)
+TEST(test_short_texts)
 {
-    (void)state;
     for (deberta_masking kind = DEBERTA_MASKING_NGRAM; kind <= DEBERTA_MASKING_UNIFORM; kind++) {
         const masking_options options = {kind, 0.15, 1, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.site = SITE_MASKING};
@@ -131,9 +125,8 @@ static void read_corpus(corpus *texts, const char *content, size_t most_tokens)
 }
 
 /* Lines of a document are joined, documents are not; nothing is lost at a cut. */
-static void test_corpus(void **state)
+TEST(test_corpus)
 {
-    (void)state;
     corpus joined = {0}, parts = {0};
     read_corpus(&joined, "The cat sat on the mat.\r\nIt slept.\r\n\r\n\r\nThe dog barked.", 512);
     read_corpus(&parts, "The cat sat on the mat.\nIt slept.\n\nThe dog barked.\n", 5);
@@ -166,9 +159,8 @@ static void read_step(drawn_batches *batches, size_t step, step_batch *batch)
 }
 
 /* Steps asked for in any order are the same; an epoch has every sequence once. */
-static void test_steps(void **state)
+TEST(test_steps)
 {
-    (void)state;
     enum { STEPS = 8, STEP_SEQUENCES = 3 };
     corpus texts = {0};
     drawn_batches *batches = NULL;
@@ -202,9 +194,8 @@ static void test_steps(void **state)
 }
 
 /* A step ends before the sequence that would exceed the limit, and the next begins with it. */
-static void test_token_limit(void **state)
+TEST(test_token_limit)
 {
-    (void)state;
     corpus texts = {0};
     drawn_batches *batches = NULL;
     step_batch batch;
@@ -231,9 +222,8 @@ static void test_token_limit(void **state)
 enum { WORDS = 1301, DRAWS = 500 };
 
 /* The word in which u lies, by plain sums of doubles; words without a probability are never drawn. */
-static void test_drawing(void **state)
+TEST(test_drawing)
 {
-    (void)state;
     float logits[WORDS];
     double sums[WORDS + 1] = {0};
     kernels table;
@@ -257,9 +247,8 @@ enum { DROPPED_ROWS = 500, DROPPED_COLUMNS = 191 };
 
 /* Means and variances of masks lie where those of independent draws do, and a token's mask is its own: the same behind
  * other tokens, another at another place, site, layer, head, pass and step. */
-static void test_dropout(void **state)
+TEST(test_dropout)
 {
-    (void)state;
     static float x[DROPPED_ROWS][DROPPED_COLUMNS], once[DROPPED_COLUMNS];
     static dropout_row tokens[DROPPED_ROWS];
     kernels table;
@@ -301,7 +290,7 @@ static void test_dropout(void **state)
 }
 
 /* Against the inverse of the normal distribution in Python's statistics; beyond 4 it is 4. */
-static void test_normal_numbers(void **state)
+TEST(test_normal_numbers)
 {
     static const struct {
         uint32_t word;
@@ -314,16 +303,14 @@ static void test_normal_numbers(void **state)
                  {0x7fffffffu, -2.9180993729166234e-10},
                  {0xdeadbeefu, 1.1256287403742193},
                  {0xffffffffu, 4}};
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true(fabs(counter_normal(known[i].word) - known[i].expected) <= 1e-13 * fabs(known[i].expected));
 }
 
 /* Questions of three choices: an epoch has each once, its choices together in the batch and with its label. */
-static void test_examples(void **state)
+TEST(test_examples)
 {
     enum { QUESTIONS = 7, CHOICES = 3, STEP_QUESTIONS = 2 };
-    (void)state;
     example_set set = {.choices = CHOICES};
     example_batches batches = {0};
     step_batch batch;
@@ -352,15 +339,4 @@ static void test_examples(void **state)
     for (size_t q = 0; q < QUESTIONS; q++) assert_int_equal(seen[q], STEP_QUESTIONS * CHOICES);
     example_batches_close(&batches);
     examples_free(&set);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),      cmocka_unit_test(test_shuffle),        cmocka_unit_test(test_masking),
-        cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),         cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_token_limit), cmocka_unit_test(test_normal_numbers), cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_dropout),     cmocka_unit_test(test_drawing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

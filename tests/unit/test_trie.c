@@ -1,6 +1,8 @@
 /* Double arrays: against a search through all keys, and at their edges.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/text/trie.h"
@@ -19,13 +21,12 @@ static int32_t search(const trie_key *keys, size_t count, const char *text, size
 }
 
 /* Keys of few different bytes share most of their beginnings, keys of many have nodes of many children. */
-static void test_random_keys(void **state)
+TEST(test_random_keys)
 {
     enum { KEYS = 600, LENGTH = 8, TEXTS = 20000 };
     static const unsigned alphabets[] = {1, 2, 5, 256};
     static char texts[KEYS][LENGTH];
     uint64_t random = 5;
-    (void)state;
     for (size_t a = 0; a < sizeof alphabets / sizeof *alphabets; a++) {
         trie_key keys[KEYS];
         size_t count = 0;
@@ -53,13 +54,12 @@ static void test_random_keys(void **state)
 }
 
 /* A node that has all 256 children, and a key as long as a piece may be: depth costs no stack. */
-static void test_wide_and_deep(void **state)
+TEST(test_wide_and_deep)
 {
     enum { DEPTH = 1 << 16 };
     static char deep[DEPTH], bytes[256];
     static trie_key keys[258];
     trie t;
-    (void)state;
     for (size_t i = 0; i < 256; i++) {
         bytes[i] = (char)(unsigned char)i;
         keys[i] = (trie_key){.text = &bytes[i], .bytes = 1, .value = (int32_t)i};
@@ -77,33 +77,20 @@ static void test_wide_and_deep(void **state)
     trie_free(&t);
 }
 
-static void test_no_keys(void **state)
+TEST(test_no_keys)
 {
     trie t;
-    (void)state;
     assert_int_equal(trie_build(&t, NULL, 0, "test", NULL), DEBERTA_OK);
     for (unsigned byte = 0; byte < 256; byte++) assert_int_equal(trie_step(&t, TRIE_ROOT, (char)byte), TRIE_NO_NODE);
     trie_free(&t);
 }
 
-static void test_same_keys(void **state)
+TEST(test_same_keys)
 {
     trie_key keys[] = {{"ab", 2, 0}, {"abc", 3, 1}, {"ab", 2, 2}};
     deberta_error error = {0};
     trie t;
-    (void)state;
     assert_int_equal(trie_build(&t, keys, 3, "test", &error), DEBERTA_E_FORMAT);
     assert_string_equal(error.message, "test: piece 'ab' is already defined");
     trie_free(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_keys),
-        cmocka_unit_test(test_wide_and_deep),
-        cmocka_unit_test(test_no_keys),
-        cmocka_unit_test(test_same_keys),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

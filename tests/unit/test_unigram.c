@@ -1,6 +1,8 @@
 /* The best way through a text: sums, ties, unknown characters, kinds of pieces. The expected cuts are sentencepiece's.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/piece_helpers.h"
 
 #include "core/text/unigram.h"
@@ -43,9 +45,8 @@ static const unigram_case cases[] = {
 };
 /* clang-format on */
 
-static void test_cases(void **state)
+TEST(test_cases)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const unigram_case *c = &cases[i];
         piece_model model = model_of(c->pieces, PIECES_UNIGRAM);
@@ -64,12 +65,11 @@ static void test_cases(void **state)
     }
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const piece_case none[CASE_PIECES] = {{.text = NULL}}, twice[CASE_PIECES] = {USED("a", -1), UNUSED("a", -2)};
     unigram *u;
     deberta_error error = {0};
-    (void)state;
     piece_model model = model_of(none, PIECES_UNIGRAM);
     assert_int_equal(unigram_create(&u, &model, "test", &error), DEBERTA_E_FORMAT);
     assert_null(u);
@@ -80,13 +80,4 @@ static void test_refused(void **state)
     assert_int_equal(unigram_create(&u, &model, "test", &error), DEBERTA_E_FORMAT);
     assert_non_null(strstr(error.message, "'a' is already defined"));
     piece_model_free(&model);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* UTF-8: where a text is cut, and what is punctuation.
  *
  * SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "core/base/utf8.h"
 
-static void test_texts_are_cut_between_characters(void **state)
+TEST(test_texts_are_cut_between_characters)
 {
-    (void)state;
     char room[4];
     utf8_copy(room, sizeof room, "ab\xC3\xBC");
     assert_string_equal(room, "ab");
@@ -23,9 +19,8 @@ static void test_texts_are_cut_between_characters(void **state)
     assert_string_equal(room, "");
 }
 
-static void test_punctuation(void **state)
+TEST(test_punctuation)
 {
-    (void)state;
     static const uint32_t marks[] = {'!',    '/',    ':',    '@',    '[',    '`',    '{',    '~',    0xA1,   0xAB,
                                      0xBB,   0xBF,   0x2010, 0x2014, 0x2019, 0x201C, 0x2026, 0x2030, 0x205E, 0x3001,
                                      0x3003, 0x3008, 0x3011, 0x3014, 0x301F, 0xFF01, 0xFF0C, 0xFF1F, 0xFF5E};
@@ -34,11 +29,4 @@ static void test_punctuation(void **state)
     for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) assert_true(utf8_is_punctuation(marks[k]));
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) assert_false(utf8_is_punctuation(others[k]));
     assert_false(utf8_is_punctuation(UTF8_INVALID));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_texts_are_cut_between_characters),
-                                       cmocka_unit_test(test_punctuation)};
-    return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
 }

@@ -1,22 +1,18 @@
 /* How verify counts: errors in eps and in ULP, percentiles, limits, rows that become one; and that a model's row is
  * there for every quantity and every way of computing it. SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
-#include <cmocka.h>
+
+#include "tests/unit/test.h"
 
 #include "check/verify.h"
 #include "analysis/reference/sleef_math.h"
 
 static const verify_row subject = {.subject = "x", .tier = DEBERTA_ISA_SCALAR, .values = 1, .limit = 10};
 
-static void test_units(void **state)
+TEST(test_units)
 {
-    (void)state;
     verify_report report = {0};
     verify_errors errors = {0};
     /* 8 is at the beginning of a binade: its neighbours above are 8 eps apart. */
@@ -31,9 +27,8 @@ static void test_units(void **state)
 }
 
 /* Values in an order that is no order, with many equal ones: what a careless selection gets wrong. */
-static void test_percentiles(void **state)
+TEST(test_percentiles)
 {
-    (void)state;
     for (size_t count = 1; count < 3000; count = count * 2 + 1) {
         verify_report report = {0};
         verify_errors errors = {0};
@@ -48,9 +43,8 @@ static void test_percentiles(void **state)
     }
 }
 
-static void test_not_a_number(void **state)
+TEST(test_not_a_number)
 {
-    (void)state;
     verify_report report = {0};
     const double pairs[][2] = {{NAN, NAN}, {INFINITY, INFINITY}, {NAN, 1}, {INFINITY, 1}, {1, NAN}};
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
@@ -65,9 +59,8 @@ static void test_not_a_number(void **state)
     verify_report_free(&report);
 }
 
-static void test_rows_become_one(void **state)
+TEST(test_rows_become_one)
 {
-    (void)state;
     verify_report report = {0};
     for (size_t k = 0; k < 3; k++) {
         verify_errors errors = {0};
@@ -89,9 +82,8 @@ static void test_rows_become_one(void **state)
 }
 
 /* A fault in the engine is the same by every way of computing: the bits agree, float64 does not. */
-static void test_fault_in_a_model(void **state)
+TEST(test_fault_in_a_model)
 {
-    (void)state;
     static const char path[] = "synthetic:v3-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,buckets=16";
     const int32_t ids[] = {1, 5, 9, 2, 33, 7, 60, 5, 5, 2};
     const size_t starts[] = {0, 3, 10};
@@ -116,9 +108,8 @@ static void test_fault_in_a_model(void **state)
 
 /* Low precision of a model with channels that are far larger than others stays within its limits; not without the
  * factors that even these out, and not with a fault in the positions. */
-static void test_low_precision_of_outliers(void **state)
+TEST(test_low_precision_of_outliers)
 {
-    (void)state;
     static const char path[] = "synthetic:v3-base,layers=3,hidden=256,heads=4,intermediate=1024,vocab=300,outliers=6";
     enum { TOKENS = 48 };
     int32_t ids[TOKENS];
@@ -137,9 +128,8 @@ static void test_low_precision_of_outliers(void **state)
 }
 
 /* Ours on each tier, SLEEF's, and float64 twice, for three functions; all of them close, none of them exact. */
-static void test_second_opinion(void **state)
+TEST(test_second_opinion)
 {
-    (void)state;
     verify_report report = {0};
     verify_options options = {.seed = 1};
     options.tiers[DEBERTA_ISA_SCALAR] = options.tiers[deberta_isa_best()] = true;
@@ -153,18 +143,4 @@ static void test_second_opinion(void **state)
         assert_int_equal(report.rows[k].differing, 0);
     }
     verify_report_free(&report);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_percentiles),
-        cmocka_unit_test(test_not_a_number),
-        cmocka_unit_test(test_rows_become_one),
-        cmocka_unit_test(test_fault_in_a_model),
-        cmocka_unit_test(test_low_precision_of_outliers),
-        cmocka_unit_test(test_second_opinion),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,8 @@
  * threads; a tensor that is packed leaves the process's memory.
  *
  * SPDX-License-Identifier: MIT */
+#include "tests/unit/test.h"
+
 #include "tests/unit/io_helpers.h"
 
 #include "core/dispatch.h"
@@ -82,9 +84,8 @@ static const float *count_view(const void *context, const weight_tensor *from)
     return values;
 }
 
-static void viewed_and_read_weights_are_packed_alike(void **state)
+TEST(viewed_and_read_weights_are_packed_alike)
 {
-    (void)state;
     char *folder = make_folder();
     for (size_t shift = 0; shift < 2; shift++) {
         checkpoint *stored = NULL;
@@ -130,9 +131,8 @@ static size_t file_kibibytes(void)
     return sum;
 }
 
-static void forgotten_tensors_leave_memory(void **state)
+TEST(forgotten_tensors_leave_memory)
 {
-    (void)state;
     enum { SIZE_KIB = LARGE / 256 };
     char *folder = make_folder();
     checkpoint *stored = NULL;
@@ -152,13 +152,4 @@ static void forgotten_tensors_leave_memory(void **state)
     free(again);
     checkpoint_close(&stored);
     remove_folder(folder);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(viewed_and_read_weights_are_packed_alike),
-        cmocka_unit_test(forgotten_tensors_leave_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #define TRAIN_MASKING_H
 
 #include "core/base/status.h"
+#include "include/deberta_training.h"
 #include "train/engine/counters.h"
 #include "include/deberta_training.h"
 

@@ -4,6 +4,7 @@
 #ifndef TRAIN_CLASS_JOB_H
 #define TRAIN_CLASS_JOB_H
 
+#include "include/deberta_training.h"
 #include "train/engine/heads.h"
 #include "include/deberta_training.h"
 

@@ -6,6 +6,7 @@
 #define TRAIN_OPTIMIZER_H
 
 #include "core/base/parallel.h"
+#include "include/deberta_training.h"
 #include "train/engine/parameters.h"
 #include "include/deberta_training.h"
 

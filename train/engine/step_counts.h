@@ -2,6 +2,7 @@
 #ifndef TRAIN_STEP_COUNTS_H
 #define TRAIN_STEP_COUNTS_H
 
+#include "include/deberta_training.h"
 #include "train/engine/heads.h"
 #include "include/deberta_training.h"
 

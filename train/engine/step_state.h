@@ -6,6 +6,7 @@
 #ifndef TRAIN_STEP_STATE_H
 #define TRAIN_STEP_STATE_H
 
+#include "include/deberta_training.h"
 #include "train/engine/learner.h"
 #include "train/engine/step_batch.h"
 #include "include/deberta_training.h"

@@ -1,0 +1,51 @@
+/* Tests of one program, run by cmocka in the order in which they stand: TEST(name) { ... }. A test registers itself, so
+ * that none is forgotten. A program that has something to do before its tests defines TESTS_HAVE_A_MAIN, and calls
+ * run_registered_tests. SPDX-License-Identifier: MIT */
+#ifndef DEBERTA_TESTS_UNIT_TEST_H
+#define DEBERTA_TESTS_UNIT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define TEST(name) TEST_BETWEEN(name, NULL, NULL)
+
+/* With functions that cmocka calls before and after it. A parameter of the test's function, `test_state`, is theirs. */
+#define TEST_BETWEEN(name, before, after)                                                                              \
+    static void name(void **test_state);                                                                               \
+    __attribute__((constructor)) static void register_##name(void)                                                     \
+    {                                                                                                                  \
+        register_test((struct CMUnitTest){#name, name, before, after, NULL});                                          \
+    }                                                                                                                  \
+    static void name(__attribute__((unused)) void **test_state)
+
+enum { MOST_TESTS = 128 };
+
+static struct CMUnitTest registered_tests[MOST_TESTS];
+static size_t registered_count;
+
+/* The compiler keeps the order of such calls within a file. */
+static inline void register_test(struct CMUnitTest test)
+{
+    if (registered_count == MOST_TESTS) {
+        fprintf(stderr, "%s: more than %d tests in one program\n", test.name, MOST_TESTS);
+        exit(1);
+    }
+    registered_tests[registered_count++] = test;
+}
+
+static inline int run_registered_tests(void)
+{
+    return _cmocka_run_group_tests("tests", registered_tests, registered_count, NULL, NULL);
+}
+
+#ifndef TESTS_HAVE_A_MAIN
+int main(void) { return run_registered_tests(); }
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+"""The stages: what each builds, and which tests and programs it runs.
+
+A stage is a function that puts its jobs on the schedule; `full` says whether the run takes everything. SPDX-License-Identifier: MIT
+"""
+import os
+import re
+import shutil
+import sys
+
+from testing.machine import has_flag, native_tiers
+from testing.processes import ROOT
+from testing.stage import Tests
+
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+                     "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
+X86 = os.uname().machine == "x86_64"
+
+
+def names(*wanted):
+    return lambda test: test.name in wanted
+
+
+def suites(*wanted, without=()):
+    return lambda test: test.suites.intersection(wanted) and not test.suites.intersection(without)
+
+
+def lint(stage, folder, *options, **about):
+    """One test, however many places it looks at."""
+    stage.program("lint", [sys.executable, "tools/lint.py", *options, folder], of_tiers=False, **about)
+
+
+def native_build(stage, **about):
+    """build/, as build.sh has it: somebody else's choice of options stays."""
+    options = [] if os.path.exists(os.path.join(ROOT, "build", "build.ninja")) else ["--buildtype=release"]
+    return stage.build("build", options, **about)
+
+
+def native(stage, full):
+    # The kernels are checked here with the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    # The full run lets each call of each command fail, of which the suite takes some.
+    left_out = {"checkasm", *(["cli failing_writes"] if full else [])}
+
+    def wanted(test):
+        return test.name not in left_out and (full or not test.suites & {"long", "full"})
+    tests = [Tests("tests", lambda test: wanted(test) and (full or "sampled" not in test.suites))]
+    if not full:
+        tests.append(Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True))
+    built = native_build(stage, tests=tests, everything=True)
+    stage.program("kernels, every tier of this processor", lambda: ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
+                                                                    *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
+    if full:
+        stage.program("failing calls, each", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "failing_writes"],
+                      environment={"DEBERTA_TEST_EVERY_CALL": "1"}, of_tiers=False, expected=60, after=[built])
+    lint(stage, "build", *["--format"] * full, expected=20, after=[built])
+    stage.tiers = lambda: [(tier, "native") for tier in native_tiers()]
+
+
+def without_fma(stage, _full):
+    # The same programs as they are: the build must not assume more than the base instruction set.
+    built = native_build(stage, targets=["tests/checkasm/checkasm", "tests/golden/golden"])
+    emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
+    stage.program("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--require=scalar"], expected=20, after=[built])
+    stage.program("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"],
+                  expected=10, after=[built])
+    tiers = [("scalar", "without FMA, under qemu")]
+    if not has_flag("avx2"):
+        stage.program("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
+                                                        "--no-guard", "--require=avx2"], expected=60, after=[built])
+        tiers.append(("avx2", "kernels, under qemu"))
+    stage.tiers = lambda: tiers
+
+
+def neon(stage, _full):
+    # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's. Of the tokenizers sums of
+    # scores, which are the only floating-point numbers outside the kernels that decide something.
+    emulator = ["qemu-aarch64-static"]
+    built = stage.build("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/cross-aarch64.ini", tests=[
+        Tests("kernels and golden results", suites("kernels", "golden", without=["long"]), quick=True, wrapper=emulator, slower=10),
+        Tests("tokenizers", names("unigram", "piece_bpe", "sentencepiece", "tokenizer"), quick=True, wrapper=emulator, slower=20)],
+        targets=["tests/golden/identity"])
+    for part in ("1/5", "2/5", "3/5", "4/5", "5/5"):
+        stage.program(f"one arithmetic, a sample, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick", "--part", part],
+                      expected=60, after=[built])
+    for kernel in ("gemm_u8", "gemm_u8x2"):
+        for cpu, tiers in (("max", ("neon", "neondot", "neoni8mm")), ("cortex-a53", ("neon",))):
+            stage.program(f"{kernel} on {cpu}", [*emulator, "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
+                                                 *(f"--require={tier}" for tier in tiers)], expected=20, after=[built])
+    stage.tiers = lambda: [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
+
+
+def avx512_emulated(stage, _full):
+    cases = ["01-v1-both-n33", "16-v3-b256-n33", "20-v2-conv-gelu-b3"]
+    golden = "build/tests/golden/golden --isa avx512 --failures-only --only"
+    programs = [("checkasm", "build/tests/checkasm/checkasm --quick --isa=avx512 --require=avx512 --no-guard"), ("golden", f"{golden} {','.join(cases)}"),
+                ("golden with stand-ins", f"{golden} {cases[0]} --stand-ins")]
+    built = native_build(stage, targets=["tests/checkasm/checkasm", "tests/golden/golden"])
+    # One start for all: the emulated machine needs some seconds to boot. Each must have said its counts; they are added up to one closing line.
+    script = "failed=0\n" + "".join(f"{program} >/tmp/log || failed=1; cat /tmp/log\n" for _, program in programs) + "exit $failed"
+    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "tests/golden/bits.tsv", "tests/golden/formats", "/bin/cat"]
+    files += [f"tests/golden/{name}" for name in cases]
+    command = ["tools/run-avx512-bochs.sh", "-t", "1500", *(word for path in files for word in ("-f", path)), "/bin/sh", "-c", script]
+    stage.program(", ".join(title for title, _ in programs), command, programs=len(programs), expected=300, after=[built])
+    stage.tiers = lambda: [("avx512", "under Bochs")]
+
+
+def second_compiler(stage, _full):
+    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
+    elsewhere = {"cli results", "cli failing_writes"}  # minutes, in which compiler and figures do not show
+    tests = Tests("tests", lambda test: test.suites & {"kernels", "golden", "unit", "cli"} and "training" not in test.suites and test.name not in elsewhere,
+                  quick=True)
+    built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
+                        tests=[tests], everything=True)
+    lint(stage, "build-clang", "--objects", expected=10, after=[built])
+
+
+def sanitizers(stage, _full, tests=(), targets=()):
+    return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dc_args=-g1"],
+                       native_file="tools/clang.ini", targets=targets,
+                       tests=tests or [Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True, environment=SANITIZER_OPTIONS, slower=3)])
+
+
+def threads(stage, _full):
+    wanted = ("parallel", "session", "checkpoint", "tokenizer")
+    # gcc 12's sanitizer ends at once where addresses are more random than 28 bits (vm.mmap_rnd_bits): setarch -R.
+    built = stage.build("build-threads", ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"],
+                        tests=[Tests("where threads meet", names(*wanted), quick=True, wrapper=["setarch", "-R"], slower=10)], targets=["tests/golden/identity"])
+    stage.program("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"],
+                  expected=30, after=[built])
+
+
+def contributing(stage, _full):
+    stage.program("the diffs of CONTRIBUTING.md", [sys.executable, "tools/try_contributing.py"], of_tiers=False, expected=200)
+
+
+def python_package(stage, full):
+    tested = stage.program("tests/python", [sys.executable, "tests/python/run.py"], limit=3000, of_tiers=False, expected=5000)
+    with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
+        version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
+    library = f"libdeberta.so.{'.'.join(version)}"
+    if shutil.which("clang"):
+        built = sanitizers(stage, full, targets=[library])
+        stage.program("tests/python with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", f"build-sanitize/{library}"],
+                      limit=3000, of_tiers=False, expected=100, after=[tested, built])
+
+
+def bare_debian(suite):
+    """What the README tells a newcomer to type, where nothing is installed."""
+    def run(stage, _full):
+        demo = stage.program("demo", ["tools/bare_debian.sh", suite, "./build.sh demo"], of_tiers=False)
+        stage.program("tests", ["tools/bare_debian.sh", suite, "./build.sh test"], limit=7200, of_tiers=False, after=[demo])
+    return run
