@@ -10,7 +10,7 @@
 
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {
     [DEBERTA_ISA_AUTO] = "auto",     [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
-    [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon",
+    [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon", [DEBERTA_ISA_WASM] = "wasm",
 };
 
 const char *deberta_isa_name(deberta_isa isa) { return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown"; }
@@ -37,7 +37,7 @@ const char *deberta_isa_missing(deberta_isa isa)
 
 deberta_isa deberta_isa_best(void)
 {
-    static const deberta_isa best_first[] = {DEBERTA_ISA_AVX512, DEBERTA_ISA_AVX2, DEBERTA_ISA_NEON};
+    static const deberta_isa best_first[] = {DEBERTA_ISA_AVX512, DEBERTA_ISA_AVX2, DEBERTA_ISA_NEON, DEBERTA_ISA_WASM};
     for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
         if (!deberta_isa_missing(best_first[i])) return best_first[i];
     }
@@ -95,6 +95,9 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 #endif
 #if HAVE_NEONI8MM
     if (isa == DEBERTA_ISA_NEON && (features & CPU_NEON_I8MM)) kernels_init_neoni8mm(table);
+#endif
+#if HAVE_WASM
+    if (isa == DEBERTA_ISA_WASM) kernels_init_wasm(table);
 #endif
 #define X(name, parameters) assert(table->name && table->name##_isa);
     KERNEL_LIST(X)

@@ -343,6 +343,7 @@ void kernels_init_scalar_fma(kernels *table); /* the same source for processors 
 void kernels_init_avx2(kernels *table);
 void kernels_init_avx512(kernels *table);
 void kernels_init_neon(kernels *table);
+void kernels_init_wasm(kernels *table);
 /* Parts of processors that only some of a tier have: they override integer products. */
 void kernels_init_avxvnni(kernels *table);    /* of avx2 */
 void kernels_init_avx512vnni(kernels *table); /* of avx512 */

@@ -120,10 +120,11 @@ typedef enum deberta_isa {
     DEBERTA_ISA_AVX2,     /* AVX2, FMA, F16C */
     DEBERTA_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
     DEBERTA_ISA_NEON,     /* aarch64 */
+    DEBERTA_ISA_WASM,     /* WebAssembly with SIMD128: in a browser */
     DEBERTA_ISA_COUNT
 } deberta_isa;
 
-/* "auto", "scalar", "avx2", "avx512", "neon" */
+/* "auto", "scalar", "avx2", "avx512", "neon", "wasm" */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
 /* The same backwards. DEBERTA_E_ARGUMENT for an unknown name: *isa stays as it was. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);

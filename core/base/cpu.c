@@ -28,6 +28,11 @@
 #else
 #define ARCH_AARCH64 0
 #endif
+#ifdef __wasm__
+#define ARCH_WASM 1
+#else
+#define ARCH_WASM 0
+#endif
 
 /* HAVE_AVX2 and its like, 0 or 1, say which tiers were compiled in: simd/meson.build defines them for everybody. */
 enum {
@@ -133,6 +138,9 @@ unsigned cpu_features(void)
     return CPU_FMA | CPU_NEON;
 #endif
 }
+#elif defined(__wasm__)
+/* A module whose instructions an engine lacks is not even compiled there. */
+unsigned cpu_features(void) { return HAVE_WASM ? CPU_WASM : 0; }
 #else
 unsigned cpu_features(void) { return 0; }
 #endif
@@ -176,6 +184,7 @@ static const struct {
     [DEBERTA_ISA_AVX512] = {ARCH_X86, HAVE_AVX512, FOREIGN("x86-64"), NOT_BUILT("avx512"), CPU_AVX512, AVX512_PARTS,
                             CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE},
     [DEBERTA_ISA_NEON] = {ARCH_AARCH64, HAVE_NEON, FOREIGN("aarch64"), NOT_BUILT("neon"), CPU_NEON, CPU_NEON, 0},
+    [DEBERTA_ISA_WASM] = {ARCH_WASM, HAVE_WASM, FOREIGN("WebAssembly"), NOT_BUILT("wasm"), CPU_WASM, CPU_WASM, 0},
 };
 
 const char *cpu_missing(deberta_isa isa, unsigned features)

@@ -18,6 +18,7 @@ enum {
     CPU_AVX512AMX = 128,     /* another: AMX-INT8, where the operating system saves its tiles and is asked before */
     CPU_NEON_DOT = 1 << 17,  /* integer products: a part of the neon tier */
     CPU_NEON_I8MM = 1 << 18, /* another */
+    CPU_WASM = 1 << 19,      /* WebAssembly with SIMD128 */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,
