@@ -17,7 +17,7 @@ COMPILER = "clang-19 --target=wasm32-wasi"
 TIERS = ("scalar", "exact", "relaxed")
 
 # What only other systems have; wasm/platform has what stands in its place.
-REPLACED = {"thread_pool.c", "affinity.c", "topology.c", "pages.c", "openmp_team.c", "zip_reader.c"}
+REPLACED = {"thread_pool.c", "affinity.c", "topology.c", "pages.c", "openmp_team.c", "zip_reader.c", "atomic_file.c"}
 PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNNI", "AVX512AMX", "NEON", "NEONDOT", "NEONI8MM")]
 # Warnings are errors, but for two that only say that this is no 64-bit system or another compiler.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
@@ -90,7 +90,7 @@ class Build:
         ours = [*PARTS, f"-DHAVE_WASM={int(simd)}", *WARNINGS]
         sources = [path.relative_to(ROOT) for folder in ("core", *extra) for path in sorted((ROOT / folder).rglob("*.c")) if path.name not in REPLACED]
         objects = [self.compile(path, ours, "-simd" if simd and path.name in ("cpu.c", "dispatch.c") else "") for path in sources]
-        objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "fmaf")]
+        objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
         objects.append(self.compile("simd/scalar/kernels_scalar.c", [*ours, "-O3"]))
         if simd:
             relaxed = tier == "relaxed"

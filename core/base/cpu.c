@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/stream.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #define ARCH_X86 1
 #include <cpuid.h>
@@ -22,8 +24,6 @@
 #if defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
-
-#include "core/base/stream.h"
 #endif
 #else
 #define ARCH_AARCH64 0
