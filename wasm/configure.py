@@ -91,7 +91,7 @@ class Build:
         sources = [path.relative_to(ROOT) for folder in ("core", *extra) for path in sorted((ROOT / folder).rglob("*.c")) if path.name not in REPLACED]
         objects = [self.compile(path, ours, "-simd" if simd and path.name in ("cpu.c", "dispatch.c") else "") for path in sources]
         objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
-        objects.append(self.compile("simd/scalar/kernels_scalar.c", [*ours, "-O3"]))
+        objects += [self.compile("simd/scalar/kernels_scalar.c", [*ours, "-O3", *flags], kind) for flags, kind in (([], ""), (["-DSCALAR_FMA"], "-fma"))]
         if simd:
             relaxed = tier == "relaxed"
             objects.append(self.compile("simd/wasm/kernels_wasm.c", [*ours, "-O3", "-msimd128", f"-DWASM_RELAXED={int(relaxed)}", *["-mrelaxed-simd"] * relaxed], f"-{tier}"))
