@@ -30,18 +30,21 @@ int memory_files_add(const char *name, const unsigned char *bytes, size_t size_b
 void memory_files_clear(void) { count = 0; }
 
 /* A descriptor; -1 with errno. */
+static int find_name(const char *name)
+{
+    for (size_t k = 0; k < count; k++)
+        if (strcmp(files[k].name, name) == 0) return FIRST + (int)k;
+    errno = ENOENT;
+    return -1;
+}
+
 static int find(const char *path)
 {
     const size_t folder = strlen(MEMORY_FOLDER);
-    if (strncmp(path, MEMORY_FOLDER, folder) == 0) {
-        const char *name = path + folder;
-        if (name[strspn(name, "/")] == '\0') return FOLDER;
-        name += strspn(name, "/");
-        for (size_t k = 0; k < count; k++)
-            if (strcmp(files[k].name, name) == 0) return FIRST + (int)k;
-    }
-    errno = ENOENT;
-    return -1;
+    if (strncmp(path, MEMORY_FOLDER, folder) != 0) return find_name(""); /* there is no other folder */
+    const char *name = path + folder;
+    name += strspn(name, "/");
+    return *name ? find_name(name) : FOLDER;
 }
 
 static int tell(int descriptor, struct stat *about)
@@ -62,7 +65,7 @@ int __wrap_access(const char *path, int mode);
 
 int __wrap_open(const char *path, int flags, ...)
 {
-    if ((flags & O_ACCMODE) == O_RDONLY) return find(path);
+    if (!(flags & O_WRONLY)) return find(path); /* O_RDONLY has a bit of its own, which folders are opened without */
     errno = EROFS;
     return -1;
 }
@@ -72,7 +75,7 @@ int __wrap_lstat(const char *path, struct stat *about) { return tell(find(path),
 int __wrap_fstat(int descriptor, struct stat *about) { return tell(descriptor, about); }
 int __wrap_fstatat(int folder, const char *path, struct stat *about, int flags)
 {
-    return (void)folder, (void)flags, tell(find(path), about);
+    return (void)flags, tell(folder == FOLDER ? find_name(path) : find(path), about);
 }
 int __wrap_access(const char *path, int mode) { return (void)mode, find(path) < 0 ? -1 : 0; }
 
