@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Each number of a matrix is one loop over queries and keys; holes are passed over. SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 
 #include <math.h>
@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/quantile.h"
+#include "output/scope.h"
 
 static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
 
@@ -50,24 +51,18 @@ void attention_centre_rows(float *out, const float *values, size_t tokens, const
     }
 }
 
-deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
-                                             const size_t *positions, const unsigned char *mask, double part,
-                                             deberta_error *err)
+void attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
+                                   const size_t *positions, const unsigned char *mask, double part)
 {
     const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
-    double *diagonal = malloc(tokens * sizeof *diagonal);
-    size_t *token_at = calloc(reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
+    double *diagonal = memory_take(tokens, sizeof *diagonal);
+    size_t *token_at = memory_take(reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
     *curve = (attention_by_distance){.entries = entries,
-                                     .count = calloc(entries, sizeof *curve->count),
-                                     .mean = calloc(entries, sizeof *curve->mean),
-                                     .median = calloc(entries, sizeof *curve->median),
-                                     .low = calloc(entries, sizeof *curve->low),
-                                     .high = calloc(entries, sizeof *curve->high)};
-    if (!diagonal || !token_at || !curve->count || !curve->mean || !curve->median || !curve->low || !curve->high) {
-        free(diagonal);
-        free(token_at);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", entries);
-    }
+                                     .count = memory_take(entries, sizeof *curve->count),
+                                     .mean = memory_take(entries, sizeof *curve->mean),
+                                     .median = memory_take(entries, sizeof *curve->median),
+                                     .low = memory_take(entries, sizeof *curve->low),
+                                     .high = memory_take(entries, sizeof *curve->high)};
     for (size_t i = 0; i < tokens; i++) token_at[position_of(positions, i)] = i + 1;
     for (size_t k = 0; k < entries; k++) {
         double sum = 0;
@@ -87,7 +82,6 @@ deberta_status attention_by_distance_measure(attention_by_distance *curve, const
     }
     free(diagonal);
     free(token_at);
-    return DEBERTA_OK;
 }
 
 void attention_by_distance_free(attention_by_distance *curve)
@@ -106,15 +100,10 @@ void attention_rollout_begin(double *rollout, size_t tokens)
     for (size_t i = 0; i < tokens; i++) rollout[i * tokens + i] = 1;
 }
 
-deberta_status attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
-                                      const unsigned char *mask, deberta_error *err)
+void attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
+                            const unsigned char *mask)
 {
-    double *before = malloc(tokens * tokens * sizeof *before), *mixing = malloc(tokens * sizeof *mixing);
-    if (!before || !mixing) {
-        free(before);
-        free(mixing);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a rollout over %zu tokens", tokens);
-    }
+    double *before = memory_take(tokens * tokens, sizeof *before), *mixing = memory_take(tokens, sizeof *mixing);
     memcpy(before, rollout, tokens * tokens * sizeof *before);
     memset(rollout, 0, tokens * tokens * sizeof *rollout);
     for (size_t i = 0; i < tokens; i++) {
@@ -130,5 +119,4 @@ deberta_status attention_rollout_step(double *rollout, const float *const *heads
     }
     free(before);
     free(mixing);
-    return DEBERTA_OK;
 }

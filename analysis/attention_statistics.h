@@ -32,9 +32,8 @@ typedef struct attention_by_distance {
 } attention_by_distance;
 
 /* low and high are the quantiles `part` and 1 - part. Free also after a failure. */
-deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
-                                             const size_t *positions, const unsigned char *mask, double part,
-                                             deberta_error *err);
+void attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
+                                   const size_t *positions, const unsigned char *mask, double part);
 void attention_by_distance_free(attention_by_distance *curve);
 
 /* One step of attention rollout (Abnar & Zuidema 2020, "Quantifying attention flow in transformers"): rollout becomes
@@ -42,7 +41,7 @@ void attention_by_distance_free(attention_by_distance *curve);
  * with attention_rollout_begin, then go through the layers from 0. Row i says how token i of the layer is mixed from
  * the input's tokens, as if attention and residual connections were all there is. */
 void attention_rollout_begin(double *rollout, size_t tokens); /* I */
-deberta_status attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
-                                      const unsigned char *mask, deberta_error *err);
+void attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
+                            const unsigned char *mask);
 
 #endif

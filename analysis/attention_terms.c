@@ -1,9 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* The worth of each term is computed row by row from softmaxes over sets of terms, in float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "output/scope.h"
 
 static bool kept(const logit_terms *terms, size_t token) { return !terms->mask || terms->mask[token]; }
 
@@ -67,14 +71,12 @@ static void shapley(const double worth[ATTENTION_TERM_SETS], double value[ATTENT
     }
 }
 
-deberta_status attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms,
-                                              deberta_error *err)
+void attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms)
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
     double covariance[ATTENTION_TERMS + 1] = {0}, lost[ATTENTION_TERM_SETS] = {0}, worth[ATTENTION_TERM_SETS];
-    double *log_p = malloc((2 * n + 1) * sizeof *log_p), *log_q = log_p + n;
-    if (!log_p) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for rows of %zu logits", n);
+    double *log_p = memory_take((2 * n + 1), sizeof *log_p), *log_q = log_p + n;
     size_t queries = 0;
     for (size_t i = 0; i < n; i++) {
         if (!kept(terms, i)) continue;
@@ -95,15 +97,13 @@ deberta_status attention_term_effects_measure(attention_term_effects *effects, c
         effects->variance_share[t] = variance > 0 ? covariance[t] / variance : NAN;
         effects->kl_without[t] = lost[all & ~(1u << t)] / (double)queries;
     }
-    return DEBERTA_OK;
 }
 
-deberta_status attention_term_change(float *change, const logit_terms *terms, size_t term, deberta_error *err)
+void attention_term_change(float *change, const logit_terms *terms, size_t term)
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;
-    double *with = malloc((2 * n + 1) * sizeof *with), *without = with + n;
-    if (!with) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for rows of %zu logits", n);
+    double *with = memory_take((2 * n + 1), sizeof *with), *without = with + n;
     memset(change, 0, n * n * sizeof *change);
     for (size_t i = 0; i < n; i++) {
         if (!kept(terms, i)) continue;
@@ -113,5 +113,4 @@ deberta_status attention_term_change(float *change, const logit_terms *terms, si
             if (kept(terms, j)) change[i * n + j] = (float)(exp(with[j]) - exp(without[j]));
     }
     free(with);
-    return DEBERTA_OK;
 }

@@ -24,7 +24,7 @@
 /* Terms: DEBERTA_C2C, DEBERTA_C2P, DEBERTA_P2C. */
 enum { ATTENTION_TERMS = 3, ATTENTION_TERM_SETS = 1 << ATTENTION_TERMS };
 
-/* Of one head and sequence. term[k] belongs to deberta_component k. */
+/* The terms of one head and sequence. term[k] belongs to deberta_component k. */
 typedef struct logit_terms {
     const float *term[ATTENTION_TERMS]; /* [tokens][tokens], query first; NULL where the model has no such term */
     size_t tokens;
@@ -39,11 +39,10 @@ typedef struct attention_term_effects {
     double kl_uniform;                  /* mean_i KL(P_i || uniform), bits: what the Shapley values sum to */
 } attention_term_effects;
 
-deberta_status attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms,
-                                              deberta_error *err);
+void attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms);
 
 /* change[i][j] = P_ij - softmax(S_i - term_i)_j, [tokens][tokens]: positive where the term draws attention to a key. 0
  * in rows and columns that the mask leaves out. */
-deberta_status attention_term_change(float *change, const logit_terms *terms, size_t term, deberta_error *err);
+void attention_term_change(float *change, const logit_terms *terms, size_t term);
 
 #endif

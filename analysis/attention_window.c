@@ -155,7 +155,7 @@ deberta_status windowed_session_create(deberta_session **session, const deberta_
                                        const key_window *window, deberta_error *err)
 {
     session_internal_options windowed = internal ? *internal : (session_internal_options){0};
-    const bool changes_terms = options->ablation_count > 0 || windowed.interventions.row_bias;
+    const bool changes_terms = options->ablation_count > 0 || windowed.interventions.changes.row_bias;
     *session = NULL;
     DEBERTA_TRY(check(model, options->features, changes_terms, err));
     windowed.interventions.attend = attend_in_window;

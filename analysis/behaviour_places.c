@@ -5,6 +5,7 @@
 
 #include "core/base/status.h"
 #include "analysis/behaviour_work.h"
+#include "output/scope.h"
 
 /* Pairs of tokens that change places: aliases must hide all of them, a distinction shows with one. */
 enum { TRIALS = 4 };
@@ -32,11 +33,10 @@ static deberta_status swap_tokens(behaviour_work *w, distance_pair pair, size_t 
     const size_t tokens = room.tokens, query = room.query, h = w->info.hidden_size;
     deberta_session *session = NULL;
     deberta_status status;
-    float *before = malloc(2 * h * sizeof *before), *after = before ? before + h : NULL;
-    if (!before) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    float *before = memory_take(2 * h, sizeof *before), *after = before ? before + h : NULL;
     *least = INFINITY;
     *greatest = 0;
-    DEBERTA_TRY_OR_FAIL(status, behaviour_make_text(w, tokens, err));
+    behaviour_make_text(w, tokens);
     DEBERTA_TRY_OR_FAIL(status, behaviour_open_session(&session, w, tokens, layers, NULL, NULL, err));
     int32_t *one = &w->ids[(ptrdiff_t)query - pair.first], *two = &w->ids[(ptrdiff_t)query - pair.second];
     for (uint64_t trial = 0; trial < TRIALS; trial++) {
@@ -68,9 +68,7 @@ static deberta_status test_alias(behaviour_work *w, const char *name, distance_p
 {
     double least, greatest;
     const double limit = rounding_of_a_layer * (double)layers;
-    behaviour_test *test =
-        behaviour_add_test(w, err, layers == 1 ? "alias_%s" : "global_alias_%s_layers_%zu", name, layers);
-    if (!test) return DEBERTA_E_MEMORY;
+    behaviour_test *test = behaviour_add_test(w, layers == 1 ? "alias_%s" : "global_alias_%s_layers_%zu", name, layers);
     note_pair(test, pair);
     if (room_of(pair).tokens > w->options->most_tokens) {
         behaviour_skip(test, "the text would be too long");
@@ -88,8 +86,7 @@ static deberta_status test_alias(behaviour_work *w, const char *name, distance_p
 deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, distance_pair pair, deberta_error *err)
 {
     double least, greatest;
-    behaviour_test *test = behaviour_add_test(w, err, "distinct_%s", name);
-    if (!test) return DEBERTA_E_MEMORY;
+    behaviour_test *test = behaviour_add_test(w, "distinct_%s", name);
     note_pair(test, pair);
     if (room_of(pair).tokens > w->options->most_tokens) {
         behaviour_skip(test, "the text would be too long");

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* The tests of behaviour are run one after the other here, on one model and one text; what each test does stands in
+ * behaviour_places.c and behaviour_window.c.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/behaviour.h"
 
 #include <stdlib.h>
@@ -6,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/model/model.h"
 #include "analysis/behaviour_work.h"
+#include "output/scope.h"
 
 void behaviour_report_free(behaviour_report *report)
 {
@@ -38,15 +42,13 @@ static size_t estimate_tests(const behaviour_options *options)
 }
 
 /* The model was opened with its lowest layers only: an ablation above them has nothing to take out. */
-static deberta_status keep_ablations(behaviour_work *w, deberta_error *err)
+static void keep_ablations(behaviour_work *w)
 {
     const behaviour_options *options = w->options;
-    w->ablations = calloc(options->of.ablation_count + 1, sizeof *w->ablations);
-    if (!w->ablations) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    w->ablations = memory_take(options->of.ablation_count + 1, sizeof *w->ablations);
     for (size_t k = 0; k < options->of.ablation_count; k++)
         if (options->of.ablations[k].layer == DEBERTA_EVERY || options->of.ablations[k].layer < w->info.layers)
             w->ablations[w->ablation_count++] = options->of.ablations[k];
-    return DEBERTA_OK;
 }
 
 deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err)
@@ -62,7 +64,7 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
     if (status == DEBERTA_OK) {
         w.info = *deberta_model_describe(w.model);
         w.rule = position_rule_of(&w.info, options->of.reference);
-        status = keep_ablations(&w, err);
+        keep_ablations(&w);
         if (status == DEBERTA_OK) status = run_tests(&w, err);
     }
     receptive_field_free(&w.field);

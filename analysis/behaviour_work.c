@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tests of behaviour share their report, texts and encodes, which are made here. SPDX-License-Identifier: MIT */
 #include "analysis/behaviour_work.h"
 
 #include <float.h>
@@ -8,20 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
+#include "output/scope.h"
 
 /* ---------------------------------------------------------------------------------------------------------- report */
 
-behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
+behaviour_test *behaviour_add_test(behaviour_work *w, const char *format, ...)
 {
     behaviour_report *report = w->report;
-    behaviour_test *tests = grown(report->tests, &report->capacity, report->count + 1, sizeof *tests);
-    if (!tests) {
-        status_fail(err, DEBERTA_E_MEMORY, "no memory for %zu tests", report->count + 1);
-        return NULL;
-    }
-    report->tests = tests;
+    report->tests = memory_grown(report->tests, &report->capacity, report->count + 1, sizeof *report->tests);
     behaviour_test *test = &report->tests[report->count++];
     *test = (behaviour_test){0};
     va_list arguments;
@@ -70,19 +66,15 @@ int32_t behaviour_other_token(const behaviour_work *w, int32_t token, uint64_t t
     return other != token ? other : (int32_t)(((size_t)token + 1) % w->info.vocabulary_size);
 }
 
-deberta_status behaviour_make_text(behaviour_work *w, size_t tokens, deberta_error *err)
+void behaviour_make_text(behaviour_work *w, size_t tokens)
 {
     if (tokens > w->capacity) {
-        int32_t *ids = realloc(w->ids, tokens * sizeof *ids), *positions = NULL;
-        if (ids) w->ids = ids;
-        if (ids) positions = realloc(w->positions, tokens * sizeof *positions);
-        if (!positions) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu tokens", tokens);
-        w->positions = positions;
+        w->ids = memory_resize(w->ids, tokens, sizeof *w->ids);
+        w->positions = memory_resize(w->positions, tokens, sizeof *w->positions);
         w->capacity = tokens;
     }
     for (size_t t = 0; t < tokens; t++) w->ids[t] = behaviour_token_at(w, t);
     memset(w->positions, 0, tokens * sizeof *w->positions);
-    return DEBERTA_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- encoding */
@@ -92,14 +84,15 @@ bool behaviour_is_inside(const poison *p, ptrdiff_t displacement)
     return displacement >= -p->set_reach && displacement <= p->set_reach && p->set[displacement + p->set_reach];
 }
 
-static void apply_poison(void *context, float *rows, size_t tokens, size_t stride)
+static deberta_status apply_poison(void *context, const deberta_hidden_edit *edit)
 {
     const poison *p = context;
-    for (size_t t = 0; p->active && t < tokens; t++) {
+    for (size_t t = 0; p->active && edit->layer == 0 && t < edit->tokens; t++) {
         const ptrdiff_t displacement = (ptrdiff_t)p->query - (ptrdiff_t)t;
         if (p->set ? behaviour_is_inside(p, displacement) : displacement != p->only) continue;
-        for (size_t c = 0; c < stride; c++) rows[t * stride + c] = NAN;
+        for (size_t c = 0; c < edit->columns; c++) edit->values[t * edit->stride + c] = NAN;
     }
+    return DEBERTA_OK;
 }
 
 deberta_status behaviour_open_session(deberta_session **session, const behaviour_work *w, size_t tokens, size_t layers,
@@ -113,7 +106,7 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
                                              .ablations = w->ablations,
                                              .ablation_count = w->ablation_count};
     session_internal_options internal = {.layers = layers};
-    if (p) internal.interventions = (session_interventions){.edit_input = apply_poison, .edit_context = p};
+    if (p) internal.interventions.changes = (deberta_interventions){.edit_hidden = apply_poison, .context = p};
     if (window) return windowed_session_create(session, w->model, &options, &internal, window, err);
     return session_create_within(session, w->model, &options, &internal, 0, err);
 }

@@ -23,9 +23,8 @@ typedef struct behaviour_work {
     size_t capacity;
 } behaviour_work;
 
-/* The next test of the report, by name; NULL after saying that there is no memory. */
-behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* The next test of the report, by name. */
+behaviour_test *behaviour_add_test(behaviour_work *work, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void behaviour_add_number(behaviour_test *test, const char *name, double value);
 void behaviour_conclude(behaviour_work *w, behaviour_test *test, bool passed);
 void behaviour_skip(behaviour_test *test, const char *why);
@@ -33,7 +32,7 @@ void behaviour_skip(behaviour_test *test, const char *why);
 /* Made-up tokens, by the seed; and another than the one there. */
 int32_t behaviour_token_at(const behaviour_work *w, uint64_t place);
 int32_t behaviour_other_token(const behaviour_work *w, int32_t token, uint64_t trial);
-deberta_status behaviour_make_text(behaviour_work *w, size_t tokens, deberta_error *err);
+void behaviour_make_text(behaviour_work *w, size_t tokens);
 
 /* Tokens whose H[0] becomes NaN: one, or all that a set of displacements from `query` leaves out. */
 typedef struct poison {

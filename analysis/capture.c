@@ -1,11 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* An observer copies what it is shown into memory that was measured before the encode. SPDX-License-Identifier: MIT */
 #include "analysis/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
-                              size_t sequences, deberta_error *err)
+#include "output/scope.h"
+
+void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences)
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
@@ -13,21 +14,15 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
     capture->sequence_starts = sequence_starts;
     capture->sequences = sequences;
     capture->tokens = sequence_starts[sequences];
-    capture->heads = calloc(model->heads + 1, sizeof *capture->heads);
-    capture->matrices = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->matrices);
-    capture->hidden_states = calloc(model->layers + 1, sizeof *capture->hidden_states);
-    capture->attention = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
-    capture->matrix_starts = calloc(sequences + 1, sizeof *capture->matrix_starts);
-    if (!capture->heads || !capture->matrices || !capture->hidden_states || !capture->attention ||
-        !capture->matrix_starts) {
-        capture_free(capture);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    }
+    capture->heads = memory_take(model->heads + 1, sizeof *capture->heads);
+    capture->matrices = memory_take(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->matrices);
+    capture->hidden_states = memory_take(model->layers + 1, sizeof *capture->hidden_states);
+    capture->attention = memory_take(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
+    capture->matrix_starts = memory_take(sequences + 1, sizeof *capture->matrix_starts);
     for (size_t s = 0; s < sequences; s++) {
         const size_t n = sequence_starts[s + 1] - sequence_starts[s];
         capture->matrix_starts[s + 1] = capture->matrix_starts[s] + n * n;
     }
-    return DEBERTA_OK;
 }
 
 bool component_is_in(deberta_component component, const deberta_model_info *model)
@@ -72,12 +67,10 @@ deberta_status capture_allocate(capture *capture, deberta_error *err)
                      "%zu attention matrices of %zu heads and %zu cells need more than the address space",
                      capture->matrix_count, model->heads, capture->matrix_starts[capture->sequences]);
     for (size_t l = 0; capture->hidden && l <= model->layers; l++)
-        if (!(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
-            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for hidden states (%zu bytes)", hidden_bytes);
+        capture->hidden_states[l] = memory_take(capture->tokens * model->hidden_size, sizeof(float));
     /* zero-filled: heads that were not chosen stay 0 */
     for (size_t k = 0; k < model->layers * DEBERTA_COMPONENT_COUNT; k++)
-        if (capture->matrices[k] && !(capture->attention[k] = calloc(matrix_bytes + 1, 1)))
-            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for attention matrices (%zu bytes)", total);
+        if (capture->matrices[k]) capture->attention[k] = memory_take(matrix_bytes, 1);
     return DEBERTA_OK;
 }
 

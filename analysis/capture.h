@@ -22,11 +22,10 @@ typedef struct capture {
 } capture;
 
 /* Sizes everything; nothing is selected yet. */
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
-                              size_t sequences, deberta_error *err);
+void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences);
 /* This component of a layer too, where the model has it. */
 void capture_want(capture *capture, size_t layer, deberta_component component);
-/* The same of all layers. */
+/* Wants the component in all layers. */
 void capture_want_everywhere(capture *capture, deberta_component component);
 /* What the selection will take; SIZE_MAX for more than can be counted. */
 size_t capture_bytes(const capture *capture);

@@ -1,15 +1,15 @@
-/* SPDX-License-Identifier: MIT */
+/* Scores of a classifier are computed from the table of right and given answers. SPDX-License-Identifier: MIT */
 #include "analysis/classification.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err)
+#include "output/scope.h"
+
+void confusion_create(confusion *c, size_t labels)
 {
     *c = (confusion){.labels = labels};
-    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = calloc(labels * labels, sizeof *c->counts);
-    if (!c->counts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the confusions of %zu labels", labels);
-    return DEBERTA_OK;
+    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = memory_take(labels * labels, sizeof *c->counts);
 }
 
 void confusion_free(confusion *c)

@@ -13,7 +13,7 @@ typedef struct confusion {
     size_t *counts; /* [labels: right][labels: answered] */
 } confusion;
 
-deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err);
+void confusion_create(confusion *c, size_t labels);
 void confusion_free(confusion *c);
 void confusion_add(confusion *c, size_t right, size_t answered);
 size_t confusion_at(const confusion *c, size_t right, size_t answered);

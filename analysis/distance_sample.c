@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Every diagonal of a matrix is summed up and sampled; the sample is drawn with Vitter's algorithm R.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/distance_sample.h"
 
 #include <math.h>
@@ -6,13 +8,12 @@
 
 #include "core/base/random.h"
 #include "analysis/quantile.h"
+#include "output/scope.h"
 
-deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err)
+void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed)
 {
     *sample = (distance_sample){.reach = reach, .state = seed};
-    sample->values = calloc(2 * reach + 1, sizeof *sample->values);
-    if (!sample->values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", 2 * reach + 1);
-    return DEBERTA_OK;
+    sample->values = memory_take(2 * reach + 1, sizeof *sample->values);
 }
 
 void distance_sample_free(distance_sample *sample)
@@ -22,28 +23,24 @@ void distance_sample_free(distance_sample *sample)
     *sample = (distance_sample){0};
 }
 
-static deberta_status add_value(distance_sample *sample, distance_values *v, float value, deberta_error *err)
+static void add_value(distance_sample *sample, distance_values *v, float value)
 {
     v->count++;
     v->sum += (double)value;
     if (v->count > DISTANCE_SAMPLE_MOST) {
         const uint64_t place = random_next(&sample->state) % v->count;
         if (place < DISTANCE_SAMPLE_MOST) v->kept[place] = value;
-        return DEBERTA_OK;
+        return;
     }
     if (v->count > v->kept_capacity) {
         const size_t capacity = v->kept_capacity ? 2 * v->kept_capacity : 8;
-        float *grown = realloc(v->kept, capacity * sizeof *grown);
-        if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a sample of %zu values", capacity);
-        v->kept = grown;
+        v->kept = memory_resize(v->kept, capacity, sizeof *v->kept);
         v->kept_capacity = capacity;
     }
     v->kept[v->count - 1] = value;
-    return DEBERTA_OK;
 }
 
-deberta_status distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens,
-                                   const unsigned char *mask, deberta_error *err)
+void distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens, const unsigned char *mask)
 {
     for (size_t i = 0; i < tokens; i++) {
         if (mask && !mask[i]) continue;
@@ -51,10 +48,9 @@ deberta_status distance_sample_add(distance_sample *sample, const float *matrix,
             const size_t apart = i > j ? i - j : j - i;
             if ((mask && !mask[j]) || apart > sample->reach) continue;
             distance_values *v = &sample->values[i >= j ? sample->reach + apart : sample->reach - apart];
-            DEBERTA_TRY(add_value(sample, v, matrix[i * tokens + j], err));
+            add_value(sample, v, matrix[i * tokens + j]);
         }
     }
-    return DEBERTA_OK;
 }
 
 static const distance_values *at(const distance_sample *sample, ptrdiff_t distance)

@@ -28,13 +28,12 @@ typedef struct distance_sample {
 } distance_sample;
 
 /* Free also after a failure. */
-deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err);
+void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed);
 void distance_sample_free(distance_sample *sample);
 
 /* Adds a matrix [tokens][tokens], query first. mask [tokens] or NULL: 0 names tokens that are neither queries nor keys.
  * Distances beyond the reach are left out. */
-deberta_status distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens,
-                                   const unsigned char *mask, deberta_error *err);
+void distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens, const unsigned char *mask);
 
 /* NaN for a distance that no matrix had. */
 double distance_sample_mean(const distance_sample *sample, ptrdiff_t distance);

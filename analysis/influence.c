@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Central differences of a whole encode measure influence; their step is chosen by a sweep and checked against
+ * float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/influence.h"
 
 #include <math.h>
@@ -10,6 +13,7 @@
 #include "core/model/session_internal_options.h"
 #include "analysis/quantile.h"
 #include "analysis/reference/reference.h"
+#include "output/scope.h"
 
 static const double largest_step = 0.5;           /* of the row's length; each next one is half */
 static const double noise_step = 1.0 / (1 << 18); /* so small that float32 shows nothing but rounding */
@@ -37,16 +41,19 @@ typedef struct influence_work {
 
 /* ------------------------------------------------------------------------------------------------------- differences */
 
-static void move_source(void *context, float *rows, size_t tokens, size_t stride)
+static deberta_status move_source(void *context, const deberta_hidden_edit *edit)
 {
     influence_work *w = context;
     const size_t h = w->info.hidden_size;
-    for (size_t t = 0; t < tokens; t++) memcpy(w->first + t * h, rows + t * stride, h * sizeof *w->first);
+    float *source = edit->values + w->source * edit->stride;
+    if (edit->layer > 0) return DEBERTA_OK;
+    for (size_t t = 0; t < edit->tokens; t++)
+        memcpy(w->first + t * h, edit->values + t * edit->stride, h * sizeof *w->first);
     double square = 0;
-    for (size_t c = 0; c < h; c++)
-        square += (double)rows[w->source * stride + c] * (double)rows[w->source * stride + c];
+    for (size_t c = 0; c < h; c++) square += (double)source[c] * (double)source[c];
     w->length = sqrt(square);
-    for (size_t c = 0; c < h; c++) rows[w->source * stride + c] += (float)(w->shift * w->length * w->direction[c]);
+    for (size_t c = 0; c < h; c++) source[c] += (float)(w->shift * w->length * w->direction[c]);
+    return DEBERTA_OK;
 }
 
 static deberta_status take_hidden(void *context, const deberta_hidden_block *block)
@@ -206,8 +213,7 @@ static deberta_status measure_all(influence_work *w, double *values, deberta_err
 {
     influence_report *report = w->report;
     const size_t n = w->tokens, sources = report->sources;
-    sample *samples = calloc(report->layers * sources * n, sizeof *samples);
-    if (!samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", n);
+    sample *samples = memory_take(report->layers * sources * n, sizeof *samples);
     deberta_status status = DEBERTA_OK;
     for (size_t s = 0; s < sources && status == DEBERTA_OK; s++) {
         const size_t source = (s + 1) * n / (sources + 1);
@@ -254,8 +260,7 @@ static deberta_status check_float64(influence_work *w, double *relative, deberta
     const size_t n = w->tokens = w->options->check_tokens, h = w->info.hidden_size, size = (report->layers + 1) * n * h;
     reference_model *oracle = NULL;
     deberta_status status;
-    double *states = malloc((n * h + 2 * size) * sizeof *states);
-    if (!states) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
+    double *states = memory_take((n * h + 2 * size), sizeof *states);
     double *upper = states + n * h, *lower = upper + size;
     choose_direction(w, 0);
     DEBERTA_TRY_OR_FAIL(status, differentiate(w, n / 2, report->step, err));
@@ -294,16 +299,14 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
                                                      .memory_limit_bytes = o->of.memory_limit_bytes,
                                                      .ablations = o->of.ablations,
                                                      .ablation_count = o->of.ablation_count};
-    const session_internal_options internal = {.interventions = {.edit_input = move_source, .edit_context = w}};
+    const session_internal_options internal = {.interventions.changes = {.edit_hidden = move_source, .context = w}};
     DEBERTA_TRY(session_create_within(&w->session, w->model, &session_options, &internal, 0, err));
-    w->ids = malloc(n * sizeof *w->ids);
-    w->direction = malloc(h * sizeof *w->direction);
-    w->first = malloc(n * h * sizeof *w->first);
-    w->upper = malloc(layers * n * h * sizeof *w->upper);
-    w->influence = calloc(layers * n, sizeof *w->influence);
-    w->report->layer = calloc(layers, sizeof *w->report->layer);
-    if (!w->ids || !w->direction || !w->first || !w->upper || !w->influence || !w->report->layer)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", n);
+    w->ids = memory_take(n, sizeof *w->ids);
+    w->direction = memory_take(h, sizeof *w->direction);
+    w->first = memory_take(n * h, sizeof *w->first);
+    w->upper = memory_take(layers * n * h, sizeof *w->upper);
+    w->influence = memory_take(layers * n, sizeof *w->influence);
+    w->report->layer = memory_take(layers, sizeof *w->report->layer);
     uint64_t state = o->of.seed;
     for (size_t t = 0; t < n; t++) {
         w->ids[t] = o->ids ? o->ids[t] : (int32_t)(random_next(&state) % w->info.vocabulary_size);
@@ -315,8 +318,7 @@ static deberta_status measure(influence_work *w, deberta_error *err)
 {
     influence_report *report = w->report;
     const size_t values = report->layers * w->capacity * report->sources;
-    double *before = malloc(2 * values * sizeof *before);
-    if (!before) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", w->capacity);
+    double *before = memory_take(2 * values, sizeof *before);
     deberta_status status = sweep_steps(w, before, before + values, err);
     if (status == DEBERTA_OK) status = measure_all(w, before, err);
     if (status == DEBERTA_OK && w->options->check_tokens) status = check_float64(w, before, err);

@@ -9,7 +9,4 @@
 /* The class of the largest of `width` logits, at least one; the first of equals. */
 size_t logits_largest(const float *logits, size_t width);
 
-/* ln of the sum of the exponentials: a logit minus it is ln p. */
-double logits_log_sum(const float *logits, size_t width);
-
 #endif

@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* Matrices of distances and table rows are filled in; terms are gathered from their strips.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/position_matrices.h"
+#include "include/deberta_unstable.h"
 
 void position_distances(float *out, size_t tokens)
 {

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Unique distances are found by bisection of the position rule; layers are composed as sets of bits, one bit a
+ * displacement.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"
 
 #include <stdint.h>
@@ -6,6 +9,7 @@
 #include <string.h>
 
 #include "core/model/synthetic_name.h"
+#include "output/scope.h"
 
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err)
 {
@@ -104,12 +108,8 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
             "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
             rule->buckets, rule->max_distance);
     const size_t slots = (paired ? 4 : 2) * rule->span;
-    field->rows = calloc(slots, sizeof *field->rows);
-    field->unique = calloc(slots, sizeof *field->unique);
-    if (!field->rows || !field->unique) {
-        receptive_field_free(field);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    }
+    field->rows = memory_take(slots, sizeof *field->rows);
+    field->unique = memory_take(slots, sizeof *field->unique);
     ptrdiff_t low = -reach;
     for (size_t row = 0; row < slots && low <= reach; row++) {
         const ptrdiff_t next = first_with_slot(field, row + 1, low, reach);
@@ -172,12 +172,7 @@ deberta_status receptive_field_compose(const receptive_field *field, size_t laye
     if (!size_multiply(width, layers, &bits) || bits > (size_t)1 << 32)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers of %zu distances are too many to compose", layers, width);
     const size_t words = bits / 64 + 1;
-    uint64_t *sums = calloc(words, sizeof *sums), *next = calloc(words, sizeof *next);
-    if (!sums || !next) {
-        free(sums);
-        free(next);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    }
+    uint64_t *sums = memory_take(words, sizeof *sums), *next = memory_take(words, sizeof *next);
     sums[0] = 1; /* the displacement 0 of no layer; bit b of k layers is displacement b + k unique_min */
     for (size_t k = 1; k <= layers; k++) {
         memset(next, 0, words * sizeof *next);

@@ -40,14 +40,14 @@ deberta_status receptive_field_describe(deberta_model_info *info, const char *pa
 /* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance. */
 deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
                                     deberta_error *err);
-/* The same as the paper prints it: p2c reads the row of (j, i), so that a distance is known by the pair (row(r),
+/* The field as the paper prints it: p2c reads the row of (j, i), so that a distance is known by the pair (row(r),
  * row(-r)) and is ambiguous only where both are shared. The published implementations do not compute this; `row` of a
  * field_row then only numbers the pairs. */
 deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
                                            deberta_error *err);
 void receptive_field_free(receptive_field *field);
 
-/* The same over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
+/* The field over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
 typedef struct composed_field {
     size_t run;        /* sums of distances from the run around 0: 1 + (left + right) n */
     size_t unique_set; /* sums of any unique distances */

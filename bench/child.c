@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "output/scope.h"
+
 typedef struct shared_answer {
     deberta_status status;
     deberta_error error;
@@ -21,6 +23,11 @@ typedef struct child_task {
     const void *context;
     shared_answer *shared;
 } child_task;
+
+enum { CHILD_SHORT = 4 };
+
+/* Without the hook of the program, which would remove files of the parent. */
+static void end_for_memory(void) { _exit(CHILD_SHORT); }
 
 static void *run_task(void *argument)
 {
@@ -46,6 +53,7 @@ static deberta_status judge(int code, const char *what, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: the process died of signal %d (%s)", what, WTERMSIG(code),
                      strsignal(WTERMSIG(code)));
     }
+    if (WEXITSTATUS(code) == CHILD_SHORT) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory", what);
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: the process ended with code %d", what, WEXITSTATUS(code));
 }
 
@@ -72,6 +80,7 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
     if (child == 0) {
         /* whoever stops the program does not mean a measurement of seconds to go on without it */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
+        memory_on_shortage(end_for_memory);
         if (!run_in_new_thread(&(child_task){work, context, shared})) _exit(1);
         _exit(0); /* not exit: buffered output and handlers are the parent's */
     }

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Points of two sets of runs are paired, compared by rank, and judged together, so that few of the calls are chance.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
 
 #include <math.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/integers.h"
+#include "output/scope.h"
 
 #define SIGNIFICANCE 0.05
 
@@ -90,22 +93,21 @@ static bool can_decide(size_t a, size_t b)
 }
 
 static deberta_status add_pair(compare_list *list, const compare_side *left, const bench_result *a,
-                               const compare_side *right, const bench_result *b, deberta_error *err)
+                               const compare_side *right, const bench_result *b)
 {
-    double *medians = calloc(left->count + right->count, sizeof *medians), *other = medians + left->count;
-    if (!medians) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to compare %zu runs", left->count + right->count);
+    double *medians = memory_take(left->count + right->count, sizeof *medians), *other = medians + left->count;
     compare_pair *pair = &list->pairs[list->count];
     *pair =
         (compare_pair){.a = a, .b = b, .runs_a = medians_of(left, a, medians), .runs_b = medians_of(right, b, other)};
     /* Other layers are other work, and have other results. */
     pair->checksums_differ = a->layers == b->layers && a->checksum && b->checksum && a->checksum != b->checksum;
     pair->verdict = can_decide(pair->runs_a, pair->runs_b) ? COMPARE_SAME : COMPARE_UNDECIDED;
-    const deberta_status status = statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b, err);
+    statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b);
     pair->seconds_a = statistics_median(medians, pair->runs_a);
     pair->seconds_b = statistics_median(other, pair->runs_b);
-    list->count += status == DEBERTA_OK;
+    list->count++;
     free(medians);
-    return status;
+    return DEBERTA_OK;
 }
 
 static int by_p(const void *left, const void *right)
@@ -116,12 +118,11 @@ static int by_p(const void *left, const void *right)
 
 /* Benjamini and Hochberg: of m points, those with the k smallest p are called different, k being the largest for which
  * the k-th is at most k/m of the level. */
-static deberta_status judge(compare_list *list, deberta_error *err)
+static void judge(compare_list *list)
 {
-    compare_pair **order = calloc(list->count + 1, sizeof *order);
+    compare_pair **order = memory_take(list->count + 1, sizeof *order);
     size_t decided = 0, different = 0;
     double sum = 0;
-    if (!order) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to judge %zu points", list->count);
     for (size_t k = 0; k < list->count; k++) {
         sum += log(list->pairs[k].time.ratio);
         if (list->pairs[k].verdict != COMPARE_UNDECIDED) order[decided++] = &list->pairs[k];
@@ -133,7 +134,6 @@ static deberta_status judge(compare_list *list, deberta_error *err)
     for (size_t k = 0; k < different; k++)
         order[k]->verdict = order[k]->time.ratio < 1 ? COMPARE_FASTER : COMPARE_SLOWER;
     free(order);
-    return DEBERTA_OK;
 }
 
 static bool is_paired(const compare_list *list, const bench_result *r)
@@ -144,15 +144,14 @@ static bool is_paired(const compare_list *list, const bench_result *r)
 }
 
 /* Those that are alike but for the facets, as far as they have no partner yet. */
-static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except,
-                              deberta_error *err)
+static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except)
 {
     for (size_t i = 0; i < a->runs[0].count; i++) {
         const bench_result *left = &a->runs[0].result[i];
         for (size_t j = 0; j < b->runs[0].count && !is_paired(list, left); j++) {
             const bench_result *right = &b->runs[0].result[j];
             if (!is_paired(list, right) && bench_result_alike(left, right, except))
-                DEBERTA_TRY(add_pair(list, a, left, b, right, err));
+                DEBERTA_TRY(add_pair(list, a, left, b, right));
         }
     }
     return DEBERTA_OK;
@@ -164,42 +163,40 @@ static int by_first(const void *left, const void *right)
     return (a->a > b->a) - (a->a < b->a);
 }
 
-static deberta_status make_room(compare_list *list, size_t pairs, deberta_error *err)
+static void make_room(compare_list *list, size_t pairs)
 {
-    *list = (compare_list){.pairs = calloc(pairs + 1, sizeof *list->pairs)};
-    if (!list->pairs) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to compare %zu points", pairs);
-    return DEBERTA_OK;
+    *list = (compare_list){.pairs = memory_take(pairs + 1, sizeof *list->pairs)};
 }
 
-deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b, deberta_error *err)
+deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
 {
     deberta_status status = DEBERTA_OK;
-    DEBERTA_TRY(make_room(list, a->runs[0].count, err));
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0, err));
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS, err));
+    make_room(list, a->runs[0].count);
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0));
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS));
     list->only_a = a->runs[0].count - list->count;
     list->only_b = b->runs[0].count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_first);
-    DEBERTA_TRY_OR_FAIL(status, judge(list, err));
+    judge(list);
     return DEBERTA_OK;
 fail:
     compare_free(list);
     return status;
 }
 
-deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet, deberta_error *err)
+deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet)
 {
     const bench_results *first = &runs->runs[0];
     deberta_status status = DEBERTA_OK;
-    DEBERTA_TRY(make_room(list, first->count, err));
+    make_room(list, first->count);
     for (size_t j = 0; j < first->count; j++) {
         const bench_result *b = &first->result[j], *a = b;
         for (size_t i = 0; i < j && a == b; i++)
             if (bench_result_alike(&first->result[i], b, facet)) a = &first->result[i];
-        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b, err));
+        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b));
     }
     for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
-    DEBERTA_TRY_OR_FAIL(status, judge(list, err));
+    judge(list);
     return DEBERTA_OK;
 fail:
     compare_free(list);
@@ -230,7 +227,7 @@ static void add_both(result_table *table, const char *a, const char *b)
         cell_text(table, "%s / %s", a, b);
 }
 
-/* Of a path its last part: people see it in every row. */
+/* The last part of a path: people see it in every row. */
 static const char *folder_name(const char *model)
 {
     const char *slash = strrchr(model, '/');
@@ -267,7 +264,7 @@ static void add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
     cell_real(table, 1e3 * pair->seconds_a);
     cell_real(table, 1e3 * pair->seconds_b);
-    /* Of single runs their own scatter, which is what there is to judge the ratio by. */
+    /* Single runs show their own scatter: nothing else is there to judge the ratio by. */
     cell_real(table, pair->runs_a == 1 ? 1e3 * a->time.mad : NAN);
     cell_real(table, pair->runs_b == 1 ? 1e3 * b->time.mad : NAN);
     cell_real(table, c->ratio);

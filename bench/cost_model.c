@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* FLOPs and bytes of each stage are counted from the shape of a model and the distances of its texts.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/cost_model.h"
 
 #include <stdlib.h>
 
 #include "core/model/positions.h"
+#include "output/scope.h"
 
 #define FLOAT_BYTES ((double)sizeof(float))
 
@@ -39,11 +42,10 @@ typedef struct row_counts {
 
 /* Query i sees the distances i - n + 1 ... i. Rows grow with the distance, so the different rows among neighbouring
  * distances are the changes between them plus one. changes[x] counts those up to distance x - (n - 1). */
-static deberta_status count_rows(row_counts *counts, const position_rule *rule, size_t n, deberta_error *err)
+static void count_rows(row_counts *counts, const position_rule *rule, size_t n)
 {
     size_t distances = 2 * n - 1;
-    size_t *changes = calloc(distances, sizeof *changes);
-    if (!changes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", distances);
+    size_t *changes = memory_take(distances, sizeof *changes);
     ptrdiff_t first = -(ptrdiff_t)(n - 1);
     size_t before = position_row(rule, first);
     for (size_t x = 1; x < distances; x++) {
@@ -56,7 +58,6 @@ static deberta_status count_rows(row_counts *counts, const position_rule *rule, 
     counts->in_use = (double)(changes[distances - 1] + 1);
     counts->reachable = sum / (double)n;
     free(changes);
-    return DEBERTA_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
@@ -120,8 +121,8 @@ static void sum_up(cost *c)
     }
 }
 
-deberta_status cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
-                                  const cost_point *point, deberta_error *err)
+void cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
+                        const cost_point *point)
 {
     *result = (cost){0};
     position_rule rule = position_rule_of(model, reference);
@@ -130,7 +131,7 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
     for (size_t s = 0; s < point->sequences; s++) {
         double n = (double)point->lengths[s];
         row_counts rows = {0};
-        if (terms > 0) DEBERTA_TRY(count_rows(&rows, &rule, point->lengths[s], err));
+        if (terms > 0) count_rows(&rows, &rule, point->lengths[s]);
         add_attention(result, model, n, layers, has, rows);
         if (rows.in_use > most_rows) most_rows = rows.in_use; /* those of shorter sequences are among them */
         result->table_rows += rows.in_use * n;
@@ -152,5 +153,4 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
     /* What is useful is what has to be done: work that folding saves is none. */
     result->total.flops -= result->stage[PROFILE_POSITIONS].flops;
     result->total.reachable_flops -= result->stage[PROFILE_POSITIONS].reachable_flops;
-    return DEBERTA_OK;
 }

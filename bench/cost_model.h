@@ -40,8 +40,8 @@ typedef struct cost {
 } cost;
 
 /* reference: what decides the row of distances beyond max_relative_positions. */
-deberta_status cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
-                                  const cost_point *point, deberta_error *err);
+void cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
+                        const cost_point *point);
 
 /* "embed", "qkv" ...: names of stages in tables and files. */
 const char *cost_stage_name(profile_stage stage);

@@ -3,7 +3,7 @@
 #ifndef BENCH_KERNEL_BENCH_H
 #define BENCH_KERNEL_BENCH_H
 
-#include "bench/kernel_calls.h"
+#include "bench/kernel_problems.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "output/result.h"
@@ -13,7 +13,7 @@ typedef struct kernel_measurement {
     deberta_isa isa;              /* DEBERTA_ISA_AUTO: none of ours, but SLEEF */
     const char *implementation;   /* what the kernel table says about the slot */
     statistics_summary time;      /* seconds of one call */
-    kernel_work work;             /* of one call */
+    problem_work work;            /* of one call */
     double gflops, peak_fraction; /* of the median; 0: unknown */
     double speed_up;              /* over the first tier of the list */
     double worst_ulp;             /* activate with exp, gelu, tanh: of all elements, in [-1, 1); else 0 */
@@ -37,10 +37,10 @@ typedef struct kernel_bench_options {
 } kernel_bench_options;
 
 /* One thread. Tiers take turns sample by sample. */
-deberta_status kernel_bench_run(kernel_measurements *found, const kernel_problems *problems,
+deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines *problems,
                                 const kernel_bench_options *options, deberta_error *err);
 void kernel_measurements_free(kernel_measurements *found);
 /* A row a measurement. */
-void kernel_bench_describe(result *r, const kernel_measurements *found, const kernel_problems *problems);
+void kernel_bench_describe(result *r, const kernel_measurements *found, const problem_lines *problems);
 
 #endif

@@ -1,4 +1,4 @@
-/* Reading problem lines. SPDX-License-Identifier: MIT */
+/* Lines of problem files are read, and kernels' names in them are checked. SPDX-License-Identifier: MIT */
 #include "bench/kernel_problems.h"
 
 #include <ctype.h>
@@ -6,59 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/kernels/activations.h"
 #include "core/base/byte_order_mark.h"
 #include "core/base/stream.h"
-#include "core/kernels.h"
-
-static const char *const operation_names[KERNEL_OPERATIONS] = {
-    [KERNEL_GEMM] = "gemm",
-    [KERNEL_PACK] = "pack",
-    [KERNEL_POSITION_BIAS] = "position_bias",
-    [KERNEL_SOFTMAX] = "softmax",
-    [KERNEL_LAYERNORM] = "layernorm",
-    [KERNEL_ACTIVATE] = "activate",
-    [KERNEL_GEMM_TN] = "gemm_tn",
-    [KERNEL_SUM_ROWS] = "sum_rows",
-    [KERNEL_DOT_ROWS] = "dot_rows",
-    [KERNEL_LAYERNORM_BACKWARD] = "layernorm_backward",
-    [KERNEL_ACTIVATE_BACKWARD] = "activate_backward",
-    [KERNEL_SOFTMAX_BACKWARD] = "softmax_backward",
-    [KERNEL_FOLD_RUNS] = "fold_runs",
-    [KERNEL_ADAM] = "adam",
-    [KERNEL_DROPOUT] = "dropout",
-    [KERNEL_QUANTIZE_U8] = "quantize_u8",
-    [KERNEL_QUANTIZE_U8X2] = "quantize_u8x2",
-    [KERNEL_QUANTIZE_U15] = "quantize_u15",
-    [KERNEL_QUANTIZE_PANELS] = "quantize_panels",
-    [KERNEL_GEMM_U8] = "gemm_u8",
-    [KERNEL_GEMM_U8X2] = "gemm_u8x2",
-    [KERNEL_GEMM_U15] = "gemm_u15",
-};
-
-static const char *const function_names[] = {
-    [KERNEL_GELU] = "gelu",
-    [KERNEL_GELU_TANH] = "gelu_tanh",
-    [KERNEL_GELU_QUICK] = "gelu_quick",
-    [KERNEL_RELU] = "relu",
-    [KERNEL_SILU] = "silu",
-    [KERNEL_TANH] = "tanh",
-    [KERNEL_SIGMOID] = "sigmoid",
-    [KERNEL_EXP] = "exp",
-};
+#include "output/scope.h"
 
 /* Larger ones would only measure memory for minutes. */
 enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
 
-static deberta_status find_name(int *index, const char *const *names, size_t count, const char *word, const char *kind,
-                                const char *where, deberta_error *err)
+static deberta_status find_slot(kernel_slot *slot, const char *word, const char *where, deberta_error *err)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(word, names[i]) == 0) {
-            *index = (int)i;
-            return DEBERTA_OK;
-        }
+    for (int i = 0; i < KERNEL_SLOTS; i++) {
+        *slot = (kernel_slot)i;
+        if (strcmp(word, problem_description(*slot)->word) == 0) return DEBERTA_OK;
     }
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: unknown %s '%.40s'", where, kind, word);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: unknown kernel '%.40s'", where, word);
+}
+
+static deberta_status find_function(kernel_activation *function, const char *word, const char *where,
+                                    deberta_error *err)
+{
+    for (int i = KERNEL_GELU; i <= KERNEL_EXP; i++) {
+        *function = (kernel_activation)i;
+        if (strcmp(word, activation_name(*function)) == 0) return DEBERTA_OK;
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: unknown function '%.40s'", where, word);
 }
 
 static deberta_status parse_extent(size_t *value, const char *name, const char *text, const char *where,
@@ -88,22 +60,20 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
 {
     char *value = strchr(word, '=');
     if (value) *value++ = '\0';
-    bool *flag = strcmp(word, "bias") == 0       ? &p->bias
-                 : strcmp(word, "gelu") == 0     ? &p->gelu
-                 : strcmp(word, "residual") == 0 ? &p->residual
-                                                 : NULL;
+    const unsigned flag = strcmp(word, "bias") == 0       ? WITH_BIAS
+                          : strcmp(word, "gelu") == 0     ? WITH_GELU
+                          : strcmp(word, "residual") == 0 ? RESIDUAL_IN_C
+                                                          : 0;
     if (flag && !value) {
-        if (p->operation != KERNEL_GEMM) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' belongs to gemm", where, word);
-        *flag = true;
+        if (p->slot != SLOT_gemm_f32) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' belongs to gemm", where, word);
+        p->options |= flag;
         return DEBERTA_OK;
     }
     if (value && strcmp(word, "rows") == 0) return parse_extent(&p->rows, word, value, where, err);
     if (value && strcmp(word, "depth") == 0) return parse_extent(&p->depth, word, value, where, err);
     if (value && strcmp(word, "columns") == 0) return parse_extent(&p->columns, word, value, where, err);
     if (value && strcmp(word, "distance") == 0) return parse_distance(&p->distance, value, where, err);
-    if (value && strcmp(word, "function") == 0)
-        return find_name(&p->function, function_names, sizeof function_names / sizeof *function_names, value,
-                         "function", where, err);
+    if (value && strcmp(word, "function") == 0) return find_function(&p->function, value, where, err);
     DEBERTA_FAIL(
         err, DEBERTA_E_FORMAT,
         "%s: '%.40s' is not understood; known are rows=, depth=, columns=, distance=, function=, bias, gelu, residual",
@@ -112,27 +82,25 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
 
 static deberta_status check(const kernel_problem *p, const char *where, deberta_error *err)
 {
-    const bool has_panels =
-        p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN || p->operation >= KERNEL_QUANTIZE_PANELS;
-    const bool of_15_bits = p->operation == KERNEL_QUANTIZE_U15 || p->operation == KERNEL_GEMM_U15;
-    const size_t most_depth = of_15_bits ? MAX_U15_DEPTH : MAX_INTEGER_DEPTH;
-    if (has_panels && p->columns % PANEL != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of %s is not a multiple of %d", where, p->columns,
-                     operation_names[p->operation], PANEL);
-    if (p->operation >= KERNEL_QUANTIZE_U8 && (p->depth % DIGIT_TILE_INPUTS != 0 || p->depth > most_depth))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: depth=%zu of %s is not a multiple of %d, at most %zu", where, p->depth,
-                     operation_names[p->operation], DIGIT_TILE_INPUTS, most_depth);
-    if (p->operation == KERNEL_SOFTMAX && p->columns > KEY_CHUNK)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: softmax takes at most %d columns at once", where, KEY_CHUNK);
+    const kernel_description *d = problem_description(p->slot);
+    if (d->column_unit && p->columns % d->column_unit != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of %s is not a multiple of %zu", where, p->columns,
+                     d->word, d->column_unit);
+    if ((d->depth_unit && p->depth % d->depth_unit != 0) || (d->most_depth && p->depth > d->most_depth))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: depth=%zu of %s is not a multiple of %zu, at most %zu", where,
+                     p->depth, d->word, d->depth_unit ? d->depth_unit : 1, d->most_depth);
+    if (d->most_columns && p->columns > d->most_columns)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s takes at most %zu columns at once", where, d->word,
+                     d->most_columns);
     size_t wide = p->columns > p->depth ? p->columns : p->depth;
     size_t high = p->rows > p->depth ? p->rows : p->depth;
     if (wide > MOST_FLOATS / high) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a matrix of more than 1 GiB", where);
     return DEBERTA_OK;
 }
 
-deberta_status kernel_problem_parse(kernel_problem *problem, const char *line, const char *where, deberta_error *err)
+deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err)
 {
-    char text[sizeof problem->text], *rest = NULL;
+    char text[sizeof parsed->text], *rest = NULL;
     size_t length = strcspn(line, "#\r\n");
     while (length > 0 && isspace((unsigned char)line[length - 1])) length--;
     while (length > 0 && isspace((unsigned char)*line)) line++, length--;
@@ -140,15 +108,17 @@ deberta_status kernel_problem_parse(kernel_problem *problem, const char *line, c
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: longer than %zu characters", where, sizeof text - 1);
     memcpy(text, line, length);
     text[length] = '\0';
-    *problem = (kernel_problem){.rows = 1, .columns = 1, .depth = 64};
-    memcpy(problem->text, text, length + 1);
+    memcpy(parsed->text, text, length + 1);
+    kernel_problem *p = &parsed->problem;
+    *p = (kernel_problem){
+        .rows = 1, .columns = 1, .depth = 64, .plain = true, .values = VALUES_UNIFORM, .random = 12345};
 
-    int operation = 0;
     char *word = strtok_r(text, " \t", &rest);
-    DEBERTA_TRY(find_name(&operation, operation_names, KERNEL_OPERATIONS, word ? word : "", "kernel", where, err));
-    problem->operation = (kernel_operation)operation;
-    while ((word = strtok_r(NULL, " \t", &rest))) DEBERTA_TRY(parse_setting(problem, word, where, err));
-    return check(problem, where, err);
+    DEBERTA_TRY(find_slot(&p->slot, word ? word : "", where, err));
+    if (problem_description(p->slot)->has_parts) p->parts = 1;
+    p->options = problem_description(p->slot)->optional & FETCH_NEXT;
+    while ((word = strtok_r(NULL, " \t", &rest))) DEBERTA_TRY(parse_setting(p, word, where, err));
+    return check(p, where, err);
 }
 
 static bool is_empty(const char *line)
@@ -157,37 +127,35 @@ static bool is_empty(const char *line)
     return *line == '\0' || *line == '#';
 }
 
-static deberta_status append(kernel_problems *list, const kernel_problem *problem, deberta_error *err)
+static deberta_status append(problem_lines *list, const problem_line *line)
 {
-    kernel_problem *longer = realloc(list->problems, (list->count + 1) * sizeof *longer);
-    if (!longer) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu problems", list->count + 1);
-    list->problems = longer;
-    list->problems[list->count++] = *problem;
+    list->lines = memory_resize(list->lines, list->count + 1, sizeof *list->lines);
+    list->lines[list->count++] = *line;
     return DEBERTA_OK;
 }
 
-deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const char *name, deberta_error *err)
+deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err)
 {
     char *line = NULL, where[300];
     size_t capacity = 0;
     deberta_status status = DEBERTA_OK;
     for (size_t number = 1; status == DEBERTA_OK; number++) {
-        kernel_problem problem;
+        problem_line parsed;
         size_t length;
         status = stream_read_line(file, &line, &capacity, MOST_LINE_BYTES, &length, (stream_place){name, number}, err);
         if (status != DEBERTA_OK || !length) break;
         const char *text = line + (number == 1 ? byte_order_mark(line, strlen(line)) : 0);
         if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
-        status = kernel_problem_parse(&problem, text, where, err);
-        if (status == DEBERTA_OK) status = append(list, &problem, err);
+        status = problem_line_parse(&parsed, text, where, err);
+        if (status == DEBERTA_OK) status = append(list, &parsed);
     }
     free(line);
     return status;
 }
 
-void kernel_problems_free(kernel_problems *list)
+void problem_lines_free(problem_lines *list)
 {
-    free(list->problems);
-    *list = (kernel_problems){0};
+    free(list->lines);
+    *list = (problem_lines){0};
 }

@@ -37,52 +37,25 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "check/kernels/kernel_slots.h"
 #include "core/base/status.h"
 
-typedef enum kernel_operation {
-    KERNEL_GEMM,
-    KERNEL_PACK,
-    KERNEL_POSITION_BIAS,
-    KERNEL_SOFTMAX,
-    KERNEL_LAYERNORM,
-    KERNEL_ACTIVATE,
-    KERNEL_GEMM_TN,
-    KERNEL_SUM_ROWS,
-    KERNEL_DOT_ROWS,
-    KERNEL_LAYERNORM_BACKWARD,
-    KERNEL_ACTIVATE_BACKWARD,
-    KERNEL_SOFTMAX_BACKWARD,
-    KERNEL_FOLD_RUNS,
-    KERNEL_ADAM,
-    KERNEL_DROPOUT,
-    KERNEL_QUANTIZE_U8,
-    KERNEL_QUANTIZE_U8X2,
-    KERNEL_QUANTIZE_U15,
-    KERNEL_QUANTIZE_PANELS,
-    KERNEL_GEMM_U8,
-    KERNEL_GEMM_U8X2,
-    KERNEL_GEMM_U15,
-    KERNEL_OPERATIONS
-} kernel_operation;
+enum { PROBLEM_LINE_BYTES = 128 };
 
-typedef struct kernel_problem {
-    char text[128]; /* as written, without the comment */
-    kernel_operation operation;
-    size_t rows, depth, columns;
-    ptrdiff_t distance;        /* position_bias, fold_runs: of query 0 and key 0 */
-    bool bias, gelu, residual; /* gemm's epilogue */
-    int function;              /* activate, activate_backward: a kernel_activation */
-} kernel_problem;
+typedef struct problem_line {
+    char text[PROBLEM_LINE_BYTES]; /* as written, without the comment */
+    kernel_problem problem;        /* plain, with nothing laid out yet */
+} problem_line;
 
-typedef struct kernel_problems {
-    kernel_problem *problems; /* owned */
+typedef struct problem_lines {
+    problem_line *lines; /* owned */
     size_t count;
-} kernel_problems;
+} problem_lines;
 
 /* One line; where: for the message, as "file:12". */
-deberta_status kernel_problem_parse(kernel_problem *problem, const char *line, const char *where, deberta_error *err);
+deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err);
 /* Appends the problems of a file; empty lines and what follows a # are skipped. */
-deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const char *name, deberta_error *err);
-void kernel_problems_free(kernel_problems *list);
+deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err);
+void problem_lines_free(problem_lines *list);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The environment sheet is read from /proc, /sys and the build; notes say why a measurement may be off.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/machine.h"
 
 #include <stdarg.h>

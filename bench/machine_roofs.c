@@ -8,13 +8,13 @@
 
 #include "bench/child.h"
 #include "bench/machine.h"
-#include "bench/peak.h"
 #include "bench/statistics.h"
 #include "bench/timer.h"
 #include "core/base/arena.h"
 #include "core/base/cpu.h"
 #include "core/base/parallel.h"
 #include "core/dispatch.h"
+#include "simd/peak.h"
 
 enum {
     WINDOWS =
@@ -27,60 +27,44 @@ enum {
 
 /* ---------------------------------------------------------------------------------------------------- multiply-adds */
 
+#define PEAK_OF_0(x)      NULL
+#define PEAK_OF_1(x)      (x)
+#define PEAK_OF(given, x) PEAK_OF_##given(x)
+
+static const struct {
+    const char *name;
+    const peak_kernel *floats, *bytes; /* NULL: none, or not compiled in */
+} peaks[] = {
+#define X(NAME, name, BELOW, ARCH, needs, parts, not_saved, word, floats, bytes)                                       \
+    {#name, IF_BUILT(HAVE_##NAME, PEAK_OF(floats, &peak_##name)),                                                      \
+     IF_BUILT(HAVE_##NAME, PEAK_OF(bytes, &peak_bytes_##name))},
+    TIER_LIST(X) PART_LIST(X)
+#undef X
+};
+
+static size_t peak_by_name(const char *name)
+{
+    size_t k = 0;
+    while (k + 1 < sizeof peaks / sizeof *peaks && strcmp(peaks[k].name, name) != 0) k++;
+    return k;
+}
+
 /* NULL where the tier, or for scalar the instruction, is missing. */
 static const peak_kernel *kernel_of(deberta_isa isa)
 {
-    if (deberta_isa_missing(isa)) return NULL;
 #if defined(__x86_64__)
-    if (isa == DEBERTA_ISA_SCALAR) return cpu_features() & CPU_FMA ? &peak_scalar : NULL;
-#else
-    if (isa == DEBERTA_ISA_SCALAR) return &peak_scalar;
+    if (isa == DEBERTA_ISA_SCALAR && !(cpu_features() & CPU_FMA)) return NULL;
 #endif
-#if HAVE_AVX2
-    if (isa == DEBERTA_ISA_AVX2) return &peak_avx2;
-#endif
-#if HAVE_AVX512
-    if (isa == DEBERTA_ISA_AVX512) return &peak_avx512;
-#endif
-#if HAVE_NEON
-    if (isa == DEBERTA_ISA_NEON) return &peak_neon;
-#endif
-    return NULL;
+    return deberta_isa_missing(isa) ? NULL : peaks[peak_by_name(deberta_isa_name(isa))].floats;
 }
 
 /* The same of the kernel that multiplies integers there. */
 static const peak_kernel *integer_kernel_of(deberta_isa isa)
 {
-    static const struct {
-        const char *isa;
-        const peak_kernel *kernel;
-    } known[] = {
-#if HAVE_AVX2
-        {"avx2", &peak_u8_avx2},
-#endif
-#if HAVE_AVXVNNI
-        {"avxvnni", &peak_u8_avxvnni},
-#endif
-#if HAVE_AVX512VNNI
-        {"avx512vnni", &peak_u8_avx512vnni},
-#endif
-#if HAVE_NEON
-        {"neon", &peak_u8_neon},
-#endif
-#if HAVE_NEONDOT
-        {"neondot", &peak_u8_neondot},
-#endif
-#if HAVE_NEONI8MM
-        {"neoni8mm", &peak_u8_neoni8mm},
-#endif
-        {NULL, NULL}
-    };
     kernels table;
-    size_t k = 0;
     if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
     kernels_use_tiles(&table, isa);
-    while (known[k].isa && strcmp(known[k].isa, table.gemm_u8_isa) != 0) k++;
-    return known[k].kernel;
+    return peaks[peak_by_name(table.gemm_u8_isa)].bytes;
 }
 
 typedef struct peak_work {

@@ -1,9 +1,11 @@
-/* SPDX-License-Identifier: MIT */
+/* A small reader parses lists of sizes and says what it expected where a list is wrong. SPDX-License-Identifier: MIT */
 #include "bench/range.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "output/scope.h"
 
 /* The text being read, and what messages need. */
 typedef struct reader {
@@ -47,9 +49,7 @@ static deberta_status append(reader *r, size_list *list, size_t value)
     if (list->count == RANGE_MAX_VALUES) {
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': more than %d values", r->what, r->text, RANGE_MAX_VALUES);
     }
-    size_t *longer = realloc(list->values, (list->count + 1) * sizeof *longer);
-    if (!longer) DEBERTA_FAIL(r->err, DEBERTA_E_MEMORY, "%s: out of memory", r->what);
-    list->values = longer;
+    list->values = memory_resize(list->values, list->count + 1, sizeof *list->values);
     list->values[list->count++] = value;
     return DEBERTA_OK;
 }

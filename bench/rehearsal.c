@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "output/scope.h"
 
 typedef struct rehearsing {
     executor base;
@@ -53,8 +54,7 @@ deberta_status rehearsal_create(executor **made, size_t threads, loop_rehearsal 
     *made = NULL;
     if (threads == 0 || threads > TOPOLOGY_MAX_WORKERS)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads to be rehearsed", threads);
-    rehearsing *r = calloc(1, sizeof *r + threads * sizeof *r->busy_until);
-    if (!r) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to rehearse %zu threads", threads);
+    rehearsing *r = memory_take(1, sizeof *r + threads * sizeof *r->busy_until);
     const deberta_status status = executor_init(&r->base, &kind, threads, err);
     if (status != DEBERTA_OK) {
         free(r);

@@ -1,5 +1,9 @@
-/* SPDX-License-Identifier: MIT */
+/* These tables turn bench results into JSON, CSV and tables for people, and JSON into results again.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/result_fields.h"
+
+#include "core/base/tiers.h"
 
 static const char *const temperatures[] = {"warm", "cold"};
 
@@ -93,14 +97,15 @@ const record_field bench_cache_fields[] = {
 
 const record_field bench_roof_fields[] = {
     {"threads", "threads", RECORD_SIZE(machine_roof, threads)},
-    {"scalar_gflops", "scalar GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_SCALAR]), ROOF},
-    {"avx2_gflops", "avx2 GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_AVX2]), ROOF},
-    {"avx512_gflops", "avx512 GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_AVX512]), ROOF},
-    {"neon_gflops", "neon GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_NEON]), ROOF},
-    {"avx2_gops", "avx2 int8 GOP/s", RECORD_NUMBER(machine_roof, gops[DEBERTA_ISA_AVX2]), ROOF},
-    {"avx512_gops", "avx512 int8 GOP/s", RECORD_NUMBER(machine_roof, gops[DEBERTA_ISA_AVX512]), ROOF},
-    {"neon_gops", "neon int8 GOP/s", RECORD_NUMBER(machine_roof, gops[DEBERTA_ISA_NEON]), ROOF},
-    {"read_gbs", "read GB/s", RECORD_NUMBER(machine_roof, read_gbs), ROOF},
+#define X(NAME, name, ...)                                                                                             \
+    {#name "_gflops", #name " GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_##NAME]), ROOF},
+    TIER_LIST(X)
+#undef X
+#define X(NAME, name, ...)                                                                                             \
+    {#name "_gops", #name " int8 GOP/s", RECORD_NUMBER(machine_roof, gops[DEBERTA_ISA_##NAME]), ROOF},
+        TIER_LIST(X)
+#undef X
+            {"read_gbs", "read GB/s", RECORD_NUMBER(machine_roof, read_gbs), ROOF},
     {"triad_gbs", "triad GB/s", RECORD_NUMBER(machine_roof, triad_gbs), ROOF},
     {"typical_share", NULL, RECORD_NUMBER(machine_roof, typical_share), ROOF},
     END,

@@ -9,18 +9,17 @@
 #include "bench/trends.h"
 #include "output/record.h"
 
-/* Of a bench_result, but for its samples, lengths and breakdown. */
+/* The fields of a bench_result, but for its samples, lengths and breakdown. */
 enum { BENCH_MOST_RESULT_FIELDS = 64 };
 extern const record_field bench_result_fields[];
-/* Of bench_results: the environment, but for tiers, roofs and notes; and its object "caches". */
+/* The fields of bench_results: the environment, but for tiers, roofs and notes; and its object "caches". */
 extern const record_field bench_environment_fields[], bench_cache_fields[];
-/* Of a machine_roof. */
+/* The fields of a machine_roof. */
 extern const record_field bench_roof_fields[];
-/* Of a bench_stage; a part of a stage has only the first two. */
+/* The fields of a bench_stage; a part of a stage has only the first two. */
 extern const record_field bench_stage_fields[], bench_part_fields[];
 
 /* Environment, results and trends as members of the result's JSON. */
-deberta_status bench_results_add_json(result *r, const bench_results *results, const trend_list *trends,
-                                      deberta_error *err);
+void bench_results_add_json(result *r, const bench_results *results, const trend_list *trends);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Results get the names of what they were measured with, are compared for likeness, and are freed.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/results.h"
 
 #include <stdlib.h>

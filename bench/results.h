@@ -77,7 +77,7 @@ void bench_results_free(bench_results *results);
 /* What they say, in every format, into a result of that schema: the machine; a row for each point or, where there is
  * none, the roofs; breakdowns; trends. Text and Markdown leave out what is the same in all rows, and say it once above;
  * CSV has everything, in units of the JSON: {"environment": {...}, "results": [...], "trends": [...]}. */
-deberta_status bench_results_describe(result *r, const bench_results *results, deberta_error *err);
+void bench_results_describe(result *r, const bench_results *results);
 /* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`
  * is what messages call the file. */
 deberta_status bench_results_read_json(bench_results *results, FILE *in, const char *where, deberta_error *err);

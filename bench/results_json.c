@@ -7,74 +7,56 @@
 
 #include "bench/result_fields.h"
 #include "output/json_text.h"
+#include "output/scope.h"
 
-/* Members are added through these; jansson frees a value that it cannot add, and `failed` remembers that one was lost.
- */
-typedef struct writer {
-    json_t *object;
-    bool *failed;
-} writer;
-
-static void put(writer w, const char *name, json_t *value)
+static void put_size(json_t *object, const char *name, size_t value)
 {
-    if (!value || json_object_set_new(w.object, name, value) != 0) *w.failed = true;
+    json_put(object, name, json_integer((json_int_t)value));
 }
-
-static void put_size(writer w, const char *name, size_t value) { put(w, name, json_integer((json_int_t)value)); }
 
 /* Not finite means not known. */
-static void put_number(writer w, const char *name, double value)
+static void put_number(json_t *object, const char *name, double value)
 {
-    put(w, name, isfinite(value) ? json_real(value) : json_null());
+    json_put(object, name, isfinite(value) ? json_real(value) : json_null());
 }
 
-static void put_record(writer w, const record_field *fields, const void *record)
+static json_t *put_object(json_t *object, const char *name)
 {
-    if (!record_write(w.object, fields, record)) *w.failed = true;
-}
-
-static writer put_object(writer w, const char *name)
-{
-    writer inner = {.object = json_object(), .failed = w.failed};
-    put(w, name, inner.object);
+    json_t *inner = json_object();
+    json_put(object, name, inner);
     return inner;
 }
 
-static void append(json_t *array, json_t *value, bool *failed)
-{
-    if (!value || json_array_append_new(array, value) != 0) *failed = true;
-}
-
-static json_t *put_array(writer w, const char *name)
+static json_t *put_array(json_t *object, const char *name)
 {
     json_t *array = json_array();
-    put(w, name, array);
+    json_put(object, name, array);
     return array;
 }
 
-static void put_tiers(writer w, const char *tiers)
+static void put_tiers(json_t *to, const char *tiers)
 {
-    json_t *array = put_array(w, "tiers");
+    json_t *array = put_array(to, "tiers");
     for (const char *at = tiers; *at;) {
         size_t length = strcspn(at, " ");
-        append(array, json_stringn(at, length), w.failed);
+        json_add(array, json_stringn(at, length));
         at += length + (at[length] == ' ');
     }
 }
 
-static void put_roofs(writer w, const machine_roofs *roofs)
+static void put_roofs(json_t *to, const machine_roofs *roofs)
 {
-    json_t *array = put_array(w, "roofs");
+    json_t *array = put_array(to, "roofs");
     for (size_t i = 0; i < roofs->count; i++) {
-        const writer one = {.object = json_object(), .failed = w.failed};
-        put_record(one, bench_roof_fields, &roofs->roof[i]);
-        append(array, one.object, w.failed);
+        json_t *one = json_object();
+        record_write(one, bench_roof_fields, &roofs->roof[i]);
+        json_add(array, one);
     }
-    put_size(w, "stream_bytes", roofs->stream_bytes);
+    put_size(to, "stream_bytes", roofs->stream_bytes);
 }
 
 /* The best tier's peak with one thread and with the most; the most bandwidth of any number of threads. */
-static void put_peaks(writer w, const machine_sheet *s)
+static void put_peaks(json_t *to, const machine_sheet *s)
 {
     deberta_isa isa = DEBERTA_ISA_AUTO;
     deberta_isa_from_name(&isa, s->isa, NULL);
@@ -83,88 +65,81 @@ static void put_peaks(writer w, const machine_sheet *s)
         all = fmax(all, s->roofs.roof[i].gflops[isa]);
         stream = fmax(stream, s->roofs.roof[i].triad_gbs);
     }
-    put_number(w, "peak_gflops_1t", one > 0 ? one : NAN);
-    put_number(w, "peak_gflops", all > 0 ? all : NAN);
-    put_number(w, "stream_gbs", stream > 0 ? stream : NAN);
+    put_number(to, "peak_gflops_1t", one > 0 ? one : NAN);
+    put_number(to, "peak_gflops", all > 0 ? all : NAN);
+    put_number(to, "stream_gbs", stream > 0 ? stream : NAN);
 }
 
-static void put_environment(writer w, const bench_results *results)
+static void put_environment(json_t *to, const bench_results *results)
 {
     const machine_sheet *s = &results->sheet;
-    put_record(w, bench_environment_fields, results);
-    put_record(put_object(w, "caches"), bench_cache_fields, results);
-    put_tiers(w, s->tiers);
-    put_peaks(w, s);
-    put_roofs(w, &s->roofs);
-    json_t *notes = put_array(w, "notes");
-    for (size_t i = 0; i < s->note_count; i++) append(notes, json_clean_text(s->notes[i]), w.failed);
+    record_write(to, bench_environment_fields, results);
+    record_write(put_object(to, "caches"), bench_cache_fields, results);
+    put_tiers(to, s->tiers);
+    put_peaks(to, s);
+    put_roofs(to, &s->roofs);
+    json_t *notes = put_array(to, "notes");
+    for (size_t i = 0; i < s->note_count; i++) json_add(notes, json_clean_text(s->notes[i]));
 }
 
-static void put_parts(writer w, const bench_result *r)
+static void put_parts(json_t *to, const bench_result *r)
 {
     for (int p = 0; p < PROFILE_PARTS; p++) {
-        put_record(put_object(w, cost_part_name((profile_part)p)), bench_part_fields, &r->parts[p]);
+        record_write(put_object(to, cost_part_name((profile_part)p)), bench_part_fields, &r->parts[p]);
     }
 }
 
-static void put_breakdown(writer w, const bench_result *r)
+static void put_breakdown(json_t *to, const bench_result *r)
 {
-    writer stages = put_object(w, "breakdown");
+    json_t *stages = put_object(to, "breakdown");
     for (int s = 0; s < PROFILE_STAGES; s++) {
-        writer stage = put_object(stages, cost_stage_name((profile_stage)s));
-        put_record(stage, bench_stage_fields, &r->breakdown[s]);
+        json_t *stage = put_object(stages, cost_stage_name((profile_stage)s));
+        record_write(stage, bench_stage_fields, &r->breakdown[s]);
         if (s == PROFILE_ATTENTION) put_parts(put_object(stage, "parts"), r);
     }
     put_number(put_object(stages, "waiting"), "s", r->waiting_s);
-    put_number(w, "breakdown_s", r->breakdown_s);
+    put_number(to, "breakdown_s", r->breakdown_s);
 }
 
-static json_t *result_object(const bench_result *r, bool *failed)
+static json_t *result_object(const bench_result *r)
 {
-    writer w = {.object = json_object(), .failed = failed};
-    put_record(w, bench_result_fields, r);
+    json_t *to = json_object();
+    record_write(to, bench_result_fields, r);
     if (r->lengths) {
-        json_t *lengths = put_array(w, "lengths");
-        for (size_t i = 0; i < r->batch; i++) append(lengths, json_integer((json_int_t)r->lengths[i]), failed);
+        json_t *lengths = put_array(to, "lengths");
+        for (size_t i = 0; i < r->batch; i++) json_add(lengths, json_integer((json_int_t)r->lengths[i]));
     }
-    json_t *samples = put_array(w, "samples_s");
-    for (size_t i = 0; i < r->time.count; i++) append(samples, json_real(r->samples[i]), failed);
-    if (r->has_breakdown) put_breakdown(w, r);
-    return w.object;
+    json_t *samples = put_array(to, "samples_s");
+    for (size_t i = 0; i < r->time.count; i++) json_add(samples, json_real(r->samples[i]));
+    if (r->has_breakdown) put_breakdown(to, r);
+    return to;
 }
 
-static json_t *trend_object(const bench_results *results, const trend *t, bool *failed)
+static json_t *trend_object(const bench_results *results, const trend *t)
 {
     const bench_result *r = &results->result[t->like];
     const bool layers = t->axis == TREND_LAYERS;
-    json_t *object =
-        json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I}", "over", layers ? "layers" : "n", "model",
-                  json_clean_text(r->model), "isa", r->isa, "threads", (json_int_t)r->threads, "batch",
-                  (json_int_t)r->batch, "attention", r->attention, "position_cache", r->position_cache,
-                  layers ? "n" : "layers", (json_int_t)(layers ? r->n : r->layers), "from", (json_int_t)t->from, "to",
-                  (json_int_t)t->to, "points", (json_int_t)t->points);
-    const writer w = {.object = object, .failed = failed};
-    if (!object) *failed = true;
-    json_t *coefficients = t->time.valid ? put_array(w, "coefficients_s") : NULL;
+    json_t *to = json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I}", "over", layers ? "layers" : "n",
+                           "model", json_clean_text(r->model), "isa", r->isa, "threads", (json_int_t)r->threads,
+                           "batch", (json_int_t)r->batch, "attention", r->attention, "position_cache",
+                           r->position_cache, layers ? "n" : "layers", (json_int_t)(layers ? r->n : r->layers), "from",
+                           (json_int_t)t->from, "to", (json_int_t)t->to, "points", (json_int_t)t->points);
+    if (!to) memory_short();
+    json_t *coefficients = t->time.valid ? put_array(to, "coefficients_s") : NULL;
     for (size_t i = 0; i <= t->time.degree && coefficients; i++)
-        append(coefficients, json_real(t->time.coefficient[i]), failed);
-    if (t->time.valid) put_number(w, "worst_relative_error", t->time.worst);
-    if (!layers && t->seconds.valid) put_number(w, "time_exponent", t->seconds.exponent);
-    if (!layers && t->memory.valid) put_number(w, "workspace_exponent", t->memory.exponent);
-    return w.object;
+        json_add(coefficients, json_real(t->time.coefficient[i]));
+    if (t->time.valid) put_number(to, "worst_relative_error", t->time.worst);
+    if (!layers && t->seconds.valid) put_number(to, "time_exponent", t->seconds.exponent);
+    if (!layers && t->memory.valid) put_number(to, "workspace_exponent", t->memory.exponent);
+    return to;
 }
 
-deberta_status bench_results_add_json(result *r, const bench_results *results, const trend_list *trends,
-                                      deberta_error *err)
+void bench_results_add_json(result *r, const bench_results *results, const trend_list *trends)
 {
-    bool failed = false;
-    const writer w = {.object = result_json(r), .failed = &failed};
-    put_environment(put_object(w, "environment"), results);
-    json_t *points = put_array(w, "results"), *curves = put_array(w, "trends");
-    for (size_t i = 0; i < results->count; i++) append(points, result_object(&results->result[i], &failed), &failed);
-    for (size_t i = 0; i < trends->count; i++)
-        append(curves, trend_object(results, &trends->trends[i], &failed), &failed);
+    json_t *to = result_json(r);
+    put_environment(put_object(to, "environment"), results);
+    json_t *points = put_array(to, "results"), *curves = put_array(to, "trends");
+    for (size_t i = 0; i < results->count; i++) json_add(points, result_object(&results->result[i]));
+    for (size_t i = 0; i < trends->count; i++) json_add(curves, trend_object(results, &trends->trends[i]));
     result_set_indent(r, 1); /* there are thousands of samples */
-    if (failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the JSON of %zu results", results->count);
-    return DEBERTA_OK;
 }

@@ -12,6 +12,7 @@
 #include "core/base/stream.h"
 
 #include "bench/result_fields.h"
+#include "output/scope.h"
 
 static double get_number(const json_t *object, const char *name)
 {
@@ -85,8 +86,7 @@ static deberta_status get_lengths(const json_t *array, bench_result *r, const ch
     if (json_array_size(array) != r->batch)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] has %zu lengths for a batch of %zu", where, index,
                      json_array_size(array), r->batch);
-    r->lengths = calloc(r->batch ? r->batch : 1, sizeof *r->lengths);
-    if (!r->lengths) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory", where);
+    r->lengths = memory_take(r->batch ? r->batch : 1, sizeof *r->lengths);
     for (size_t i = 0; i < r->batch; i++) r->lengths[i] = (size_t)json_integer_value(json_array_get(array, i));
     return DEBERTA_OK;
 }
@@ -97,8 +97,7 @@ static deberta_status get_samples(const json_t *object, bench_result *r, const c
     const json_t *array = json_object_get(object, "samples_s");
     size_t count = json_array_size(array);
     if (count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] has no samples_s", where, index);
-    r->samples = calloc(count, sizeof *r->samples);
-    if (!r->samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory for %zu samples", where, count);
+    r->samples = memory_take(count, sizeof *r->samples);
     for (size_t i = 0; i < count; i++) {
         r->samples[i] = json_number_value(json_array_get(array, i));
         if (!(r->samples[i] > 0) || !isfinite(r->samples[i])) {
@@ -106,7 +105,8 @@ static deberta_status get_samples(const json_t *object, bench_result *r, const c
                          index, i);
         }
     }
-    return statistics_summarize(&r->time, r->samples, count, err);
+    statistics_summarize(&r->time, r->samples, count);
+    return DEBERTA_OK;
 }
 
 static deberta_status get_result(const json_t *object, bench_result *r, const char *where, size_t index,
@@ -139,8 +139,7 @@ static deberta_status get_report(const json_t *root, bench_results *report, cons
     if (!json_is_array(results)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: there are no results", where);
     get_environment(json_object_get(root, "environment"), report);
     size_t count = json_array_size(results);
-    report->result = calloc(count ? count : 1, sizeof *report->result);
-    if (!report->result) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory for %zu results", where, count);
+    report->result = memory_take(count ? count : 1, sizeof *report->result);
     for (size_t i = 0; i < count; i++) {
         report->count = i + 1;
         DEBERTA_TRY(get_result(json_array_get(results, i), &report->result[i], where, i, err));

@@ -201,10 +201,10 @@ static void add_roofs(result *r, const machine_roofs *roofs)
 
 /* ------------------------------------------------------------------------------------------------------- the whole */
 
-deberta_status bench_results_describe(result *r, const bench_results *results, deberta_error *err)
+void bench_results_describe(result *r, const bench_results *results)
 {
     trend_list trends;
-    DEBERTA_TRY(trends_find(&trends, results, err));
+    trends_find(&trends, results);
     say_environment(r, results);
     if (results->count) {
         say_caption(r, results);
@@ -216,7 +216,6 @@ deberta_status bench_results_describe(result *r, const bench_results *results, d
     for (size_t i = 0; i < results->count; i++)
         if (results->result[i].has_breakdown) add_breakdown(r, results, &results->result[i]);
     for (size_t i = 0; i < trends.count; i++) trend_say(r, results, &trends.trends[i]);
-    const deberta_status status = bench_results_add_json(r, results, &trends, err);
+    bench_results_add_json(r, results, &trends);
     trends_free(&trends);
-    return status;
 }

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* An encode is rehearsed for each number of threads, and the loops' spans, the rest and the price of starts are added
+ * up.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/schedule.h"
 
 #include <math.h>
@@ -11,6 +14,7 @@
 #include "core/base/topology.h"
 #include "core/model/linear.h"
 #include "core/model/session_internal_options.h"
+#include "output/scope.h"
 
 enum { DEFAULT_REPETITIONS = 5, LOOPS_OF_A_ROUND = 20 };
 
@@ -181,9 +185,8 @@ static deberta_status prepare(schedule_work *w, schedule_result *result, deberta
     w->info = *deberta_model_describe(w->model);
     for (size_t i = 0; i < w->lengths.count; i++)
         if (w->lengths.values[i] > longest) longest = w->lengths.values[i];
-    w->ids = calloc(longest, sizeof *w->ids);
-    result->points = calloc(w->lengths.count * w->threads.count, sizeof *result->points);
-    if (!w->ids || !result->points) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu tokens", longest);
+    w->ids = memory_take(longest, sizeof *w->ids);
+    result->points = memory_take(w->lengths.count * w->threads.count, sizeof *result->points);
     for (size_t i = 0; i < longest; i++) w->ids[i] = (int32_t)(i * 7919 % w->info.vocabulary_size);
     return measure_start(w, err);
 }

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Medians with their intervals, the Mann-Whitney test, Hodges-Lehmann ratios and least-squares fits are computed here.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/statistics.h"
 
 #include <assert.h>
@@ -7,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/sort.h"
+#include "output/scope.h"
 
 #define CONFIDENCE 0.95
 
@@ -43,12 +46,10 @@ static void median_interval(statistics_summary *s, const double *sorted)
     s->coverage = 1 - missed;
 }
 
-deberta_status statistics_summarize(statistics_summary *summary, const double *samples, size_t count,
-                                    deberta_error *err)
+void statistics_summarize(statistics_summary *summary, const double *samples, size_t count)
 {
     assert(count >= 1);
-    double *sorted = malloc(count * sizeof *sorted);
-    if (!sorted) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", count);
+    double *sorted = memory_take(count, sizeof *sorted);
     memcpy(sorted, samples, count * sizeof *sorted);
     sort_doubles(sorted, count);
     *summary = (statistics_summary){
@@ -62,7 +63,6 @@ deberta_status statistics_summarize(statistics_summary *summary, const double *s
     for (size_t i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - summary->median);
     summary->mad = statistics_median(sorted, count);
     free(sorted);
-    return DEBERTA_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------- two sets of samples */
@@ -78,8 +78,7 @@ enum { EXACT_PAIRS = 2500 };
 static double *exact_distribution(size_t m, size_t n)
 {
     size_t last = m * n;
-    double *ways = calloc(last + 1, sizeof *ways);
-    if (!ways) return NULL;
+    double *ways = memory_take(last + 1, sizeof *ways);
     ways[0] = 1;
     for (size_t i = 1; i <= m; i++) {
         for (size_t u = last; u >= n + i; u--) ways[u] -= ways[u - n - i];
@@ -148,8 +147,8 @@ static double two_sided_normal(double u, double m, double n, double ties)
     return erfc(distance / sqrt(2 * variance));
 }
 
-static deberta_status compare_with(statistics_comparison *c, const double *a, size_t m, const double *b, size_t n,
-                                   double *ratios, double *joined, deberta_error *err)
+static void compare_with(statistics_comparison *c, const double *a, size_t m, const double *b, size_t n, double *ratios,
+                         double *joined)
 {
     size_t pairs = m * n;
     double greater = 0, equal = 0;
@@ -166,10 +165,7 @@ static deberta_status compare_with(statistics_comparison *c, const double *a, si
     double ties = sum_of_ties(joined, m + n);
 
     double *distribution = NULL;
-    if (pairs <= EXACT_PAIRS) {
-        distribution = exact_distribution(m, n);
-        if (!distribution) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a rank test of %zu pairs", pairs);
-    }
+    if (pairs <= EXACT_PAIRS) distribution = exact_distribution(m, n);
     c->u = greater + 0.5 * equal;
     c->effect = (2 * greater + equal) / (double)pairs - 1;
     c->exact = distribution && ties == 0;
@@ -180,26 +176,19 @@ static deberta_status compare_with(statistics_comparison *c, const double *a, si
     c->low = ratios[k];
     c->high = ratios[pairs - 1 - k];
     free(distribution);
-    return DEBERTA_OK;
 }
 
-deberta_status statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
-                                  size_t count_b, deberta_error *err)
+void statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
+                        size_t count_b)
 {
     assert(count_a >= 1 && count_b >= 1);
     *comparison = (statistics_comparison){0};
     size_t pairs;
-    double *ratios = size_multiply(count_a, count_b, &pairs) ? calloc(pairs, sizeof *ratios) : NULL;
-    double *joined = calloc(count_a + count_b, sizeof *joined);
-    deberta_status status = DEBERTA_OK;
-    if (ratios && joined) {
-        status = compare_with(comparison, a, count_a, b, count_b, ratios, joined, err);
-    } else {
-        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory to compare %zu with %zu samples", count_a, count_b);
-    }
+    if (!size_multiply(count_a, count_b, &pairs)) memory_short();
+    double *ratios = memory_take(pairs, sizeof *ratios), *joined = memory_take(count_a + count_b, sizeof *joined);
+    compare_with(comparison, a, count_a, b, count_b, ratios, joined);
     free(ratios);
     free(joined);
-    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------- fitted curves */

@@ -19,8 +19,7 @@ typedef struct statistics_summary {
 } statistics_summary;
 
 /* count >= 1; samples are finite. */
-deberta_status statistics_summarize(statistics_summary *summary, const double *samples, size_t count,
-                                    deberta_error *err);
+void statistics_summarize(statistics_summary *summary, const double *samples, size_t count);
 
 /* Median of scratch memory that may be reordered; count >= 1. */
 double statistics_median(double *values, size_t count);
@@ -36,8 +35,8 @@ typedef struct statistics_comparison {
 } statistics_comparison;
 
 /* Positive samples; counts >= 1. */
-deberta_status statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
-                                  size_t count_b, deberta_error *err);
+void statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
+                        size_t count_b);
 
 enum { STATISTICS_MAX_DEGREE = 2 };
 

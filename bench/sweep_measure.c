@@ -7,6 +7,7 @@
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
 #include "core/base/stream.h"
+#include "output/scope.h"
 
 /* ------------------------------------------------------------------------------------------------------- one encode */
 
@@ -177,28 +178,23 @@ deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, debert
 enum { VISITS = 7, VISITS_OF_SLOW_POINTS = 3 };
 #define SLOW_SECONDS 0.1
 
-static deberta_status plan_samples(const sweep *s, sweep_point *p, deberta_error *err)
+static void plan_samples(const sweep *s, sweep_point *p)
 {
     double wanted = fmax((double)s->repetitions, fmin(ceil(s->min_seconds / p->estimate), SWEEP_MAX_SAMPLES));
     p->wanted = (size_t)wanted;
-    p->samples = calloc(p->wanted, sizeof *p->samples);
-    if (!p->samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", p->wanted);
-    return DEBERTA_OK;
+    p->samples = memory_take(p->wanted, sizeof *p->samples);
 }
 
 /* The first encode, by which samples were planned, may have been slower than those that count. */
-static deberta_status plan_more(const sweep *s, sweep_point *p, deberta_error *err)
+static void plan_more(const sweep *s, sweep_point *p)
 {
     double seconds = 0;
     for (size_t i = 0; i < p->taken; i++) seconds += p->samples[i];
-    if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return DEBERTA_OK;
+    if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return;
     const double each = seconds / (double)p->taken, more = ceil((s->min_seconds - seconds) / each);
     const size_t wanted = (size_t)fmin((double)p->taken + fmax(more, 1), SWEEP_MAX_SAMPLES);
-    double *samples = realloc(p->samples, wanted * sizeof *samples);
-    if (!samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", wanted);
-    p->samples = samples;
+    p->samples = memory_resize(p->samples, wanted, sizeof *p->samples);
     p->wanted = wanted;
-    return DEBERTA_OK;
 }
 
 static size_t samples_of_visit(const sweep_point *p)
@@ -215,7 +211,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     DEBERTA_TRY(encode(s, p, session, &outputs, &seconds, err)); /* pages, caches and sleeping threads: not counted */
     if (p->estimate == 0) {
         p->estimate = seconds;
-        DEBERTA_TRY(plan_samples(s, p, err));
+        plan_samples(s, p);
     }
     machine_counters before = machine_read_counters();
     for (size_t left = samples_of_visit(p); left > 0 && !s->stopped; left--) {
@@ -229,7 +225,8 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     p->others += machine_activity_between(&before, &after).others * wall;
     p->counted += wall;
     if (checksum_of(s, p, &outputs) != p->checksum) p->varies = true;
-    return plan_more(s, p, err);
+    plan_more(s, p);
+    return DEBERTA_OK;
 }
 
 static deberta_status visit(sweep *s, sweep_point *p, deberta_error *err)
@@ -254,8 +251,7 @@ static void shuffle(sweep *s, size_t *order)
 
 deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 {
-    size_t *order = calloc(s->list.count, sizeof *order);
-    if (!order) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu points", s->list.count);
+    size_t *order = memory_take(s->list.count, sizeof *order);
     for (size_t i = 0; i < s->list.count; i++) order[i] = i;
     deberta_status status = DEBERTA_OK;
     for (bool again = true; again && status == DEBERTA_OK && !s->stopped;) {
@@ -275,8 +271,8 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Of several encodes with clocks on the one counts that took most nearly as long as the median without: it is the same
- * work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
+/* Several encodes run with clocks on. The one counts that took most nearly as long as the median without: it is the
+ * same work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
  * none is near, because somebody else was at work. */
 enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
 #define NEAR_ENOUGH           0.03
@@ -316,7 +312,7 @@ static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session 
     profiled_encode one, best = {0};
     double spent = 0;
     if (!session_profile(session)) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
-    DEBERTA_TRY(statistics_summarize(&time, p->samples, p->taken, err));
+    statistics_summarize(&time, p->samples, p->taken);
     DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* does not count */
     for (size_t k = 0; k < MOST_PROFILED; k++) {
         const bool is_near = fabs(best.seconds / time.median - 1) <= NEAR_ENOUGH;

@@ -1,7 +1,9 @@
-/* SPDX-License-Identifier: MIT */
+/* The lists that a sweep was asked for are multiplied out into its points. SPDX-License-Identifier: MIT */
 #include "bench/sweep_points.h"
 
 #include <stdlib.h>
+
+#include "output/scope.h"
 
 /* Lists with their defaults filled in. */
 typedef struct axes {
@@ -82,8 +84,7 @@ static deberta_status set_lengths(sweep_point *p, size_t length, const size_list
 {
     p->sequences = mix ? mix->count : sequences;
     p->ragged = mix != NULL;
-    p->lengths = calloc(p->sequences, sizeof *p->lengths);
-    if (!p->lengths) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a batch of %zu sequences", p->sequences);
+    p->lengths = memory_take(p->sequences, sizeof *p->lengths);
     for (size_t i = 0; i < p->sequences; i++) {
         p->lengths[i] = mix ? mix->values[i] : length;
         if (p->lengths[i] > p->longest) p->longest = p->lengths[i];
@@ -118,7 +119,7 @@ static deberta_status add_variants(sweep_points *list, const axes *a, const swee
                            .layers = p->layers,
                            .terms = p->terms,
                            .recompute_positions = !p->position_cache};
-        DEBERTA_TRY(cost_model_compute(&p->cost, model, o->reference, &work, err));
+        cost_model_compute(&p->cost, model, o->reference, &work);
     }
     return DEBERTA_OK;
 }
@@ -148,8 +149,7 @@ deberta_status sweep_points_make(sweep_points *list, const sweep_options *option
     DEBERTA_TRY(sweep_check(options, model, err));
     DEBERTA_TRY(check_tiers(&a, err));
     DEBERTA_TRY(count_points(&count, &a, options, err));
-    list->points = calloc(count ? count : 1, sizeof *list->points);
-    if (!list->points) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu points", count);
+    list->points = memory_take(count ? count : 1, sizeof *list->points);
     for (size_t b = 0; b < a.batch_count; b++) {
         for (size_t n = 0; n < a.length_count; n++) {
             DEBERTA_TRY_OR_FAIL(status, add_variants(list, &a, options, model, a.lengths[n], NULL, a.batches[b], err));

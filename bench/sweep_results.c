@@ -5,6 +5,7 @@
 
 #include "bench/sweep_work.h"
 #include "core/base/utf8.h"
+#include "output/scope.h"
 
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {
@@ -23,8 +24,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
 }
 
 /* Takes the point's samples. */
-static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *p, const machine_roofs *roofs,
-                                  deberta_error *err)
+static void fill_result(bench_result *r, const sweep *s, sweep_point *p, const machine_roofs *roofs)
 {
     *r = (bench_result){
         .engine = "deberta",
@@ -54,13 +54,12 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
         r->lengths = p->lengths;
         p->lengths = NULL;
     }
-    DEBERTA_TRY(statistics_summarize(&r->time, r->samples, p->taken, err));
+    statistics_summarize(&r->time, r->samples, p->taken);
     r->gflops = r->gflop / r->time.median;
     r->tokens_per_s = (double)r->tokens / r->time.median;
     const double peak = machine_peak_of(roofs, p->isa, p->threads, s->info.precision);
     r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
     if (p->profiled) fill_breakdown(r, p);
-    return DEBERTA_OK;
 }
 
 static bool same_batch(const sweep_point *a, const sweep_point *b)
@@ -120,17 +119,15 @@ static void note_scatter(bench_results *results)
     }
 }
 
-deberta_status sweep_collect(const sweep *s, bench_results *results, deberta_error *err)
+void sweep_collect(const sweep *s, bench_results *results)
 {
     check_agreement(s, results);
-    results->result = calloc(s->list.count ? s->list.count : 1, sizeof *results->result);
-    if (!results->result) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu results", s->list.count);
+    results->result = memory_take(s->list.count ? s->list.count : 1, sizeof *results->result);
     for (size_t i = 0; i < s->list.count; i++) {
         if (s->list.points[i].taken == 0) continue; /* stopped before its turn */
         bench_result *r = &results->result[results->count++];
-        DEBERTA_TRY(fill_result(r, s, &s->list.points[i], &results->sheet.roofs, err));
+        fill_result(r, s, &s->list.points[i], &results->sheet.roofs);
     }
     note_scatter(results);
     note_far_breakdowns(results);
-    return DEBERTA_OK;
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
 #include "bench/sweep.h"
 
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
 #include "core/base/integers.h"
+#include "output/scope.h"
 
 /* What has to be loaded; 0: all. */
 static size_t most_layers(const sweep_options *options)
@@ -32,18 +33,16 @@ static deberta_status open_model(sweep *s, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status make_input(sweep *s, deberta_error *err)
+static void make_input(sweep *s)
 {
     size_t tokens = 1, sequences = 1;
     for (size_t i = 0; i < s->list.count; i++) {
         if (s->list.points[i].tokens > tokens) tokens = s->list.points[i].tokens;
         if (s->list.points[i].sequences > sequences) sequences = s->list.points[i].sequences;
     }
-    s->ids = calloc(tokens, sizeof *s->ids);
-    s->starts = calloc(sequences + 1, sizeof *s->starts);
-    if (!s->ids || !s->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu tokens", tokens);
+    s->ids = memory_take(tokens, sizeof *s->ids);
+    s->starts = memory_take(sequences + 1, sizeof *s->starts);
     for (size_t i = 0; i < tokens; i++) s->ids[i] = (int32_t)(sweep_random(s) % s->info.vocabulary_size);
-    return DEBERTA_OK;
 }
 
 /* Limits of every number of threads that occurs, for the tiers that occur; bandwidth once, it is only for the sheet. */
@@ -71,7 +70,7 @@ static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
     results->load_peak_rss_bytes = sweep_peak_resident_bytes();
     DEBERTA_TRY(
         sweep_points_make(&s->list, s->options, &s->info, executor_default_threads(&results->sheet.topology), err));
-    DEBERTA_TRY(make_input(s, err));
+    make_input(s);
     sweep_tell(s, "limits of the machine", NULL);
     DEBERTA_TRY(measure_roofs(s, &results->sheet, err));
     DEBERTA_TRY(sweep_probe_all(s, err));
@@ -80,7 +79,7 @@ static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
     DEBERTA_TRY(sweep_sample_all(s, err));
     machine_finish_sheet(&results->sheet, &before);
     if (s->options->breakdown) DEBERTA_TRY(sweep_profile_all(s, err));
-    DEBERTA_TRY(sweep_collect(s, results, err));
+    sweep_collect(s, results);
     size_t most = 0;
     for (size_t k = 0; k < results->count; k++) most = maximum(most, results->result[k].threads);
     if (most > results->sheet.topology.allowed_logical)

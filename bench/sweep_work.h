@@ -51,6 +51,6 @@ deberta_status sweep_profile_all(sweep *s, deberta_error *err);
 size_t sweep_peak_resident_bytes(void);
 
 /* The points' results into the results, whose sheet is told what casts doubt on them. */
-deberta_status sweep_collect(const sweep *s, bench_results *results, deberta_error *err);
+void sweep_collect(const sweep *s, bench_results *results);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The clocks of the operating system are read here, and the processor's, which a chain of multiplications tells.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/timer.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A batch is made up, steps on it are timed by stage, and the memory of the plan is noted.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"
 
 #include <math.h>
@@ -9,8 +11,10 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
+#include "output/scope.h"
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"
+#include "include/deberta_training.h"
 
 /* ----------------------------------------------------------------------------------------------------------- a batch */
 
@@ -19,15 +23,14 @@ typedef struct made_batches {
     size_t vocabulary;
 } made_batches;
 
-static bool allocate_batch(step_batch *batch, size_t shards)
+static void allocate_batch(step_batch *batch, size_t shards)
 {
-    batch->starts = calloc(batch->sequences + 1, sizeof *batch->starts);
-    batch->shard_bounds = calloc(shards + 1, sizeof *batch->shard_bounds);
-    batch->origin = calloc(batch->sequences, sizeof *batch->origin);
-    batch->ids = calloc(batch->tokens, sizeof *batch->ids);
-    batch->mask = malloc(batch->tokens * sizeof *batch->mask);
-    batch->labels = calloc(batch->tokens, sizeof *batch->labels);
-    return batch->starts && batch->shard_bounds && batch->origin && batch->ids && batch->mask && batch->labels;
+    batch->starts = memory_take(batch->sequences + 1, sizeof *batch->starts);
+    batch->shard_bounds = memory_take(shards + 1, sizeof *batch->shard_bounds);
+    batch->origin = memory_take(batch->sequences, sizeof *batch->origin);
+    batch->ids = memory_take(batch->tokens, sizeof *batch->ids);
+    batch->mask = memory_take(batch->tokens, sizeof *batch->mask);
+    batch->labels = memory_take(batch->tokens, sizeof *batch->labels);
 }
 
 /* Sequences are equally long: the first ones go to the first shards. */
@@ -65,13 +68,10 @@ static deberta_status make_batch(void *context, size_t step, size_t shards, size
     const made_batches *made = context;
     const training_bench_options *o = made->options;
     uint64_t state = o->seed + step;
-    (void)width;
+    (void)width, (void)err;
     *batch = (step_batch){
         .sequences = o->sequences, .tokens = o->sequences * o->tokens, .choices = 1, .questions = o->sequences};
-    if (!allocate_batch(batch, shards)) {
-        step_batch_free(batch);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a batch of %zu tokens", o->sequences * o->tokens);
-    }
+    allocate_batch(batch, shards);
     deal(o, shards, batch);
     memset(batch->mask, 1, batch->tokens);
     for (size_t i = 0; i < batch->sequences; i++) draw_sequence(made, i, &state, batch);
@@ -141,17 +141,17 @@ static deberta_status open_training(training *t, const training_bench_options *o
                                      .predicts_words = true,
                                      .recomputes = o->recomputes};
     /* a rate of nearly nothing: the work is the same, and no step runs away */
-    const optimizer_options recipe = {.schedule = SCHEDULE_CONSTANT,
-                                      .learning_rate = 1e-8,
-                                      .beta1 = 0.9,
-                                      .beta2 = 0.999,
-                                      .epsilon = 1e-6,
-                                      .weight_decay = 0.01,
-                                      .clip = 1,
-                                      .layer_decay = 1,
-                                      .steps = o->repetitions + 1};
+    const deberta_trainer_options recipe = {.schedule = DEBERTA_SCHEDULE_CONSTANT,
+                                            .learning_rate = 1e-8,
+                                            .beta1 = 0.9,
+                                            .beta2 = 0.999,
+                                            .epsilon = 1e-6,
+                                            .weight_decay = 0.01,
+                                            .clip = 1,
+                                            .layer_decay = 1,
+                                            .steps = o->repetitions + 1};
     DEBERTA_TRY(learner_open(&t->learner, o->model, &options, err));
-    t->options = (step_options){.task = STEP_MLM, .decodes = t->learner->options.decodes};
+    t->options = (step_options){.task = DEBERTA_TRAIN_MLM, .decodes = t->learner->options.decodes};
     return optimizer_open(&t->optimizer, &t->learner->set, t->learner->model->config.layers, &recipe, err);
 }
 
@@ -162,17 +162,15 @@ static deberta_status measure(training_measurement *found, training *t, const tr
     *found =
         (training_measurement){.threads = l->options.threads, .count = o->repetitions, .decodes = t->options.decodes};
     snprintf(found->isa, sizeof found->isa, "%s", l->session->kernels.gemm_f32_isa);
-    found->seconds = calloc(o->repetitions, sizeof *found->seconds);
-    found->processor = calloc(o->repetitions, sizeof *found->processor);
-    if (!found->seconds || !found->processor)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu samples", o->repetitions);
+    found->seconds = memory_take(o->repetitions, sizeof *found->seconds);
+    found->processor = memory_take(o->repetitions, sizeof *found->processor);
     made_batches made = {.options = o, .vocabulary = l->model->config.vocabulary_size};
     t->batches = (batch_source){.context = &made, .read = make_batch};
     DEBERTA_TRY(take_samples(found, t, o->repetitions, err));
     note_memory(&found->memory, l);
     const training_shape shape = {
         .sequences = o->sequences, .tokens = o->tokens, .labelled = found->labelled, .decodes = t->options.decodes};
-    return training_cost_compute(&found->cost, deberta_model_describe(l->model), o->reference, &shape, err);
+    return training_cost_compute(&found->cost, deberta_model_describe(l->model), o->reference, &shape);
 }
 
 deberta_status training_bench_run(training_measurement *found, const training_bench_options *o, deberta_error *err)

@@ -1,7 +1,11 @@
-/* SPDX-License-Identifier: MIT */
+/* Products of a step of training are counted by stage, from the shape of the model and of the batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/training_cost.h"
 
 #include <stdlib.h>
+
+#include "output/scope.h"
 
 const char *training_stage_name(training_stage stage)
 {
@@ -33,14 +37,13 @@ typedef struct forward_work {
 } forward_work;
 
 static deberta_status add_layers(forward_work *work, const deberta_model_info *m, deberta_reference reference,
-                                 const training_shape *shape, double *rows, deberta_error *err)
+                                 const training_shape *shape, double *rows)
 {
     cost layers = {0};
-    size_t *lengths = malloc(shape->sequences * sizeof *lengths);
-    if (!lengths) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu lengths", shape->sequences);
+    size_t *lengths = memory_take(shape->sequences, sizeof *lengths);
     for (size_t i = 0; i < shape->sequences; i++) lengths[i] = shape->tokens;
     const cost_point point = {.lengths = lengths, .sequences = shape->sequences, .layers = m->layers - shape->decodes};
-    const deberta_status status = cost_model_compute(&layers, m, reference, &point, err);
+    cost_model_compute(&layers, m, reference, &point);
     free(lengths);
     work->linear = layers.stage[PROFILE_QKV].flops + layers.stage[PROFILE_ATTENTION_OUTPUT].flops +
                    layers.stage[PROFILE_FEED_FORWARD].flops;
@@ -48,7 +51,7 @@ static deberta_status add_layers(forward_work *work, const deberta_model_info *m
     work->projection = layers.stage[PROFILE_EMBED].flops;
     work->convolution = layers.stage[PROFILE_CONVOLUTION].flops;
     *rows = layers.table_rows;
-    return status;
+    return DEBERTA_OK;
 }
 
 /* Two passes of the labelled rows; keys and values of all tokens. A pair's position terms are two dot products, or
@@ -63,13 +66,13 @@ static void add_decoder(forward_work *work, const deberta_model_info *m, const t
 }
 
 deberta_status training_cost_compute(training_cost *result, const deberta_model_info *m, deberta_reference reference,
-                                     const training_shape *shape, deberta_error *err)
+                                     const training_shape *shape)
 {
     forward_work work = {0};
     double rows = 0;
     const double h = (double)m->hidden_size, e = (double)m->embedding_size;
     *result = (training_cost){0};
-    DEBERTA_TRY(add_layers(&work, m, reference, shape, &rows, err));
+    DEBERTA_TRY(add_layers(&work, m, reference, shape, &rows));
     if (shape->decodes) add_decoder(&work, m, shape, rows);
     work.table = (double)m->layers * ((double)m->has_c2p + (double)m->has_p2c) * 2 * rows * h * h;
     work.head = 2 * (double)shape->labelled * (h * e + e * (double)m->vocabulary_size);

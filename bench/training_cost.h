@@ -19,7 +19,7 @@ typedef struct training_shape {
 } training_shape;
 
 deberta_status training_cost_compute(training_cost *cost, const deberta_model_info *model, deberta_reference reference,
-                                     const training_shape *shape, deberta_error *err);
+                                     const training_shape *shape);
 
 /* "forward", "input gradients" ... */
 const char *training_stage_name(training_stage stage);

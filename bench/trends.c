@@ -1,8 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* Results that differ in one axis are collected, and least-squares curves are fitted to them.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/trends.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#include "output/scope.h"
 
 bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes)
 {
@@ -70,29 +74,20 @@ static void find_along(trend_list *list, const bench_results *results, series *s
     }
 }
 
-deberta_status trends_find(trend_list *list, const bench_results *results, deberta_error *err)
+void trends_find(trend_list *list, const bench_results *results)
 {
-    size_t n = results->count ? results->count : 1;
+    const size_t n = results->count;
+    scope memory = {0};
     series s = {
-        .members = calloc(n, sizeof *s.members),
-        .x = calloc(n, sizeof *s.x),
-        .seconds = calloc(n, sizeof *s.seconds),
-        .bytes = calloc(n, sizeof *s.bytes),
+        .members = scope_take(&memory, n, sizeof *s.members),
+        .x = scope_take(&memory, n, sizeof *s.x),
+        .seconds = scope_take(&memory, n, sizeof *s.seconds),
+        .bytes = scope_take(&memory, n, sizeof *s.bytes),
     };
-    *list = (trend_list){.trends = calloc(2 * n, sizeof *list->trends)};
-    deberta_status status = DEBERTA_OK;
-    if (s.members && s.x && s.seconds && s.bytes && list->trends) {
-        find_along(list, results, &s, TREND_LENGTH);
-        find_along(list, results, &s, TREND_LAYERS);
-    } else {
-        trends_free(list);
-        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory for the curves through %zu results", results->count);
-    }
-    free(s.members);
-    free(s.x);
-    free(s.seconds);
-    free(s.bytes);
-    return status;
+    *list = (trend_list){.trends = memory_take(2 * n, sizeof *list->trends)};
+    find_along(list, results, &s, TREND_LENGTH);
+    find_along(list, results, &s, TREND_LAYERS);
+    scope_free(&memory);
 }
 
 void trends_free(trend_list *list)

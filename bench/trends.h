@@ -28,7 +28,7 @@ bool trend_same_series(const bench_result *a, const bench_result *b, unsigned ax
 
 /* Every series of at least three results that differ in one axis only; ragged and cold ones apart. A fit has more
  * points than coefficients: a parabola takes four. */
-deberta_status trends_find(trend_list *list, const bench_results *results, deberta_error *err);
+void trends_find(trend_list *list, const bench_results *results);
 void trends_free(trend_list *list);
 
 /* A line or two: the fitted curve and the exponents of time and memory, each with its worst error. */

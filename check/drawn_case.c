@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Task, models, texts and labels of a case are drawn one after the other from its number.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_case.h"
 
 #include <stdio.h>
@@ -9,6 +11,7 @@
 #include "core/base/integers.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 static const drawn_task drawn_tasks[] = {
     {"mlm", DEBERTA_TRAIN_MLM, EXACT_WORDS, DRAWN_LM, .decodes = false},
@@ -74,7 +77,7 @@ static size_t draw_labels(const drawn_task *task, bool sift, uint64_t *state)
 
 /* ------------------------------------------------------------------------------------------------------------- models */
 
-/* Of other cases that have talking heads the training is left out. */
+/* The training of cases that have talking heads is left out. */
 static bool is_trained(const drawn_case *c)
 {
     enum { ONE_ROUND_IN = 6, ROUND = 2 };
@@ -101,24 +104,22 @@ static deberta_status draw_models(drawn_case *c, const case_shape *s, uint64_t *
 
 /* -------------------------------------------------------------------------------------------------------------- texts */
 
-static bool allocate(drawn_case *c, const case_shape *s)
+static void allocate(drawn_case *c, const case_shape *s)
 {
     const size_t cells = s->sequences * c->batch.columns;
-    c->ids = calloc(cells, sizeof *c->ids);
-    c->sampled = calloc(cells, sizeof *c->sampled);
-    c->types = calloc(cells, sizeof *c->types);
-    c->positions = calloc(cells, sizeof *c->positions);
-    c->labels = calloc(cells, sizeof *c->labels);
-    c->starts = calloc(s->sequences, sizeof *c->starts);
-    c->ends = calloc(s->sequences, sizeof *c->ends);
-    c->mask = calloc(cells, 1);
-    c->targets = calloc(s->sequences, sizeof *c->targets);
-    c->delta = calloc(cells * c->model.config.hidden_size, sizeof *c->delta);
-    return c->ids && c->sampled && c->types && c->positions && c->labels && c->starts && c->ends && c->mask &&
-           c->targets && c->delta;
+    c->ids = memory_take(cells, sizeof *c->ids);
+    c->sampled = memory_take(cells, sizeof *c->sampled);
+    c->types = memory_take(cells, sizeof *c->types);
+    c->positions = memory_take(cells, sizeof *c->positions);
+    c->labels = memory_take(cells, sizeof *c->labels);
+    c->starts = memory_take(s->sequences, sizeof *c->starts);
+    c->ends = memory_take(s->sequences, sizeof *c->ends);
+    c->mask = memory_take(cells, 1);
+    c->targets = memory_take(s->sequences, sizeof *c->targets);
+    c->delta = memory_take(cells * c->model.config.hidden_size, sizeof *c->delta);
 }
 
-/* Of the pair the smaller position table is the limit. */
+/* A pair's smaller position table is the limit. */
 static void fill_tokens(drawn_case *c, size_t sequence, size_t n, bool holes, bool first_holes, uint64_t *state)
 {
     const model_config *config = &c->model.config;
@@ -153,7 +154,7 @@ static void label_tokens(drawn_case *c, size_t labels, uint64_t *state)
         }
 }
 
-/* Of starts and ends some are nowhere, none is a hole. */
+/* Some starts and ends are nowhere; none is a hole. */
 static int64_t draw_end(const drawn_case *c, size_t sequence, uint64_t *state)
 {
     const size_t n = exact_length(&c->batch, sequence), place = random_below(state, n);
@@ -289,8 +290,7 @@ deberta_status drawn_case_make(drawn_case *c, uint64_t seed, size_t number, bool
     c->batch.choices = shape.choices;
     c->batch.columns = shape.longest + (one_in(&state, 3) ? random_below(&state, 4) : 0);
     c->batch.mask = NULL;
-    if (status == DEBERTA_OK && !allocate(c, &shape))
-        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn batch");
+    if (status == DEBERTA_OK) allocate(c, &shape);
     if (status == DEBERTA_OK) {
         c->batch.mask = c->mask;
         fill_batch(c, &shape, first_holes, &state);

@@ -7,6 +7,7 @@
 
 #include "check/drawn_model.h"
 #include "check/exact_loss.h"
+#include "include/deberta_training.h"
 
 typedef struct drawn_task {
     const char *name;
@@ -46,7 +47,7 @@ void drawn_case_free(drawn_case *drawn);
 /* model/, generator/, batch.safetensors, and batches.safetensors with an axis of steps, into a folder. */
 deberta_status drawn_case_save(const drawn_case *drawn, const char *folder, deberta_error *err);
 
-/* The same into a new folder, of models whose weights differ in half of their last bits. */
+/* Saves into a new folder models whose weights differ in half of their last bits. */
 deberta_status drawn_case_save_nudged(const drawn_case *drawn, const char *folder, uint64_t seed, deberta_error *err);
 
 /* The batch alone, as folder/name; has_steps: with an axis of steps. */

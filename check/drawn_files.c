@@ -9,6 +9,7 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/io/export.h"
+#include "output/scope.h"
 
 /* Tensors of a batch, each of int64 but for two. */
 enum { MOST_TENSORS = 9 };
@@ -68,13 +69,11 @@ deberta_status drawn_batch_save(const drawn_case *c, const char *folder, const c
     batch_tensors tensors = {0};
     export_file *file = NULL;
     char *path = path_join(folder, name);
-    int64_t *mask = malloc(cells * sizeof *mask);
-    deberta_status status = path && mask ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
-    for (size_t k = 0; mask && k < cells; k++) mask[k] = c->mask[k];
-    if (status == DEBERTA_OK) {
-        list_tensors(c, has_steps, mask, &tensors);
-        status = export_safetensors(&file, path, tensors.declared, tensors.count, NULL, 0, err);
-    }
+    int64_t *mask = memory_take(cells, sizeof *mask);
+    if (!path) memory_short();
+    for (size_t k = 0; k < cells; k++) mask[k] = c->mask[k];
+    list_tensors(c, has_steps, mask, &tensors);
+    deberta_status status = export_safetensors(&file, path, tensors.declared, tensors.count, NULL, 0, err);
     for (size_t i = 0; status == DEBERTA_OK && i < tensors.count; i++)
         status = export_write(file, i, 0, tensors.values[i], tensors.counts[i], err);
     if (status == DEBERTA_OK)

@@ -7,6 +7,7 @@
 
 #include "check/drawn_features.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* ------------------------------------------------------------------------------------------------------------- texts */
 
@@ -28,20 +29,17 @@ static void flat_free(flat_texts *flat)
 }
 
 /* Many choices are enough in training. */
-static deberta_status flatten(const exact_batch *batch, flat_texts *flat, deberta_error *err)
+static void flatten(const exact_batch *batch, flat_texts *flat)
 {
     enum { MOST_TEXTS = 6 };
     const size_t sequences = batch->sequences < MOST_TEXTS ? batch->sequences : MOST_TEXTS,
                  cells = sequences * batch->columns;
     *flat = (flat_texts){.sequences = sequences};
-    flat->starts = calloc(sequences + 1, sizeof *flat->starts);
-    flat->ids = calloc(cells, sizeof *flat->ids);
-    flat->types = batch->types ? calloc(cells, sizeof *flat->types) : NULL;
-    flat->positions = batch->positions ? calloc(cells, sizeof *flat->positions) : NULL;
-    flat->mask = calloc(cells, 1);
-    if (!flat->starts || !flat->ids || !flat->mask || (batch->types && !flat->types) ||
-        (batch->positions && !flat->positions))
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for drawn texts");
+    flat->starts = memory_take(sequences + 1, sizeof *flat->starts);
+    flat->ids = memory_take(cells, sizeof *flat->ids);
+    flat->types = batch->types ? memory_take(cells, sizeof *flat->types) : NULL;
+    flat->positions = batch->positions ? memory_take(cells, sizeof *flat->positions) : NULL;
+    flat->mask = memory_take(cells, 1);
     for (size_t i = 0, to = 0; i < sequences; i++) {
         for (size_t t = 0; t < exact_length(batch, i); t++, to++) {
             const size_t at = i * batch->columns + t;
@@ -52,7 +50,6 @@ static deberta_status flatten(const exact_batch *batch, flat_texts *flat, debert
         }
         flat->starts[i + 1] = to;
     }
-    return DEBERTA_OK;
 }
 
 static verify_texts view_of(const flat_texts *flat)
@@ -94,19 +91,19 @@ static void join_rows(joined_row *to, const verify_report *found, double slack)
     }
 }
 
-static deberta_status note_joined(drawn_run *run, const joined_row *row, const char *prefix, deberta_error *err)
+static void note_joined(drawn_run *run, const joined_row *row, const char *prefix)
 {
     char name[160], where[320];
     const verify_row *differing = row->differing;
     snprintf(name, sizeof name, "%s%s", prefix, row->kind);
-    if (!row->worst) return DEBERTA_OK;
+    if (!row->worst) return;
     snprintf(where, sizeof where, "%s, %s", row->worst->subject, row->worst->where);
-    DEBERTA_TRY(drawn_note(run, name, "float64", row->error, where, err));
+    drawn_note(run, name, "float64", row->error, where);
     if (differing) snprintf(where, sizeof where, "%s, %s", differing->subject, deberta_isa_name(differing->tier));
-    return drawn_note(run, name, "bits", differing ? INFINITY : 0, where, err);
+    drawn_note(run, name, "bits", differing ? INFINITY : 0, where);
 }
 
-static deberta_status take_rows(drawn_run *run, const verify_report *found, const char *precision, deberta_error *err)
+static void take_rows(drawn_run *run, const verify_report *found, const char *precision)
 {
     char prefix[32] = "";
     if (*precision) snprintf(prefix, sizeof prefix, "%s: ", precision);
@@ -116,12 +113,11 @@ static deberta_status take_rows(drawn_run *run, const verify_report *found, cons
         for (size_t k = 0; k < i; k++) is_first = is_first && strcmp(kind_of(&found->rows[k]), row.kind) != 0;
         if (!is_first) continue;
         join_rows(&row, found, *precision ? limit_of_narrow_models : 1);
-        DEBERTA_TRY(note_joined(run, &row, prefix, err));
+        note_joined(run, &row, prefix);
     }
-    return DEBERTA_OK;
 }
 
-static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision, deberta_error *err)
+static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision)
 {
     verify_options options = run->options->verify;
     verify_report found = {0};
@@ -131,13 +127,14 @@ static deberta_status against_float64(drawn_run *run, const char *name, deberta_
     options.precision = precision;
     options.reference = run->drawn->options.reference;
     drawn_path(run, "model", path);
-    deberta_status status = flatten(&run->drawn->batch, &flat, err);
+    flatten(&run->drawn->batch, &flat);
+    deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) {
         const verify_texts texts = view_of(&flat);
         if (verify_texts_of(&found, &options, path, "", &texts, &refusal) == DEBERTA_OK)
-            status = take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name, err);
+            take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name);
         else
-            status = drawn_note_refusal(run, name, "float64", &refusal, err);
+            status = drawn_note_refusal(run, name, "float64", &refusal);
     }
     verify_report_free(&found);
     flat_free(&flat);
@@ -152,15 +149,18 @@ static bool always(const drawn_run *run)
 
 static deberta_status run_float32(drawn_run *run, const char *name, deberta_error *err)
 {
-    return against_float64(run, name, DEBERTA_PRECISION_FLOAT32, err);
+    (void)err;
+    return against_float64(run, name, DEBERTA_PRECISION_FLOAT32);
 }
 static deberta_status run_int16(drawn_run *run, const char *name, deberta_error *err)
 {
-    return against_float64(run, name, DEBERTA_PRECISION_INT16, err);
+    (void)err;
+    return against_float64(run, name, DEBERTA_PRECISION_INT16);
 }
 static deberta_status run_int8(drawn_run *run, const char *name, deberta_error *err)
 {
-    return against_float64(run, name, DEBERTA_PRECISION_INT8, err);
+    (void)err;
+    return against_float64(run, name, DEBERTA_PRECISION_INT8);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the same bits */
@@ -187,13 +187,9 @@ static deberta_status take_logits(deberta_session *session, const deberta_model 
                                   deberta_error *err)
 {
     const size_t width = deberta_task_width(model, task);
-    size_t *positions = calloc(rows, sizeof *positions);
-    if (!*logits) *logits = calloc(all * width, sizeof **logits);
+    size_t *positions = memory_take(rows, sizeof *positions);
+    if (!*logits) *logits = memory_take(all * width, sizeof **logits);
     (void)texts;
-    if (!positions || !*logits) {
-        free(positions);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for logits");
-    }
     for (size_t i = 0; i < rows; i++) positions[i] = i;
     const deberta_status status =
         deberta_task_logits(session, task, positions, rows, *logits + first_row * width, width, err);
@@ -207,8 +203,7 @@ static deberta_status encode(const deberta_model *model, deberta_session *sessio
 {
     const deberta_model_info *info = deberta_model_describe(model);
     const size_t at = texts->starts[first], tokens = texts->starts[end] - at, h = info->hidden_size;
-    size_t *starts = calloc(end - first + 1, sizeof *starts);
-    if (!starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a batch");
+    size_t *starts = memory_take(end - first + 1, sizeof *starts);
     for (size_t i = first; i <= end; i++) starts[i - first] = texts->starts[i] - at;
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = texts->ids + at,
@@ -242,8 +237,7 @@ static deberta_status encode_all(const deberta_model *model, const verify_texts 
         .max_tokens = texts->starts[texts->sequences],
         .features = info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0};
     deberta_session *session = NULL;
-    to->hidden = calloc(texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
-    if (!to->hidden) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for hidden states");
+    to->hidden = memory_take(texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
     deberta_status status = deberta_session_create(&session, model, &options, err);
     const size_t step = alone ? 1 : texts->sequences;
     for (size_t i = 0; status == DEBERTA_OK && i < texts->sequences; i += step)
@@ -310,7 +304,7 @@ static const struct {
 };
 
 static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision precision, const verify_texts *texts,
-                                    const outputs *base, deberta_error *err)
+                                    const outputs *base)
 {
     deberta_model *model = NULL;
     outputs other = {0};
@@ -319,9 +313,9 @@ static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision 
     if (status == DEBERTA_OK) status = encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal);
     if (status == DEBERTA_OK) {
         const char *difference = difference_of(model, texts, base, &other);
-        status = drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference, err);
+        drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference);
     } else {
-        status = drawn_note_refusal(run, places[k].name, "bits", &refusal, err);
+        status = drawn_note_refusal(run, places[k].name, "bits", &refusal);
     }
     outputs_free(&other);
     deberta_model_free(&model);
@@ -330,20 +324,22 @@ static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision 
 
 static deberta_status run_places(drawn_run *run, const char *name, deberta_error *err)
 {
+    (void)err;
     const deberta_precision precision = (deberta_precision)(run->drawn->number / 3 % DEBERTA_PRECISION_COUNT);
     deberta_model *model = NULL;
     outputs base = {0};
     flat_texts flat;
     deberta_error refusal;
-    deberta_status status = flatten(&run->drawn->batch, &flat, err);
+    flatten(&run->drawn->batch, &flat);
+    deberta_status status = DEBERTA_OK;
     const verify_texts texts = view_of(&flat);
     if (status == DEBERTA_OK) {
         if (open_from(run, FROM_FILE, precision, &model, &refusal) != DEBERTA_OK ||
             encode_all(model, &texts, 1, false, &base, &refusal) != DEBERTA_OK)
-            status = drawn_note_refusal(run, name, "bits", &refusal, err);
+            status = drawn_note_refusal(run, name, "bits", &refusal);
         else
             for (size_t k = 0; status == DEBERTA_OK && k < sizeof places / sizeof *places; k++)
-                status = compare_place(run, k, precision, &texts, &base, err);
+                status = compare_place(run, k, precision, &texts, &base);
     }
     outputs_free(&base);
     deberta_model_free(&model);

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Weights are drawn for every tensor that the configuration asks for; a model can also be saved as a folder.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_model.h"
 
 #include <math.h>
@@ -12,6 +14,7 @@
 #include "core/base/random.h"
 #include "core/base/stream.h"
 #include "core/io/export.h"
+#include "output/scope.h"
 
 /* ----------------------------------------------------------------------------------------------------------- weights */
 
@@ -19,10 +22,9 @@ typedef struct weight_writer {
     drawn_model *model;
     uint64_t *state;
     const char *prefix; /* of the encoder's names */
-    bool failed;
 } weight_writer;
 
-/* Of mean 0 and variance 1, from -3 to 3: the sum of three uniform numbers. */
+/* A number of mean 0 and variance 1, from -3 to 3: the sum of three uniform ones. */
 static double random_deviate(uint64_t *state)
 {
     return 2 * (random_fraction(state) + random_fraction(state) + random_fraction(state)) - 3;
@@ -37,16 +39,10 @@ static void add_tensor(weight_writer *w, double mean, double deviation, size_t r
     const int used = snprintf(tensor.name, sizeof tensor.name, "%s", prefix);
     vsnprintf(tensor.name + used, sizeof tensor.name - (size_t)used, format, arguments);
     tensor.count = rows * (columns ? columns : 1) * (third ? third : 1);
-    drawn_tensor *tensors = grown(model->tensors, &model->capacity, model->count + 1, sizeof *tensors);
-    if (tensors) model->tensors = tensors;
-    tensor.values = malloc(tensor.count * sizeof *tensor.values);
-    w->failed = w->failed || !tensors || !tensor.values;
-    for (size_t e = 0; tensor.values && e < tensor.count; e++)
-        tensor.values[e] = (float)(mean + deviation * random_deviate(w->state));
-    if (tensors)
-        model->tensors[model->count++] = tensor;
-    else
-        free(tensor.values);
+    model->tensors = memory_grown(model->tensors, &model->capacity, model->count + 1, sizeof *model->tensors);
+    tensor.values = memory_take(tensor.count, sizeof *tensor.values);
+    for (size_t e = 0; e < tensor.count; e++) tensor.values[e] = (float)(mean + deviation * random_deviate(w->state));
+    model->tensors[model->count++] = tensor;
 }
 
 __attribute__((format(printf, 4, 5))) static void add_table(weight_writer *w, size_t rows, size_t columns,
@@ -207,7 +203,7 @@ deberta_status drawn_model_make(drawn_model *model, const drawn_wish *wish, uint
     static const char *const prefixes[] = {"deberta.", "", "bert."};
     *model = (drawn_model){.json = drawn_configuration(wish, state)};
     weight_writer w = {.model = model, .state = state, .prefix = prefixes[random_below(state, 3)]};
-    if (!model->json) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a drawn configuration");
+    if (!model->json) memory_short();
     deberta_status status = config_parse(&model->config, model->json, strlen(model->json), "drawn config.json", err);
     if (status == DEBERTA_OK) {
         /* Where the configuration does not say, the tensors do. */
@@ -215,7 +211,6 @@ deberta_status drawn_model_make(drawn_model *model, const drawn_wish *wish, uint
         add_embeddings(&w, wish);
         for (size_t layer = 0; layer < model->config.layers; layer++) add_layer(&w, layer);
         add_heads(&w, wish);
-        if (w.failed) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn model's weights");
     }
     if (status != DEBERTA_OK) drawn_model_free(model);
     return status;
@@ -259,11 +254,10 @@ static deberta_status save_tensors(const drawn_model *model, const export_tensor
 deberta_status drawn_model_save(const drawn_model *model, const char *folder, deberta_error *err)
 {
     char *path = path_join(folder, "model.safetensors");
-    export_tensor *declared = calloc(model->count, sizeof *declared);
-    deberta_status status = path && declared
-                                ? save_configuration(model, folder, err)
-                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for a drawn model's files");
-    for (size_t i = 0; declared && i < model->count; i++) {
+    export_tensor *declared = memory_take(model->count, sizeof *declared);
+    if (!path) memory_short();
+    deberta_status status = save_configuration(model, folder, err);
+    for (size_t i = 0; i < model->count; i++) {
         const drawn_tensor *tensor = &model->tensors[i];
         declared[i] = (export_tensor){.name = tensor->name, .dtype = DTYPE_F32, .rank = tensor->rank};
         memcpy(declared[i].shape, tensor->shape, sizeof tensor->shape);
@@ -277,8 +271,7 @@ deberta_status drawn_model_save(const drawn_model *model, const char *folder, de
 deberta_status drawn_model_open(deberta_model **opened, const drawn_model *model, const deberta_model_options *options,
                                 deberta_error *err)
 {
-    deberta_tensor *tensors = calloc(model->count, sizeof *tensors);
-    if (!tensors) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of tensors");
+    deberta_tensor *tensors = memory_take(model->count, sizeof *tensors);
     for (size_t i = 0; i < model->count; i++)
         tensors[i] = (deberta_tensor){.name = model->tensors[i].name,
                                       .values = model->tensors[i].values,

@@ -25,7 +25,7 @@ void drawn_model_free(drawn_model *model);
 
 /* config.json and model.safetensors. */
 deberta_status drawn_model_save(const drawn_model *model, const char *folder, deberta_error *err);
-/* The same from memory. */
+/* Opens the model from memory. */
 deberta_status drawn_model_open(deberta_model **opened, const drawn_model *model, const deberta_model_options *options,
                                 deberta_error *err);
 

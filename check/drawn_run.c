@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Features note here what they found; rows of one feature are put together. SPDX-License-Identifier: MIT */
 #include "check/drawn_run.h"
 
 #include <math.h>
@@ -6,43 +6,40 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 static drawn_row *row_of(drawn_report *report, const char *feature, const char *against)
 {
     for (size_t i = 0; i < report->count; i++)
         if (strcmp(report->rows[i].feature, feature) == 0 && strcmp(report->rows[i].against, against) == 0)
             return &report->rows[i];
-    drawn_row *rows = grown(report->rows, &report->capacity, report->count + 1, sizeof *rows);
-    if (!rows) return NULL;
-    report->rows = rows;
-    rows[report->count] = (drawn_row){.against = against, .worst = -1};
-    snprintf(rows[report->count].feature, sizeof rows->feature, "%s", feature);
-    return &rows[report->count++];
+    report->rows = memory_grown(report->rows, &report->capacity, report->count + 1, sizeof *report->rows);
+    drawn_row *row = &report->rows[report->count++];
+    *row = (drawn_row){.against = against, .worst = -1};
+    snprintf(row->feature, sizeof row->feature, "%s", feature);
+    return row;
 }
 
-deberta_status drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where,
-                          deberta_error *err)
+void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where)
 {
     drawn_row *row = row_of(run->report, feature, against);
-    if (!row) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a report");
     const bool failed = !(worst <= 1);
     row->cases++;
     row->failures += failed;
     run->failures += failed;
     run->report->failures += failed;
-    if (worst <= row->worst) return DEBERTA_OK;
+    if (worst <= row->worst) return;
     row->worst = isnan(worst) ? INFINITY : worst;
     row->worst_case = run->drawn->number;
     snprintf(row->where, sizeof row->where, "%s", where ? where : "");
-    return DEBERTA_OK;
 }
 
 deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal, deberta_error *err)
+                                  const deberta_error *refusal)
 {
-    return drawn_note(run, feature, against, INFINITY, refusal->message, err);
+    drawn_note(run, feature, against, INFINITY, refusal->message);
+    return DEBERTA_OK;
 }
 
 void drawn_report_free(drawn_report *report)

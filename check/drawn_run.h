@@ -41,11 +41,10 @@ typedef struct drawn_run {
 } drawn_run;
 
 /* One result of a case: an error in units of its limit. where: NULL, or what was compared. */
-deberta_status drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where,
-                          deberta_error *err);
+void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where);
 /* Something that should have worked did not. */
 deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal, deberta_error *err);
+                                  const deberta_error *refusal);
 /* folder/name of the case in text. */
 void drawn_path(const drawn_run *run, const char *name, char text[128]);
 

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A tensor is moved along its direction through a source of weights, and central differences of the loss give the
+ * slope.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/drawn_slopes.h"
 
 #include <math.h>
@@ -8,8 +11,9 @@
 #include "check/exact_step.h"
 #include "core/base/integers.h"
 #include "core/base/random.h"
+#include "output/scope.h"
 
-/* Of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
+/* Steps of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */
 static const double step_size = 1e-5, nearer_step = 1e-7;
 
 /* The weights of a model of the trainer, a tensor of this model or of the other moved along its direction. */
@@ -204,8 +208,7 @@ static deberta_status find_slopes(drawn_slopes *slopes, exact_case *exact, const
 {
     size_t all = 0, passed = 0;
     for (size_t i = 0; i < MODELS; i++) all += exact->sides[i].is_there ? exact->sides[i].weights.set->count : 0;
-    slopes->items = calloc(all, sizeof *slopes->items);
-    if (!slopes->items) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu slopes", all);
+    slopes->items = memory_take(all, sizeof *slopes->items);
     const size_t stride = stride_of(drawn, all);
     for (size_t i = 0; i < MODELS; i++) {
         const parameter_set *set = exact->sides[i].weights.set;

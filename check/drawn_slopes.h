@@ -6,6 +6,7 @@
 
 #include "check/drawn_case.h"
 #include "train/run/trainer.h"
+#include "include/deberta_training.h"
 
 typedef struct drawn_slope {
     const parameter *tensor;
@@ -22,14 +23,14 @@ typedef struct drawn_slopes {
     size_t count;
 } drawn_slopes;
 
-/* Of the trainer's weights as they are. Where a loss takes long, of some tensors only. */
+/* Finds slopes at the trainer's weights. Where a loss takes long, some tensors are left out. */
 deberta_status drawn_slopes_find(drawn_slopes *slopes, const drawn_case *drawn, const deberta_trainer *trainer,
                                  deberta_error *err);
 void drawn_slopes_free(drawn_slopes *slopes);
 
 /* The slope that the tensor's gradient gives along the same direction, and the gradient's norm. */
 double drawn_slope_of(const drawn_case *drawn, const parameter *tensor, double *norm);
-/* Of the gradients of all tensors. */
+/* The norm over the gradients of all tensors. */
 double drawn_norm_of_all(const parameter_set *set);
 
 #endif

@@ -10,6 +10,7 @@
 #include "core/base/integers.h"
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
+#include "output/scope.h"
 
 /* A slope is wrong by so much of its tensor's norm, in eps, or of this share of all tensors' norm. Over choices it is a
  * sum that may cancel, and wrong by so much of its terms: a bias that all choices share learns nothing, but p_i - y_i
@@ -118,7 +119,7 @@ static deberta_status add_run_of_rounding(drawn_run *run, const opened_step *bas
             drawn_slope_of(run->drawn, parameter_find(&side->learner->set, slope->tensor->name), &norm);
         slope->rounding = fmax(slope->rounding, fabs(found - slope->found));
     }
-    if (status != DEBERTA_OK) status = drawn_note_refusal(run, "nudged weights", "float64", &refusal, err);
+    if (status != DEBERTA_OK) status = drawn_note_refusal(run, "nudged weights", "float64", &refusal);
     deberta_trainer_free(&other.trainer);
     return status;
 }
@@ -129,7 +130,7 @@ static double error_of(const drawn_slope *exact) /* of two steps of the differen
 }
 
 static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_slopes *slopes, const double *units,
-                                  bool cancelling, deberta_error *err)
+                                  bool cancelling)
 {
     double worst = 0;
     char where[200] = "";
@@ -143,7 +144,8 @@ static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_
         worst = isnan(share) ? INFINITY : share;
         snprintf(where, sizeof where, "%s: slope %.9g, expected %.9g", exact->tensor->name, exact->found, exact->slope);
     }
-    return drawn_note(run, name, "float64", worst, where, err);
+    drawn_note(run, name, "float64", worst, where);
+    return DEBERTA_OK;
 }
 
 /* The gradient of a logit is p - 1 at the label, and a float32 next to 1 is rounded to half an epsilon: with a loss of
@@ -160,8 +162,7 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
 {
     bool any_beyond = false;
     char cancelling[64];
-    double *units = calloc(slopes->count + 1, sizeof *units);
-    if (!units) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for limits of slopes");
+    double *units = memory_take(slopes->count + 1, sizeof *units);
     const double unit = slope_limit * FLT_EPSILON * rounding_near_certainty(slopes->loss);
     for (size_t i = 0; i < slopes->count; i++) {
         drawn_slope *exact = &slopes->items[i];
@@ -170,21 +171,20 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
         units[i] = unit * (norm + exact->terms + share_of_all * drawn_norm_of_all(exact->set) + DBL_MIN);
         any_beyond = any_beyond || !(error_of(exact) <= units[i]);
     }
-    deberta_status status = note_slopes(run, name, slopes, units, false, err);
+    deberta_status status = note_slopes(run, name, slopes, units, false);
     for (size_t k = 0; status == DEBERTA_OK && any_beyond && k < ROUNDING_RUNS; k++)
         status = add_run_of_rounding(run, base, slopes, k, err);
     snprintf(cancelling, sizeof cancelling, "cancelling %.50s", name);
-    if (status == DEBERTA_OK && any_beyond) status = note_slopes(run, cancelling, slopes, units, true, err);
+    if (status == DEBERTA_OK && any_beyond) status = note_slopes(run, cancelling, slopes, units, true);
     free(units);
     return status;
 }
 
-static deberta_status compare_loss(drawn_run *run, const char *name, double found, double expected, deberta_error *err)
+static void compare_loss(drawn_run *run, const char *name, double found, double expected)
 {
     char where[200];
     snprintf(where, sizeof where, "loss %.9g, expected %.9g", found, expected);
-    return drawn_note(run, name, "float64", fabs(found - expected) / (loss_limit * FLT_EPSILON * (1 + fabs(expected))),
-                      where, err);
+    drawn_note(run, name, "float64", fabs(found - expected) / (loss_limit * FLT_EPSILON * (1 + fabs(expected))), where);
 }
 
 static const char *named(const drawn_case *drawn, const char *what, char text[64])
@@ -205,8 +205,7 @@ static const parameter *differing(const parameter_set *a, const parameter_set *b
     return NULL;
 }
 
-static deberta_status compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other,
-                                   deberta_error *err)
+static void compare_bits(drawn_run *run, const char *name, const opened_step *base, const opened_step *other)
 {
     char where[200] = "";
     const training_pair *a = &base->trainer->pair, *b = &other->trainer->pair;
@@ -217,7 +216,7 @@ static deberta_status compare_bits(drawn_run *run, const char *name, const opene
         snprintf(where, sizeof where, "%s", tensor->name);
     else if (!same_loss)
         snprintf(where, sizeof where, "loss %.17g and %.17g", other->step.loss, base->step.loss);
-    return drawn_note(run, name, "bits", tensor || !same_loss ? INFINITY : 0, where, err);
+    drawn_note(run, name, "bits", tensor || !same_loss ? INFINITY : 0, where);
 }
 
 static const training_way ways[] = {
@@ -239,25 +238,24 @@ static const training_way drop_ways[] = {
     {"dropout: recompute", DEBERTA_ISA_AUTO, 1, .recompute = true, .drops = true},
 };
 
-static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way, deberta_error *err)
+static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way)
 {
     opened_step other = {0};
     deberta_error refusal;
-    deberta_status status;
+    deberta_status status = DEBERTA_OK;
     if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
         return DEBERTA_OK;
     if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
-        status = compare_bits(run, way->name, base, &other, err);
+        compare_bits(run, way->name, base, &other);
     else
-        status = drawn_note_refusal(run, way->name, "bits", &refusal, err);
+        status = drawn_note_refusal(run, way->name, "bits", &refusal);
     deberta_trainer_free(&other.trainer);
     return status;
 }
 
-static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count,
-                               deberta_error *err)
+static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i], err));
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i]));
     return DEBERTA_OK;
 }
 
@@ -271,7 +269,8 @@ static deberta_status against_float64(drawn_run *run, const opened_step *base, d
     drawn_slopes slopes;
     char text[64];
     DEBERTA_TRY(drawn_slopes_find(&slopes, run->drawn, base->trainer, err));
-    deberta_status status = compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss, err);
+    compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss);
+    deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) status = compare_slopes(run, named(run->drawn, "gradients", text), base, &slopes, err);
     drawn_slopes_free(&slopes);
     return status;
@@ -287,9 +286,9 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
     if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
         status = against_float64(run, &base, err);
         if (status == DEBERTA_OK && !run->options->fault)
-            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways, err);
+            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways);
     } else {
-        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal, err);
+        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal);
     }
     deberta_trainer_free(&base.trainer);
     return status;
@@ -297,11 +296,12 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
 
 static deberta_status run_dropout(drawn_run *run, const char *name, deberta_error *err)
 {
+    (void)err;
     opened_step base = {0};
     deberta_error refusal;
     const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
-                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways, err)
-                                      : drawn_note_refusal(run, name, "bits", &refusal, err);
+                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways)
+                                      : drawn_note_refusal(run, name, "bits", &refusal);
     deberta_trainer_free(&base.trainer);
     return status;
 }
@@ -372,10 +372,12 @@ static deberta_status run_and_resume(const drawn_run *run, bool *same, deberta_e
 
 static deberta_status run_resumed(drawn_run *run, const char *name, deberta_error *err)
 {
+    (void)err;
     bool same = true;
     deberta_error refusal;
-    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal, err);
-    return drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model", err);
+    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal);
+    drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
+    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ refusals */
@@ -397,15 +399,15 @@ static bool has_hole(const drawn_run *run)
            hole_of(run->drawn) < b->sequences * b->columns;
 }
 
-static deberta_status expect_refusal(drawn_run *run, const char *name, deberta_error *err)
+static void expect_refusal(drawn_run *run, const char *name)
 {
     opened_step base = {0};
     deberta_error refusal = {0};
     const deberta_status status = run_step(run, &first_way, "hole.safetensors", &base, &refusal);
     deberta_trainer_free(&base.trainer);
     const bool refused = status == DEBERTA_E_FORMAT && strstr(refusal.message, "hole");
-    return drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
-                      status == DEBERTA_OK ? "it was computed" : refusal.message, err);
+    drawn_note(run, name, "its refusal", refused ? 0 : INFINITY,
+               status == DEBERTA_OK ? "it was computed" : refusal.message);
 }
 
 static deberta_status run_labelled_hole(drawn_run *run, const char *name, deberta_error *err)
@@ -419,7 +421,8 @@ static deberta_status run_labelled_hole(drawn_run *run, const char *name, debert
     const deberta_status saved = drawn_batch_save(drawn, run->folder, "hole.safetensors", false, err);
     *place = kept;
     DEBERTA_TRY(saved);
-    return expect_refusal(run, name, err);
+    expect_refusal(run, name);
+    return DEBERTA_OK;
 }
 
 const drawn_feature drawn_training_features[] = {

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Logits come from the reference model, one sequence at a time; losses and their means are written out in float64.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/exact_loss.h"
 
 #include <math.h>
@@ -6,6 +8,7 @@
 #include <string.h>
 
 #include "analysis/reference/reference_math.h"
+#include "output/scope.h"
 
 typedef struct exact_mean {
     double sum;
@@ -53,8 +56,7 @@ deberta_status exact_logits(const exact_batch *batch, const reference_model *mod
                             double *logits, deberta_error *err)
 {
     const size_t floats = (model->config.layers + 1) * input->tokens * model->config.hidden_size;
-    double *hidden = malloc(floats * sizeof *hidden);
-    if (!hidden) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the float64 loss of %zu tokens", input->tokens);
+    double *hidden = memory_take(floats, sizeof *hidden);
     deberta_status status = reference_encode(model, input, hidden, NULL, err);
     if (status == DEBERTA_OK) status = reference_head_logits(model, head_of(batch->task), input, hidden, logits, err);
     free(hidden);
@@ -142,14 +144,11 @@ static void add_sequence(const exact_batch *batch, size_t i, const double *logit
 
 static double mean_of(const exact_mean *mean) { return mean->count ? mean->sum / (double)mean->count : 0; }
 
-deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
-                              deberta_error *err)
+void exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss)
 {
-    exact_means means = {.scores = calloc(batch->choices, sizeof *means.scores)};
-    if (!means.scores) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the scores of %zu choices", batch->choices);
+    exact_means means = {.scores = memory_take(batch->choices, sizeof *means.scores)};
     for (size_t i = 0; i < batch->sequences; i++) add_sequence(batch, i, logits[i], width, &means);
     *loss = mean_of(&means.of[0]);
     if (batch->task == EXACT_ANSWERS) *loss = (*loss + mean_of(&means.of[1])) / 2;
     free(means.scores);
-    return DEBERTA_OK;
 }

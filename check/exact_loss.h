@@ -40,13 +40,12 @@ size_t exact_length(const exact_batch *batch, size_t sequence);
 reference_input exact_input(const exact_batch *batch, size_t sequence);
 /* Columns of the head that the task reads. */
 size_t exact_width(const exact_batch *batch, const reference_model *model);
-/* Of one sequence: [tokens][width], of a sequence's head [1][width]. */
+/* The logits of one sequence: [tokens][width]; a sequence's head has [1][width]. */
 deberta_status exact_logits(const exact_batch *batch, const reference_model *model, const reference_input *input,
                             double *logits, deberta_error *err);
 /* log(sum exp) of logits, `stride` apart. */
 double exact_log_sum(const double *logits, size_t count, size_t stride);
 /* The loss without SiFT, from the logits of each sequence. */
-deberta_status exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss,
-                              deberta_error *err);
+void exact_own_loss(const exact_batch *batch, size_t width, double *const *logits, double *loss);
 
 #endif

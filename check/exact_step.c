@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analysis/reference/reference_math.h"
+#include "output/scope.h"
 
 static const double norm_epsilon = 1e-7, ascent = 1e-4, smallest = 1e-6, difference = 1e-4;
 
@@ -38,14 +39,12 @@ static deberta_status all_logits(const exact_batch *batch, const reference_model
 {
     const size_t width = exact_width(batch, model);
     deberta_status status = DEBERTA_OK;
-    double **list = *logits = calloc(batch->sequences, sizeof *list);
-    if (!list) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for logits");
+    double **list = *logits = memory_take(batch->sequences, sizeof *list);
     for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
         reference_input input = exact_input(batch, i);
         if (embedded) input.embedded = embedded[i];
-        list[i] = malloc(input.tokens * width * sizeof **list);
-        status = list[i] ? exact_logits(batch, model, &input, list[i], err)
-                         : status_fail(err, DEBERTA_E_MEMORY, "no memory for logits");
+        list[i] = memory_take(input.tokens * width, sizeof **list);
+        status = exact_logits(batch, model, &input, list[i], err);
     }
     if (status != DEBERTA_OK) free_each(logits, batch->sequences);
     return status;
@@ -57,14 +56,12 @@ static deberta_status all_embedded(const exact_batch *batch, const reference_mod
 {
     const size_t h = model->config.hidden_size;
     deberta_status status = DEBERTA_OK;
-    double *plain = calloc(2 * h, sizeof *plain), **list = *embedded = calloc(batch->sequences, sizeof *list);
-    if (!plain || !list) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for embeddings");
-    for (size_t e = 0; plain && e < h; e++) plain[e] = 1;
+    double *plain = memory_take(2 * h, sizeof *plain), **list = *embedded = memory_take(batch->sequences, sizeof *list);
+    for (size_t e = 0; e < h; e++) plain[e] = 1;
     for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
         const reference_input input = exact_input(batch, i);
-        list[i] = malloc(input.tokens * h * sizeof **list);
-        status = list[i] ? reference_embedded(model, &input, list[i], err)
-                         : status_fail(err, DEBERTA_E_MEMORY, "no memory for embeddings");
+        list[i] = memory_take(input.tokens * h, sizeof **list);
+        status = reference_embedded(model, &input, list[i], err);
         if (status == DEBERTA_OK && !batch->moves_raw)
             reference_layer_norm(list[i], list[i], input.tokens, h, plain, plain + h, norm_epsilon);
     }
@@ -106,20 +103,17 @@ static void gather_one(void *context, size_t row, size_t column, size_t logit)
     g->rows->values[row * g->rows->width + column] = g->logits[logit];
 }
 
-static deberta_status gather(const exact_batch *batch, size_t width, double *const *logits, pair_rows *rows,
-                             deberta_error *err)
+static void gather(const exact_batch *batch, size_t width, double *const *logits, pair_rows *rows)
 {
     const bool choices = batch->task == EXACT_CHOICES;
     size_t most = choices ? batch->sequences / batch->choices : batch->sequences * batch->columns, row = 0;
     *rows = (pair_rows){.width = choices ? batch->choices : width};
-    rows->values = calloc(most * rows->width, sizeof *rows->values);
-    if (!rows->values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for pairs");
+    rows->values = memory_take(most * rows->width, sizeof *rows->values);
     for (size_t i = 0; i < batch->sequences; i++) {
         gathering g = {rows, logits[i]};
         row = each_logit(batch, i, row, width, gather_one, &g);
     }
     rows->count = choices ? most : row;
-    return DEBERTA_OK;
 }
 
 static void to_probabilities(const exact_batch *batch, pair_rows *rows)
@@ -238,10 +232,9 @@ static deberta_status ascend(const exact_step *step, const reference_model *mode
     const exact_batch *batch = step->batch;
     const size_t columns = batch->columns, h = model->config.hidden_size;
     ascending a = {.step = step, .model = model, .moved = moved};
-    double *moves = malloc(columns * h * sizeof *moves);
+    double *moves = memory_take(columns * h, sizeof *moves);
     deberta_status status = DEBERTA_OK;
-    a.logits = malloc(columns * exact_width(batch, model) * sizeof *a.logits);
-    if (!moves || !a.logits) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the ascent");
+    a.logits = memory_take(columns * exact_width(batch, model), sizeof *a.logits);
     for (; status == DEBERTA_OK && a.sequence < batch->sequences; a.sequence++) {
         status = ascend_sequence(&a, step->moved_embedded[a.sequence], moves, err);
         a.row = skip_rows(batch, a.sequence, a.row);
@@ -260,10 +253,10 @@ static deberta_status pair_at(const exact_step *step, const reference_model *mod
     const size_t width = exact_width(batch, model);
     double **logits;
     DEBERTA_TRY(all_logits(batch, model, embedded, &logits, err));
-    deberta_status status = own ? exact_own_loss(batch, width, logits, own, err) : DEBERTA_OK;
-    if (status == DEBERTA_OK) status = gather(batch, width, logits, rows, err);
+    if (own) exact_own_loss(batch, width, logits, own);
+    gather(batch, width, logits, rows);
     free_each(&logits, batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* Logits of the clean rows and the loss of their own, at any weights. */
@@ -309,8 +302,7 @@ static deberta_status begin_sift(exact_step *step, const reference_model *model,
 deberta_status exact_step_begin(exact_step **result, const exact_batch *batch, const reference_model *model,
                                 deberta_error *err)
 {
-    exact_step *step = *result = calloc(1, sizeof *step);
-    if (!step) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a step in float64");
+    exact_step *step = *result = memory_take(1, sizeof *step);
     step->batch = batch;
     deberta_status status = batch->sift_weight > 0 ? begin_sift(step, model, err) : DEBERTA_OK;
     if (status == DEBERTA_OK) status = exact_step_loss(step, model, &step->value, err);
@@ -337,9 +329,9 @@ deberta_status exact_step_loss(const exact_step *step, const reference_model *mo
     double **logits;
     if (step->moved_embedded) return loss_of_pairs(step, model, loss, err);
     DEBERTA_TRY(all_logits(step->batch, model, NULL, &logits, err));
-    const deberta_status status = exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss, err);
+    exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss);
     free_each(&logits, step->batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 static deberta_status clean_logits(const exact_step *step, const reference_model *model, double ***logits,
@@ -354,16 +346,15 @@ static deberta_status clean_logits(const exact_step *step, const reference_model
 
 /* One sequence after the other has its logits from the other model. */
 static deberta_status terms_between(const exact_batch *batch, size_t width, double **logits, double *const *others,
-                                    double *terms, deberta_error *err)
+                                    double *terms)
 {
     double base, mixed;
-    DEBERTA_TRY(exact_own_loss(batch, width, logits, &base, err));
+    exact_own_loss(batch, width, logits, &base);
     for (size_t i = 0; i < batch->sequences; i++) {
         double *const kept = logits[i];
         logits[i] = others[i];
-        const deberta_status status = exact_own_loss(batch, width, logits, &mixed, err);
+        exact_own_loss(batch, width, logits, &mixed);
         logits[i] = kept;
-        DEBERTA_TRY(status);
         *terms += fabs(mixed - base);
     }
     return DEBERTA_OK;
@@ -377,7 +368,7 @@ deberta_status exact_step_terms(const exact_step *step, const reference_model *c
     deberta_status status = clean_logits(step, models[0], &logits[0], err);
     if (status == DEBERTA_OK) status = clean_logits(step, models[1], &logits[1], err);
     if (status == DEBERTA_OK)
-        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms, err);
+        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms);
     for (int k = 0; k < 2; k++) free_each(&logits[k], step->batch->sequences);
     return status;
 }

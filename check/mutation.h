@@ -20,7 +20,7 @@ const mutation *mutation_list(void);
 /* NULL for an unknown name. */
 const mutation *mutation_find(const char *name);
 
-/* Of low precision, and not in the list: large channels are not evened out. */
+/* A mistake in low precision that is not in the list: large channels are not evened out. */
 extern const mutation mutation_unsmoothed;
 
 /* Opens a model with a fault in it; without one (NULL) it is deberta_model_open. A fault that does not apply to a model

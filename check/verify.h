@@ -124,7 +124,6 @@ typedef struct verify_errors {
     verify_norms norms;
     char where[144];
     const char *prefix; /* of the place of the worst, "text 2, "; may be NULL */
-    bool failed_allocation;
 } verify_errors;
 
 /* scale > 0. A NaN counts as an infinite error unless both are NaN. */
@@ -134,7 +133,6 @@ void verify_errors_free(verify_errors *errors);
 /* Ends a row, of which subject, tier, place, values, differing and limit are given: computes percentiles, decides,
  * frees the errors. If the report has a row of the same subject and tier, the two become one: counts are added, and of
  * every error statistic the larger one stays. errors: NULL where only bits were compared. */
-deberta_status verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors,
-                                 deberta_error *err);
+void verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Each drawn case goes through the list of features, those on a saved model in a folder that is removed again.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "check/verify_drawn.h"
 
 #include <errno.h>

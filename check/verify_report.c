@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Errors of one comparison are summed up as a row: worst, percentile, median, norms and where the worst stands.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,16 +10,13 @@
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "check/verify.h"
+#include "output/scope.h"
 
-static bool reserve(verify_errors *errors)
+static void reserve(verify_errors *errors)
 {
     size_t capacity = errors->capacity;
-    double *values = grown(errors->values, &capacity, errors->count + 1, sizeof *values);
-    if (values) errors->values = values;
-    double *ulps = values ? grown(errors->ulps, &errors->capacity, errors->count + 1, sizeof *ulps) : NULL;
-    if (ulps) errors->ulps = ulps;
-    errors->failed_allocation = errors->failed_allocation || !ulps;
-    return ulps != NULL;
+    errors->values = memory_grown(errors->values, &capacity, errors->count + 1, sizeof *errors->values);
+    errors->ulps = memory_grown(errors->ulps, &errors->capacity, errors->count + 1, sizeof *errors->ulps);
 }
 
 /* The distance of neighbouring floats around x. */
@@ -58,7 +57,7 @@ double verify_cosine(const verify_norms *norms)
 void verify_errors_add(verify_errors *errors, double found, double expected, double scale, const char *where_format,
                        size_t a, size_t b)
 {
-    if (!reserve(errors)) return;
+    reserve(errors);
     const double error = error_in(scale, found, expected);
     const double ulps = error_in(unit_in_the_last_place(expected), found, expected);
     add_norms(&errors->norms, &(verify_norms){(found - expected) * (found - expected), expected * expected,
@@ -143,33 +142,24 @@ static verify_row *find_row(verify_report *report, const verify_row *like)
     return NULL;
 }
 
-static deberta_status append(verify_report *report, const verify_row *row, deberta_error *err)
+static void append(verify_report *report, const verify_row *row)
 {
-    verify_row *rows = grown(report->rows, &report->capacity, report->count + 1, sizeof *rows);
-    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    report->rows = rows;
+    report->rows = memory_grown(report->rows, &report->capacity, report->count + 1, sizeof *report->rows);
     report->rows[report->count++] = *row;
-    return DEBERTA_OK;
 }
 
-deberta_status verify_report_add(verify_report *report, const verify_row *given, verify_errors *errors,
-                                 deberta_error *err)
+void verify_report_add(verify_report *report, const verify_row *given, verify_errors *errors)
 {
     verify_row row = *given;
     row.passed = row.differing == 0;
-    deberta_status status = DEBERTA_OK;
-    if (errors && errors->failed_allocation) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (errors && errors->count) summarize(&row, errors);
     if (errors) verify_errors_free(errors);
-    DEBERTA_TRY(status);
     verify_row *same = find_row(report, &row);
-    if (!same) {
-        report->failures += !row.passed;
-        return append(report, &row, err);
-    }
-    report->failures += same->passed && !row.passed;
-    merge(same, &row);
-    return DEBERTA_OK;
+    report->failures += !row.passed && (!same || same->passed);
+    if (same)
+        merge(same, &row);
+    else
+        append(report, &row);
 }
 
 void verify_report_free(verify_report *report)

@@ -4,6 +4,7 @@
 #include "check/verify.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* v1 with clamped distances, types and absolute positions; v2 with convolution; v3 with log buckets beyond their range
  * and both language-model heads. Then one whose texts end at every tile and chunk, or one beside; and one text that is
@@ -58,8 +59,7 @@ static deberta_status verify_one(verify_report *report, const verify_options *op
     size_t starts[MOST_LENGTHS + 1] = {0}, count = 0;
     for (; count < MOST_LENGTHS && standard_models[k].lengths[count]; count++)
         starts[count + 1] = starts[count] + standard_models[k].lengths[count];
-    int32_t *ids = malloc(starts[count] * sizeof *ids);
-    if (!ids) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    int32_t *ids = memory_take(starts[count], sizeof *ids);
     verify_make_ids(ids, starts[count], VOCABULARY, options->seed + k);
     for (size_t t = 1; standard_models[k].flags & EVERYWHERE_SAME && t < starts[count]; t++) ids[t] = ids[0];
     const deberta_status status =

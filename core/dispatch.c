@@ -7,10 +7,34 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "include/deberta_unstable.h"
 
-static const char *const isa_names[DEBERTA_ISA_COUNT] = {
-    [DEBERTA_ISA_AUTO] = "auto",     [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
-    [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon", [DEBERTA_ISA_WASM] = "wasm",
+static const char *const isa_names[DEBERTA_ISA_COUNT] = {[DEBERTA_ISA_AUTO] = "auto",
+#define X(NAME, name, ...) [DEBERTA_ISA_##NAME] = #name,
+                                                         TIER_LIST(X)
+#undef X
+};
+
+/* What fills the table for a tier, in this order: the tiers below it, itself, and those of its parts that the processor
+ * has. */
+static const struct {
+    deberta_isa below;            /* of a part, the tier that it is a part of */
+    void (*init)(kernels *table); /* NULL: not compiled in */
+} tiers[DEBERTA_ISA_COUNT] = {
+#define X(NAME, name, BELOW, ...)                                                                                      \
+    [DEBERTA_ISA_##NAME] = {DEBERTA_ISA_##BELOW, IF_BUILT(HAVE_##NAME, kernels_init_##name)},
+    TIER_LIST(X)
+#undef X
+};
+
+static const struct {
+    deberta_isa of;
+    unsigned needs;
+    void (*init)(kernels *table);
+} parts[] = {
+#define X(NAME, name, OF, ARCH, needs, ...) {DEBERTA_ISA_##OF, needs, IF_BUILT(HAVE_##NAME, kernels_init_##name)},
+    PART_LIST(X)
+#undef X
 };
 
 const char *deberta_isa_name(deberta_isa isa) { return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown"; }
@@ -24,8 +48,9 @@ deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta
             return DEBERTA_OK;
         }
     }
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown instruction set '%s'; known are auto, scalar, avx2, avx512 and neon",
-                 name);
+#define X(NAME, name, ...) ", " #name
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown instruction set '%s'; known are auto" TIER_LIST(X), name);
+#undef X
 }
 
 const char *deberta_isa_missing(deberta_isa isa)
@@ -37,10 +62,8 @@ const char *deberta_isa_missing(deberta_isa isa)
 
 deberta_isa deberta_isa_best(void)
 {
-    static const deberta_isa best_first[] = {DEBERTA_ISA_AVX512, DEBERTA_ISA_AVX2, DEBERTA_ISA_NEON, DEBERTA_ISA_WASM};
-    for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
-        if (!deberta_isa_missing(best_first[i])) return best_first[i];
-    }
+    for (int isa = DEBERTA_ISA_COUNT - 1; isa > DEBERTA_ISA_SCALAR; isa--)
+        if (!deberta_isa_missing((deberta_isa)isa)) return (deberta_isa)isa;
     return DEBERTA_ISA_SCALAR;
 }
 
@@ -60,6 +83,20 @@ const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **fro
     return NULL;
 }
 
+static void override_by_parts(kernels *table, deberta_isa of, unsigned features)
+{
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].of == of && parts[i].init && (features & parts[i].needs) == parts[i].needs) parts[i].init(table);
+}
+
+/* The tier and all below it. */
+static void fill_up_to(kernels *table, deberta_isa isa, unsigned features)
+{
+    if (isa != tiers[isa].below) fill_up_to(table, tiers[isa].below, features);
+    if (tiers[isa].init) tiers[isa].init(table);
+    if (isa == DEBERTA_ISA_SCALAR) override_by_parts(table, isa, features);
+}
+
 deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *err)
 {
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
@@ -68,37 +105,11 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s", deberta_isa_name(isa),
                      missing);
     }
-    const unsigned features = cpu_features(); /* once: every CPUID leaves a virtual machine */
+    const unsigned features =
+        cpu_features() & ~(unsigned)CPU_ASKED_FOR; /* once: every CPUID leaves a virtual machine */
     memset(table, 0, sizeof *table);
-    if (features & CPU_FMA) {
-        kernels_init_scalar_fma(table);
-    } else {
-        kernels_init_scalar(table);
-    }
-#if HAVE_AVX2
-    if (isa == DEBERTA_ISA_AVX2 || isa == DEBERTA_ISA_AVX512) kernels_init_avx2(table);
-#endif
-#if HAVE_AVXVNNI
-    if (isa == DEBERTA_ISA_AVX2 && (features & CPU_AVXVNNI)) kernels_init_avxvnni(table);
-#endif
-#if HAVE_AVX512
-    if (isa == DEBERTA_ISA_AVX512) kernels_init_avx512(table);
-#endif
-#if HAVE_AVX512VNNI
-    if (isa == DEBERTA_ISA_AVX512 && (features & CPU_AVX512VNNI)) kernels_init_avx512vnni(table);
-#endif
-#if HAVE_NEON
-    if (isa == DEBERTA_ISA_NEON) kernels_init_neon(table);
-#endif
-#if HAVE_NEONDOT
-    if (isa == DEBERTA_ISA_NEON && (features & CPU_NEON_DOT)) kernels_init_neondot(table);
-#endif
-#if HAVE_NEONI8MM
-    if (isa == DEBERTA_ISA_NEON && (features & CPU_NEON_I8MM)) kernels_init_neoni8mm(table);
-#endif
-#if HAVE_WASM
-    if (isa == DEBERTA_ISA_WASM) kernels_init_wasm(table);
-#endif
+    fill_up_to(table, isa, features);
+    if (isa != DEBERTA_ISA_SCALAR) override_by_parts(table, isa, features);
 #define X(name, parameters) assert(table->name && table->name##_isa);
     KERNEL_LIST(X)
 #undef X
@@ -108,10 +119,9 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 void kernels_use_tiles(kernels *table, deberta_isa isa)
 {
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
-#if HAVE_AVX512AMX
-    if (isa == DEBERTA_ISA_AVX512 && (cpu_features() & CPU_AVX512AMX) && cpu_allow_tiles())
-        kernels_init_avx512amx(table);
-#else
-    (void)table;
-#endif
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const bool is_asked_for = parts[i].of == isa && (parts[i].needs & CPU_ASKED_FOR) != 0;
+        if (is_asked_for && parts[i].init && (cpu_features() & parts[i].needs) && cpu_allow_tiles())
+            parts[i].init(table);
+    }
 }

@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/tiers.h"
 #include "core/integer_kernels.h"
 
 /* Columns of a panel: the unit in which matrices are packed, the same on every tier, so that one packed model serves
@@ -337,18 +338,11 @@ typedef struct kernels {
 #undef X
 } kernels;
 
-/* Each overrides the slots it implements. Called in the order scalar, then the tiers up to the wanted one. */
-void kernels_init_scalar(kernels *table);     /* software fmaf: any processor */
-void kernels_init_scalar_fma(kernels *table); /* the same source for processors with FMA */
-void kernels_init_avx2(kernels *table);
-void kernels_init_avx512(kernels *table);
-void kernels_init_neon(kernels *table);
-void kernels_init_wasm(kernels *table);
-/* Parts of processors that only some of a tier have: they override integer products. */
-void kernels_init_avxvnni(kernels *table);    /* of avx2 */
-void kernels_init_avx512vnni(kernels *table); /* of avx512 */
-void kernels_init_avx512amx(kernels *table);  /* of avx512, for processes that may (kernels_use_tiles) */
-void kernels_init_neondot(kernels *table);    /* of neon */
-void kernels_init_neoni8mm(kernels *table);   /* of neon */
+/* Each overrides the slots it implements: software fmaf and any processor (scalar), the same source for processors with
+ * FMA (scalar_fma), and so on. Called in the order of core/base/tiers.h. */
+#define X(NAME, name, ...) void kernels_init_##name(kernels *table);
+TIER_LIST(X)
+PART_LIST(X)
+#undef X
 
 #endif

@@ -1,10 +1,10 @@
 /* A masked language model learns a text file: the loss of every tenth step, then the model in a folder that every
- * program opens. Training is not a stable part of the interface yet.
- *   cc example_training.c $(pkg-config --cflags --libs deberta) -o example_training
+ * program opens. Training is not a stable part of the interface yet: it is in the static library alone.
+ *   cc example_training.c $(pkg-config --cflags deberta) $(pkg-config --variable=libdir deberta)/libdeberta.a \
+ *       -lhwloc -ljansson -lzip -lpcre2-8 -lm -pthread -o example_training
  *   ./example_training models/demo corpus.txt trained
  * SPDX-License-Identifier: MIT */
-#define DEBERTA_UNSTABLE
-#include <deberta.h>
+#include <deberta_training.h>
 #include <stdio.h>
 
 /* Anything but 0 stops behind the step; deberta_trainer_open with resume = 1 goes on from there. */

@@ -71,17 +71,20 @@ extern "C" {
 #else
 #define DEBERTA_API
 #endif
+/* Marks what deberta_training.h and deberta_unstable.h have in the static library alone: the shared one does not export
+ * it. */
+#define DEBERTA_STATIC_API DEBERTA_API
 
 /* --------------------------------------------------------------------------------------------------------- version */
 
-/* Of this header. The one place where the project's version stands: meson.build reads it from here. */
+/* The version of this header. It stands here alone: meson.build reads it. */
 #define DEBERTA_VERSION_MAJOR 0
 #define DEBERTA_VERSION_MINOR 1
 #define DEBERTA_VERSION_PATCH 0
 /* Grows with every release, for #if: 10203 is 1.2.3. */
 #define DEBERTA_VERSION_NUMBER (DEBERTA_VERSION_MAJOR * 10000 + DEBERTA_VERSION_MINOR * 100 + DEBERTA_VERSION_PATCH)
 
-/* Of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and as a text, "1.2.3". */
+/* The version of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and a text, "1.2.3". */
 DEBERTA_API int deberta_version_number(void);
 DEBERTA_API const char *deberta_version(void);
 
@@ -120,13 +123,15 @@ typedef enum deberta_isa {
     DEBERTA_ISA_AVX2,     /* AVX2, FMA, F16C */
     DEBERTA_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
     DEBERTA_ISA_NEON,     /* aarch64 */
-    DEBERTA_ISA_WASM,     /* WebAssembly with SIMD128: in a browser */
+#ifdef __wasm__
+    DEBERTA_ISA_WASM, /* WebAssembly with SIMD128; elsewhere there is no such tier */
+#endif
     DEBERTA_ISA_COUNT
 } deberta_isa;
 
-/* "auto", "scalar", "avx2", "avx512", "neon", "wasm" */
+/* "auto", "scalar", "avx2", "avx512", "neon"; "wasm" in WebAssembly */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
-/* The same backwards. DEBERTA_E_ARGUMENT for an unknown name: *isa stays as it was. */
+/* Finds the tier of a name. An unknown name is DEBERTA_E_ARGUMENT, and *isa stays as it was. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);
 /* NULL when a session can use the tier, else a static text that says why not ("the processor lacks avx512bw"). */
 DEBERTA_API const char *deberta_isa_missing(deberta_isa isa);
@@ -175,7 +180,7 @@ typedef struct deberta_model_options {
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
 
-/* Of weights; what a file calls F32, F16, BF16 and F64. */
+/* Types of weights, which files call F32, F16, BF16 and F64. */
 typedef enum deberta_dtype {
     DEBERTA_FLOAT32 = 0,
     DEBERTA_FLOAT16,
@@ -205,7 +210,7 @@ DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, cons
                                                      const deberta_tensor *tensors, size_t count,
                                                      const deberta_model_options *options, deberta_error *err);
 
-/* Of float32; low precision has files of its own beside it. */
+/* The name of the float32 file. Low precision has files of its own. */
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
 /* "deberta.packed", "deberta.int8.packed"; NULL for no precision. */
 DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
@@ -565,293 +570,6 @@ DEBERTA_API const char *deberta_tokens_text(const deberta_tokens *tokens, size_t
  * for an id without a token; *text is NULL then. */
 DEBERTA_API deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *tokenizer,
                                               const int32_t *ids, size_t count, deberta_error *err);
-
-/* -------------------------------------------------------------------------------------------------------- unstable */
-
-/* What the programs of this project need beyond the above. It may change or go in any version, and no promise about
- * struct_size or compatibility holds for it: for programs that are built together with the library. */
-#ifdef DEBERTA_UNSTABLE
-
-/* memory_limit_bytes of the options then bounds the model, the session, and kept_bytes that the caller will keep of the
- * results, together: what the user of a program means by a limit. DEBERTA_E_MEMORY with all parts where it is too low.
- */
-DEBERTA_API deberta_status deberta_session_check_within(const deberta_model *model,
-                                                        const deberta_session_options *options, size_t kept_bytes,
-                                                        deberta_error *err);
-/* deberta_session_create where that refuses nothing. */
-DEBERTA_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
-                                                         const deberta_session_options *options, size_t kept_bytes,
-                                                         deberta_error *err);
-/* Values of a tensor by its canonical name ("encoder.layer.0.output.dense.weight"), as the model holds them: for who
- * gave weights away and wants them back. Those of queries were scaled and are divided again, which may be off in the
- * last place. DEBERTA_E_UNSUPPORTED for tensors that were only folded or changed while opening (the relative table,
- * separate position projections) and those that stay in the files. */
-DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
-                                                     size_t count, deberta_error *err);
-/* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
- * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
- * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */
-DEBERTA_API deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text,
-                                                   deberta_error *err);
-/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
-DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
-/* 1 / (1 + exp(-logit)) */
-DEBERTA_API double deberta_sigmoid(double logit);
-/* Indices of the `top` largest of values [count], descending; equal ones in ascending order. ranked: room for `top`.
- * Returns how many, at most count. */
-DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count);
-
-typedef struct deberta_place {
-    deberta_span bytes, characters;
-} deberta_place;
-/* Where a token lies in its segment, without the space that belongs to it. */
-DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
-
-typedef struct deberta_entity {
-    deberta_place place;
-    const char *type;   /* the label without its prefix ("PER" of "B-PER"), the model's; NULL: the label has no name */
-    size_t label;       /* of its first unit */
-    size_t units;       /* words or tokens */
-    double probability; /* mean over its units */
-} deberta_entity;
-
-typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
-
-/* entities: room for one a token; *count: how many were found, in the order of the text. logits: DEBERTA_TASK_TOKEN of
- * all tokens, [tokens][labels]. Fails for want of memory only. */
-DEBERTA_API deberta_status deberta_entities(deberta_entity *entities, size_t *count, const deberta_model *model,
-                                            const deberta_tokens *tokens, const char *text, size_t text_bytes,
-                                            const float *logits, deberta_entity_units units, deberta_error *err);
-
-typedef struct deberta_answer {
-    size_t first_token, last_token;
-    deberta_place place; /* in the context */
-    double probability;  /* of begin times that of end */
-} deberta_answer;
-
-/* Tokens of the second segment: without any, no answer can be in it. */
-DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
-/* The *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which becomes
- * how many there are. *no_answer: the probability that there is none. context: the text of the second segment. Begin
- * and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA
- * of all tokens, [tokens][2]. Fails for want of memory only. */
-DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *count, double *no_answer,
-                                           const deberta_tokens *tokens, const char *context, const float *logits,
-                                           size_t longest, deberta_error *err);
-
-/* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
- * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
-DEBERTA_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);
-/* The row of the relative table that c2p and p2c read for a query minus key distance, of a model by its description;
- * below relative_rows. 0 for a model without relative positions. */
-DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,
-                                        ptrdiff_t distance);
-
-/* ------------------------------------------------------------------------------------------------------- training */
-
-/* A trainer holds one model, or a generator and a discriminator of replaced tokens: weights in float32, gradients, the
- * optimiser's moments, and what is trained on. What is computed, and in which order, is in docs/training.md. It serves
- * one call at a time.
- *
- *     deberta_trainer_options options = DEBERTA_TRAINER_DEFAULTS;
- *     const char *texts[] = {"corpus.txt"};
- *     options.model = "deberta-v3-small", options.texts = texts, options.text_count = 1;
- *     options.steps = 1000, options.folder = "trained";
- *     if (deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK || ...
- *         deberta_trainer_run(trainer, NULL, NULL, &finished, &error) != DEBERTA_OK) puts(error.message);
- *     deberta_trainer_free(&trainer);                                                   // docs/example_training.c */
-typedef struct deberta_trainer deberta_trainer;
-
-typedef enum deberta_training_task {
-    DEBERTA_TRAIN_MLM = 0,
-    DEBERTA_TRAIN_RTD,
-    DEBERTA_TRAIN_SEQUENCE,
-    DEBERTA_TRAIN_CHOICE,
-    DEBERTA_TRAIN_TOKEN,
-    DEBERTA_TRAIN_QA
-} deberta_training_task;
-
-typedef enum deberta_training_head {
-    DEBERTA_TRAIN_HEAD_AUTO = 0, /* mlm_emd where the model has it */
-    DEBERTA_TRAIN_HEAD_MLM,
-    DEBERTA_TRAIN_HEAD_MLM_EMD
-} deberta_training_head;
-
-typedef enum deberta_optimizer { DEBERTA_ADAMW = 0, DEBERTA_XADAM } deberta_optimizer;
-typedef enum deberta_schedule {
-    DEBERTA_SCHEDULE_LINEAR = 0,
-    DEBERTA_SCHEDULE_MICROSOFT,
-    DEBERTA_SCHEDULE_CONSTANT
-} deberta_schedule;
-/* How a discriminator's tables of words and positions follow the generator's. */
-typedef enum deberta_sharing {
-    DEBERTA_SHARING_GDES = 0, /* the generator's + a difference, which alone learns from the discriminator's loss */
-    DEBERTA_SHARING_ES,       /* one table, which both losses teach: coupled only */
-    DEBERTA_SHARING_NONE
-} deberta_sharing;
-typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
-
-/* One labelled text as ids, of a task with classes or answers. What a task has no use for is not read. */
-typedef struct deberta_example {
-    size_t tokens;
-    const int32_t *ids, *token_types; /* [tokens]; token_types: NULL for zeros */
-    const int32_t *token_labels;      /* [tokens]: of a token task; -100: none */
-    int32_t label;                    /* a class; of a choice the right one's number, read from its first text */
-    float target;                     /* of a head with one output: the value */
-    int32_t start, end;               /* first and last token of the answer; -100: not in this text */
-} deberta_example;
-
-/* What a task measures on held-out examples, besides the loss. Rows come in any order between begin and end. */
-enum { DEBERTA_MEASURES = 4 };
-typedef struct deberta_scorer {
-    const char *names[DEBERTA_MEASURES]; /* of the measures, NULL behind the last; the first decides which is best */
-    void *context;
-    void (*begin)(void *context);
-    /* logits [width] of a row that the head reads: of which example, and which of its tokens. */
-    void (*row)(void *context, size_t example, size_t token, const float *logits, size_t width);
-    /* Values of the measures: the higher the better. */
-    void (*end)(void *context, double measures[DEBERTA_MEASURES]);
-} deberta_scorer;
-
-/* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
-typedef struct deberta_trainer_options {
-    size_t struct_size;
-    deberta_training_task task;
-    const char *model;     /* a folder; of a pair the discriminator's */
-    const char *generator; /* a folder; NULL: one model is trained */
-
-    /* What is trained on: one of the four. */
-    const char *batch;        /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
-    const char *batches;      /* the same with a leading axis of steps, used round and round */
-    const char *const *texts; /* [text_count]: files, one text a line, documents between empty lines */
-    size_t text_count;
-    const char *const
-        *held_out; /* [held_out_count]: texts whose loss is logged at the end and every eval_every steps */
-    size_t held_out_count;
-    const deberta_example *examples, *held_out_examples; /* copied while opening */
-    size_t example_count, held_out_example_count;
-    size_t choices;               /* examples of a question, one after the other; 1: none */
-    const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
-
-    /* What has no weights yet. */
-    int begin;                 /* the model's folder has a configuration and a tokenizer, and no weights */
-    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
-                                * model, whose outputs are the vocabulary, and of replaced tokens 1 */
-    const char *const *labels; /* [new_labels]: their names, NULL: none */
-
-    /* How texts are drawn. */
-    size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
-    int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
-    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
-    deberta_masking masking;
-    double mask_probability; /* above 0, below 1: share of the tokens that are to be guessed */
-    size_t max_ngram;
-
-    /* A step. */
-    size_t seed;    /* of all that is drawn: order, masks, dropout; below 2^32 */
-    double dropout; /* below 1, at all places; negative: what the model's config.json says of each */
-    deberta_training_head head;
-    deberta_reference reference;
-    double rtd_weight, sift_weight;
-    int perturb_raw;         /* with sift_weight: the embeddings are moved as they are, not normalised first */
-    deberta_sharing sharing; /* of a pair */
-    int coupled;             /* of a pair: both losses at the same weights, one norm; 0: the generator's update first */
-    size_t shards;           /* a power of two */
-
-    /* Updates; steps 0: gradients alone. */
-    deberta_optimizer optimizer;
-    deberta_schedule schedule;
-    double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
-    double clip; /* largest norm; 0: any */
-    size_t steps, warmup;
-    /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are, of a pair in both models */
-    const char *const *freeze;
-    size_t freeze_count;
-
-    /* A run in a folder. */
-    const char *folder;
-    int resume; /* from its latest checkpoint, or, where it was killed before the first one, from the beginning */
-    size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
-    size_t skip_bad;          /* so many steps whose loss or gradient is not finite are passed over */
-    deberta_dtype save_dtype; /* of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
-    size_t patience; /* evaluations of which none is better than the best before the run ends; 0: it does not */
-
-    /* No bit depends on these. */
-    deberta_isa isa;
-    size_t threads;
-    size_t memory_limit_bytes; /* opening refuses what would need more; 0: no limit */
-    size_t micro_tokens; /* tokens whose activations are in memory at once: as many neighbouring shards, 1, 2, 4 ..., as
-                          * have no more, and one at least; with sift_weight moved copies count. 0: whole steps.
-                          * Gradients of parts wait for others: up to log2(shards) times the weights */
-    int recompute; /* keep only the inputs of layers, each of which runs a second time before its way back: less memory,
-                    * a third more work */
-    /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
-    double checkpoint_minutes;
-} deberta_trainer_options;
-
-#define DEBERTA_TRAINER_DEFAULTS                                                                                       \
-    {                                                                                                                  \
-        .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
-        .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
-        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10              \
-    }
-
-/* The same for callers that cannot use the macro. */
-DEBERTA_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
-
-/* What became of a step. */
-typedef struct deberta_training_step {
-    size_t step;  /* counted from 1 */
-    size_t steps; /* of the whole run */
-    double loss;  /* what the gradients are those of; of a pair the generator's + weight times the discriminator's */
-    double loss_clean;                         /* with sift_weight: without the moved input */
-    double loss_generator, loss_discriminator; /* of a pair; of replaced tokens alone the second. Not weighted */
-    double gradient_norm;                      /* before clipping; of a pair that of both together, which are: */
-    double gradient_norm_generator, gradient_norm_discriminator;
-    double learning_rate;
-    double epoch; /* of the texts */
-    size_t sequences, tokens, labelled;
-} deberta_training_step;
-
-/* Opens models and data; with resume also the checkpoint, whose recipe must be the same. DEBERTA_E_ARGUMENT: options
- * that do not fit each other, sequences that do not fit the model, another recipe. DEBERTA_E_UNSUPPORTED: a head that
- * the model lacks. */
-DEBERTA_API deberta_status deberta_trainer_open(deberta_trainer **trainer, const deberta_trainer_options *options,
-                                                deberta_error *err);
-DEBERTA_API void deberta_trainer_free(deberta_trainer **trainer);
-/* Updates that have been made. */
-DEBERTA_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
-/* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
-DEBERTA_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
-/* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
-DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
-                                                     deberta_training_step *step, deberta_error *err);
-/* One update, without files. DEBERTA_E_NOT_FINITE: nothing is changed then. */
-DEBERTA_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
-                                                deberta_error *err);
-/* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
- * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than
- * 0 stops behind it with a checkpoint. *finished: whether the last step is behind. */
-DEBERTA_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
-                                               int (*on_step)(void *context, const deberta_training_step *step),
-                                               void *context, int *finished, deberta_error *err);
-/* The model as any program opens it, into a folder that exists; of a pair into generator/ and discriminator/ in it. */
-DEBERTA_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder, deberta_error *err);
-
-typedef struct deberta_tokenizer_training {
-    size_t struct_size;
-    const char *const *texts; /* [text_count]: files */
-    size_t text_count;
-    size_t pieces;      /* of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
-    const char *folder; /* which exists */
-} deberta_tokenizer_training;
-
-/* A unigram tokenizer of texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character: what a
- * character of the texts takes; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
-DEBERTA_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
-                                                   double *bits_per_character, deberta_error *err);
-
-#endif
 
 #ifdef __cplusplus
 }

@@ -1,14 +1,17 @@
-/* SPDX-License-Identifier: MIT */
+/* Bytes are appended to an array that grows; numbers and texts are formatted on the way.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/byte_buffer.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "output/scope.h"
 
 void byte_buffer_free(byte_buffer *buffer)
 {
@@ -18,18 +21,10 @@ void byte_buffer_free(byte_buffer *buffer)
 
 void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes)
 {
-    if (buffer->failed || size_bytes == 0) return;
     size_t needed;
-    if (__builtin_add_overflow(buffer->size_bytes, size_bytes, &needed)) {
-        buffer->failed = true;
-        return;
-    }
-    unsigned char *larger = grown(buffer->data, &buffer->capacity_bytes, needed, 1);
-    if (!larger) {
-        buffer->failed = true;
-        return;
-    }
-    buffer->data = larger;
+    if (size_bytes == 0) return;
+    if (__builtin_add_overflow(buffer->size_bytes, size_bytes, &needed)) memory_short();
+    buffer->data = memory_grown(buffer->data, &buffer->capacity_bytes, needed, 1);
     memcpy(buffer->data + buffer->size_bytes, data, size_bytes);
     buffer->size_bytes = needed;
 }
@@ -50,10 +45,7 @@ void byte_buffer_format(byte_buffer *buffer, const char *format, ...)
         length = vasprintf(&longer, format, arguments);
         va_end(arguments);
     }
-    if (length < 0) { /* and longer is nothing that could be freed */
-        buffer->failed = true;
-        return;
-    }
+    if (length < 0) memory_short();
     byte_buffer_append(buffer, fits ? text : longer, (size_t)length);
     free(longer);
 }

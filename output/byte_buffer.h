@@ -1,18 +1,15 @@
 /* Bytes that grow: where the backends write a file before anything touches the disk.
- *
- * The first failure (memory) sticks; further appending does nothing. Zero-initialise, release with byte_buffer_free.
+ * Zero-initialise, release with byte_buffer_free.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef OUTPUT_BYTE_BUFFER_H
 #define OUTPUT_BYTE_BUFFER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct byte_buffer {
     unsigned char *data;
     size_t size_bytes, capacity_bytes;
-    bool failed;
 } byte_buffer;
 
 void byte_buffer_free(byte_buffer *buffer);

@@ -1,17 +1,18 @@
-/* SPDX-License-Identifier: MIT */
+/* Broken UTF-8 is replaced before jansson sees a string. SPDX-License-Identifier: MIT */
 #include "output/json_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "output/scope.h"
 
 json_t *json_clean_string(const char *text, size_t bytes)
 {
-    if (utf8_valid_prefix(text, bytes, NULL) == bytes) return json_stringn(text, bytes);
-    char *clean = malloc(3 * bytes + 1);
+    json_t *string = utf8_valid_prefix(text, bytes, NULL) == bytes ? json_stringn(text, bytes) : NULL;
+    if (string) return string;
+    char *clean = memory_take(3 * bytes + 1, 1);
     size_t length = 0;
-    if (!clean) return NULL;
     for (size_t at = 0; at < bytes;) {
         uint32_t character;
         const size_t step = utf8_decode(text + at, bytes - at, &character);
@@ -20,9 +21,20 @@ json_t *json_clean_string(const char *text, size_t bytes)
         length += copied;
         at += step;
     }
-    json_t *string = json_stringn(clean, length);
+    string = json_stringn(clean, length);
+    if (!string) memory_short();
     free(clean);
     return string;
 }
 
 json_t *json_clean_text(const char *text) { return json_clean_string(text, strlen(text)); }
+
+void json_put(json_t *object, const char *name, json_t *value)
+{
+    if (json_object_set_new(object, name, value) != 0) memory_short();
+}
+
+void json_add(json_t *array, json_t *value)
+{
+    if (json_array_append_new(array, value) != 0) memory_short();
+}

@@ -1,4 +1,4 @@
-/* Texts that come from anywhere, as JSON strings, which are UTF-8 or nothing.
+/* JSON put together: texts that come from anywhere become strings, which are UTF-8 or nothing.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef OUTPUT_JSON_TEXT_H
@@ -6,9 +6,13 @@
 
 #include <jansson.h>
 
-/* The text with U+FFFD in place of every broken unit; NULL if memory ran out. */
+/* The text with U+FFFD in place of every broken unit. */
 json_t *json_clean_string(const char *text, size_t bytes);
-/* The same up to its NUL. */
+/* A text up to its NUL. */
 json_t *json_clean_text(const char *text);
+
+/* Members and elements, which they take over; without memory the program ends (output/scope.h). */
+void json_put(json_t *object, const char *name, json_t *value);
+void json_add(json_t *array, json_t *value);
 
 #endif

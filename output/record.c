@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Members of a struct are read and written by their types, as JSON and as cells. SPDX-License-Identifier: MIT */
 #include "output/record.h"
 
 #include <inttypes.h>
@@ -27,15 +27,13 @@ static json_t *json_of(const record_field *field, const void *member)
     return isfinite(value) && !(field->unknown_is_zero && value == 0) ? json_real(value) : json_null();
 }
 
-bool record_write(json_t *object, const record_field *fields, const void *record)
+void record_write(json_t *object, const record_field *fields, const void *record)
 {
-    bool fits = true;
-    for (; fields->name && fits; fields++) {
+    for (; fields->name; fields++) {
         const void *member = member_of(record, fields);
-        if (!fields->absent_is_zero || *(const double *)member != 0)
-            fits = json_object_set_new(object, fields->name, json_of(fields, member)) == 0;
+        if (fields->absent_is_zero && *(const double *)member == 0) continue;
+        json_put(object, fields->name, json_of(fields, member));
     }
-    return fits;
 }
 
 void record_read(void *record, const record_field *fields, const json_t *object)

@@ -47,8 +47,8 @@ enum { RECORD_DIGITS_OF_ROW = -1, RECORD_CELL_BYTES = 256 };
 #define RECORD_FLAG(S, member)   RECORD_IS_FLAG, RECORD_MEMBER(S, member, bool)
 #define RECORD_BITS(S, member)   RECORD_IS_BITS, RECORD_MEMBER(S, member, uint64_t)
 
-/* Adds all fields as members; false if memory ran out. */
-bool record_write(json_t *object, const record_field *fields, const void *record);
+/* Adds all fields as members. */
+void record_write(json_t *object, const record_field *fields, const void *record);
 /* Members that are absent, or of another type, are 0, empty or the fallback. */
 void record_read(void *record, const record_field *fields, const json_t *object);
 /* One cell, for people or for CSV; empty where the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */

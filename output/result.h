@@ -8,11 +8,11 @@
  *                                             {"worst", "worst ULP", COLUMN_REAL, "%.3g", 0}, {NULL}};
  *     result_table *t = result_add_table(r, "by_layer", NULL, columns);     // all formats
  *     for (...) cell_integer(t, l), cell_real(t, worst[l]);
- *     status = result_write(r, out, RESULT_MARKDOWN, err);
+ *     result_write(r, out, RESULT_MARKDOWN);
  *
  * Text and Markdown show sentences and tables in the order in which they were added, CSV the table that
  * result_set_data names (or the only one), LaTeX the tables. JSON has real numbers at full precision, whatever a
- * column's format shows. What runs out of memory while a result is filled is remembered and said by result_write.
+ * column's format shows.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef OUTPUT_RESULT_H
@@ -23,7 +23,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/base/status.h"
 #include "output/result_format.h"
 
 typedef enum column_type {
@@ -61,8 +60,7 @@ typedef enum result_shape {
 typedef struct result result;
 typedef struct result_table result_table;
 
-/* schema: the JSON member "schema", or NULL. NULL when memory ran out; all functions below accept that NULL, and
- * result_write then says so. */
+/* schema: the JSON member "schema", or NULL. */
 result *result_new(const char *schema);
 void result_free(result **r);
 
@@ -86,7 +84,8 @@ void result_leave_out(result_table *table, unsigned not_in);    /* NOT_IN_* */
 /* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
 void result_set_data(result *r, result_table *table, bool hidden);
 
-/* Cells from left to right, row by row. A cell of another type than its column's is converted as C does. */
+/* Cells from left to right, row by row. A cell of another type than its column's is converted as C does. No table
+ * (NULL) takes cells, columns and settings too: they go nowhere. */
 void cell_text(result_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cell_integer(result_table *table, int64_t value);
 void cell_real(result_table *table, double value); /* no number: an empty cell, null in JSON */
@@ -95,8 +94,7 @@ void cell_none(result_table *table);                   /* not known: an empty ce
 void cell_positive(result_table *table, double value); /* of what is not known where it is 0 */
 size_t result_table_rows(const result_table *table);
 
-/* Writes the whole in one format. DEBERTA_E_MEMORY: it did not fit when it was filled or written; nothing has been
- * written then in any format but text. */
-deberta_status result_write(const result *r, FILE *out, result_format format, deberta_error *err);
+/* Writes the whole in one format; who closes the file finds what cannot be written. */
+void result_write(const result *r, FILE *out, result_format format);
 
 #endif

@@ -1,131 +1,83 @@
-/* Typed results: filling. SPDX-License-Identifier: MIT */
+/* Rows, cells and sentences are added to a typed result here, in memory of its scope. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "core/base/grow.h"
+#include "output/json_text.h"
 
 result *result_new(const char *schema)
 {
-    result *r = calloc(1, sizeof *r);
-    if (!r) return NULL;
+    result *r = memory_take(1, sizeof *r);
     r->json = json_object();
     r->indent = 2;
-    if (schema && json_object_set_new(r->json, "schema", json_string(schema)) != 0) r->failed = true;
+    if (schema) result_set(r, "schema", json_string(schema));
     return r;
-}
-
-static void free_table(result_table *table)
-{
-    for (size_t c = 0; c < table->cell_count; c++) free(table->cells[c].text);
-    for (size_t c = 0; table->own_columns && c < table->column_count; c++)
-        free((char *)(uintptr_t)table->own_columns[c].name);
-    free(table->own_columns);
-    free(table->cells);
-    free(table);
 }
 
 void result_free(result **place)
 {
     result *r = *place;
     if (!r) return;
-    for (size_t k = 0; k < r->part_count; k++) {
-        result_table *table = r->parts[k].table;
-        if (table) free_table(table);
-        free(r->parts[k].line);
-    }
-    free(r->parts);
+    scope_free(&r->memory);
     json_decref(r->json);
     free(r);
     *place = NULL;
 }
 
-json_t *result_json(result *r) { return r ? r->json : NULL; }
+json_t *result_json(result *r) { return r->json; }
 
-void result_set(result *r, const char *name, json_t *value)
-{
-    if (json_object_set_new(result_json(r), name, value) != 0 && r) r->failed = true;
-}
+void result_set(result *r, const char *name, json_t *value) { json_put(r->json, name, value); }
 
-void result_set_indent(result *r, unsigned blanks)
-{
-    if (r) r->indent = blanks;
-}
+void result_set_indent(result *r, unsigned blanks) { r->indent = blanks; }
 
 static result_part *add_part(result *r)
 {
-    result_part *parts = r ? grown(r->parts, &r->part_capacity, r->part_count + 1, sizeof *parts) : NULL;
-    if (!parts) {
-        if (r) r->failed = true;
-        return NULL;
-    }
-    r->parts = parts;
-    parts[r->part_count] = (result_part){0};
-    return &parts[r->part_count++];
+    r->parts = scope_grown(&r->memory, r->parts, &r->part_capacity, r->part_count, sizeof *r->parts);
+    r->parts[r->part_count] = (result_part){0};
+    return &r->parts[r->part_count++];
 }
 
 void result_say(result *r, const char *format, ...)
 {
-    result_part *part = add_part(r);
-    if (!part) return;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&part->line, format, arguments) < 0) {
-        part->line = NULL;
-        r->failed = true;
-    }
+    add_part(r)->line = scope_print(&r->memory, format, arguments);
     va_end(arguments);
 }
 
 void result_say_more(result *r, const char *format, ...)
 {
-    char *more = NULL, *line = NULL;
-    result_part *last = r && r->part_count ? &r->parts[r->part_count - 1] : NULL;
+    result_part *last = r->part_count ? &r->parts[r->part_count - 1] : NULL;
     if (!last || !last->line) return;
     va_list arguments;
     va_start(arguments, format);
-    if (vasprintf(&more, format, arguments) < 0) more = NULL;
+    const char *more = scope_print(&r->memory, format, arguments);
     va_end(arguments);
-    if (!more || asprintf(&line, "%s%s", last->line, more) < 0) {
-        r->failed = true;
-    } else {
-        free(last->line);
-        last->line = line;
-    }
-    free(more);
+    last->line = scope_text(&r->memory, "%s%s", last->line, more);
 }
 
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns)
 {
-    result_part *part = add_part(r);
-    result_table *table = part ? calloc(1, sizeof *table) : NULL;
-    if (!table) {
-        if (r) r->failed = true;
-        return NULL;
-    }
+    result_table *table = scope_take(&r->memory, 1, sizeof *table);
     *table = (result_table){.owner = r, .name = name, .title = title, .columns = columns};
     while (columns && columns[table->column_count].name) table->column_count++;
-    part->table = table;
+    add_part(r)->table = table;
     return table;
 }
 
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
 {
     if (!table) return;
-    result_column *columns =
-        grown(table->own_columns, &table->column_capacity, table->column_count + 1, sizeof *columns);
-    char *own_name = NULL;
+    scope *memory = &table->owner->memory;
     va_list arguments;
+    table->columns = table->own_columns = scope_grown(memory, table->own_columns, &table->column_capacity,
+                                                      table->column_count, sizeof *table->own_columns);
     va_start(arguments, name);
-    if (!columns || vasprintf(&own_name, name, arguments) < 0) {
-        table->owner->failed = true;
-        own_name = NULL;
-    }
+    table->own_columns[table->column_count++] =
+        (result_column){.name = scope_print(memory, name, arguments), .type = type, .format = format};
     va_end(arguments);
-    if (columns) table->columns = table->own_columns = columns;
-    if (own_name) columns[table->column_count++] = (result_column){.name = own_name, .type = type, .format = format};
 }
 
 void result_set_shape(result_table *table, result_shape shape)
@@ -140,8 +92,7 @@ void result_leave_out(result_table *table, unsigned not_in)
 
 void result_set_data(result *r, result_table *table, bool hidden)
 {
-    if (!r || !table) return;
-    r->data = table;
+    if (table) r->data = table;
     if (hidden) result_leave_out(table, NOT_IN_TABLES);
 }
 
@@ -154,29 +105,19 @@ size_t result_table_rows(const result_table *table)
 
 static void add_cell(result_table *table, result_cell cell)
 {
-    result_cell *cells =
-        table ? grown(table->cells, &table->cell_capacity, table->cell_count + 1, sizeof *cells) : NULL;
-    if (!cells) {
-        if (table) table->owner->failed = true;
-        free(cell.text);
-        return;
-    }
-    table->cells = cells;
-    cells[table->cell_count++] = cell;
+    if (!table) return;
+    table->cells = scope_grown(&table->owner->memory, table->cells, &table->cell_capacity, table->cell_count,
+                               sizeof *table->cells);
+    table->cells[table->cell_count++] = cell;
 }
 
 void cell_text(result_table *table, const char *format, ...)
 {
-    result_cell cell = {.known = true};
+    if (!table) return;
     va_list arguments;
     va_start(arguments, format);
-    const int length = vasprintf(&cell.text, format, arguments);
+    add_cell(table, (result_cell){.known = true, .text = scope_print(&table->owner->memory, format, arguments)});
     va_end(arguments);
-    if (length < 0) {
-        cell = (result_cell){0};
-        if (table) table->owner->failed = true;
-    }
-    add_cell(table, cell);
 }
 
 void cell_integer(result_table *table, int64_t value)

@@ -3,10 +3,11 @@
 #define OUTPUT_RESULT_INSIDE_H
 
 #include "output/result.h"
+#include "output/scope.h"
 
 typedef struct result_cell {
     bool known;
-    char *text; /* owned; NULL: a number */
+    char *text; /* NULL: a number */
     int64_t integer;
     double real;
 } result_cell;
@@ -16,7 +17,7 @@ struct result_table {
     const char *name, *title;
     const result_column *columns; /* [column_count] */
     size_t column_count;
-    result_column *own_columns; /* owned, with their names; NULL: columns are the caller's */
+    result_column *own_columns; /* NULL: columns are the caller's */
     size_t column_capacity;
     result_shape shape;
     unsigned not_in; /* NOT_IN_* */
@@ -25,17 +26,17 @@ struct result_table {
 };
 
 typedef struct result_part {
-    char *line;          /* owned; NULL: a table */
-    result_table *table; /* owned */
+    char *line; /* NULL: a table */
+    result_table *table;
 } result_part;
 
 struct result {
+    scope memory; /* of all parts */
     json_t *json;
     unsigned indent; /* of JSON */
     result_part *parts;
     size_t part_count, part_capacity;
     result_table *data;
-    bool failed;
 };
 
 #endif

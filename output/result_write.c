@@ -27,8 +27,7 @@ static void add_cell(text_table *to, const result_column *column, const result_c
 #pragma GCC diagnostic pop
 }
 
-/* False if memory ran out; nothing is printed then. */
-static bool print_table(const result_table *table, FILE *out, result_format format)
+static void print_table(const result_table *table, FILE *out, result_format format)
 {
     size_t shown = 0;
     for (size_t c = 0; c < table->column_count; c++) shown += !(table->columns[c].not_in & 1u << format);
@@ -44,28 +43,26 @@ static bool print_table(const result_table *table, FILE *out, result_format form
         const result_column *column = &table->columns[k % table->column_count];
         if (!(column->not_in & 1u << format)) add_cell(&cells, column, &table->cells[k]);
     }
-    const bool printed = text_table_print(&cells, out, format);
+    text_table_print(&cells, out, format);
     text_table_free(&cells);
-    return printed;
 }
 
 /* Sentences and tables in order, an empty line between a table and what stands beside it. */
-static bool print_parts(const result *r, FILE *out, result_format format)
+static void print_parts(const result *r, FILE *out, result_format format)
 {
-    bool fits = true, after_table = false, first = true;
-    for (size_t k = 0; k < r->part_count && fits; k++) {
+    bool after_table = false, first = true;
+    for (size_t k = 0; k < r->part_count; k++) {
         const result_part *part = &r->parts[k];
         if (part->table ? part->table->not_in & 1u << format : format == RESULT_LATEX) continue;
         if (!first && (after_table || part->table)) fputc('\n', out);
         if (part->table && part->table->title && format != RESULT_LATEX) fprintf(out, "%s\n\n", part->table->title);
         if (part->table)
-            fits = print_table(part->table, out, format);
+            print_table(part->table, out, format);
         else
             fprintf(out, "%s\n", part->line);
         after_table = part->table != NULL;
         first = false;
     }
-    return fits;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
@@ -119,7 +116,7 @@ static int set_table(json_t *whole, const result_table *table)
     return json_object_set_new(owner, point ? point + 1 : table->name, json_of_table(table));
 }
 
-static bool print_json(const result *r, FILE *out)
+static void print_json(const result *r, FILE *out)
 {
     json_t *whole = json_deep_copy(r->json);
     bool fits = whole != NULL;
@@ -128,8 +125,9 @@ static bool print_json(const result *r, FILE *out)
         if (table && table->name && table->shape != ROWS_NOT_IN_JSON) fits = set_table(whole, table) == 0;
     }
     fits = fits && json_dumpf(whole, out, JSON_INDENT(r->indent) | JSON_REAL_PRECISION(9)) == 0;
+    if (!fits && !ferror(out)) memory_short();
     json_decref(whole);
-    return (fits && fputc('\n', out) != EOF) || ferror(out); /* who closes the file finds what cannot be written */
+    fputc('\n', out);
 }
 
 /* The table that was chosen, or the first. */
@@ -141,16 +139,13 @@ static const result_table *data_of(const result *r)
     return NULL;
 }
 
-deberta_status result_write(const result *r, FILE *out, result_format format, deberta_error *err)
+void result_write(const result *r, FILE *out, result_format format)
 {
-    bool fits = r && !r->failed;
-    const result_table *data = fits ? data_of(r) : NULL;
-    if (fits && format == RESULT_JSON)
-        fits = print_json(r, out);
-    else if (fits && format == RESULT_CSV)
-        fits = !data || print_table(data, out, format);
-    else if (fits)
-        fits = print_parts(r, out, format);
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the results");
-    return DEBERTA_OK;
+    const result_table *data = data_of(r);
+    if (format == RESULT_JSON)
+        print_json(r, out);
+    else if (format != RESULT_CSV)
+        print_parts(r, out, format);
+    else if (data)
+        print_table(data, out, format);
 }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Texts of users are printed without control characters, and places in them are marked. SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "include/deberta.h"
+#include "include/deberta_unstable.h"
 #include "output/json_text.h"
 
 json_t *json_span(deberta_span span); /* [begin, end] */

@@ -1,30 +1,20 @@
-/* SPDX-License-Identifier: MIT */
+/* Cells are collected row by row; printing aligns columns or escapes for Markdown, CSV and LaTeX.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/text_table.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdbool.h>
 #include <string.h>
-
-#include "core/base/grow.h"
 
 text_table text_table_make(size_t columns) { return (text_table){.columns = columns}; }
 
-static bool reserve(text_table *table)
-{
-    char **cells = grown(table->cells, &table->capacity, table->count + 1, sizeof *cells);
-    if (cells) table->cells = cells;
-    return cells;
-}
-
 void text_table_add(text_table *table, const char *format, ...)
 {
-    char *cell = NULL;
     va_list arguments;
     va_start(arguments, format);
-    if (reserve(table) && vasprintf(&cell, format, arguments) >= 0)
-        table->cells[table->count++] = cell;
-    else
-        table->failed = true;
+    table->cells = scope_grown(&table->memory, table->cells, &table->capacity, table->count, sizeof *table->cells);
+    table->cells[table->count++] = scope_print(&table->memory, format, arguments);
     va_end(arguments);
 }
 
@@ -155,9 +145,8 @@ static void print_latex(const text_table *table, FILE *out)
     fputs("\\bottomrule\n\\end{tabular}\n", out);
 }
 
-bool text_table_print(const text_table *table, FILE *out, result_format format)
+void text_table_print(const text_table *table, FILE *out, result_format format)
 {
-    if (table->failed) return false;
     switch (format) {
     case RESULT_JSON:
     case RESULT_TEXT: print_plain(table, out); break;
@@ -165,12 +154,10 @@ bool text_table_print(const text_table *table, FILE *out, result_format format)
     case RESULT_CSV: print_csv(table, out); break;
     case RESULT_LATEX: print_latex(table, out); break;
     }
-    return true;
 }
 
 void text_table_free(text_table *table)
 {
-    for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
-    free(table->cells);
+    scope_free(&table->memory);
     *table = (text_table){0};
 }

@@ -3,24 +3,23 @@
 #ifndef OUTPUT_TEXT_TABLE_H
 #define OUTPUT_TEXT_TABLE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
 #include "output/result_format.h"
+#include "output/scope.h"
 
 typedef struct text_table {
-    char **cells; /* owned, row by row; the first row holds the titles */
+    char **cells; /* row by row; the first row holds the titles */
     size_t columns, count, capacity;
-    bool failed; /* out of memory: prints nothing */
+    scope memory;
 } text_table;
 
 /* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
 text_table text_table_make(size_t columns);
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* In every format but JSON. Numbers, and what looks like one, are set to the right. False if memory ran out on the way,
- * and then nothing is printed. */
-bool text_table_print(const text_table *table, FILE *out, result_format format);
+/* In every format but JSON. Numbers, and what looks like one, are set to the right. */
+void text_table_print(const text_table *table, FILE *out, result_format format);
 void text_table_free(text_table *table);
 /* One cell, for files too long to be a table: as RFC 4180 has it, with quotes around what holds a comma, a quote or a
  * line end; and as LaTeX sets it. */

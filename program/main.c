@@ -10,7 +10,6 @@
 #include "program/frame/unfinished.h"
 #include "core/base/stream.h"
 #include "program/report/explorer.h"
-#include "studies/studies.h"
 
 extern const command command_completion; /* cmd_completion.c */
 
@@ -31,7 +30,6 @@ static const command *const commands[] = {
 #endif
     &command_receptive_field,
     &command_report,
-    &command_study,
     &command_train,
     &command_finetune,
     &command_pack,
@@ -85,6 +83,11 @@ static void complain_of_command(const char *name)
                 "deberta: '%s' is a model or a file: a command comes first, such as: deberta info %s\nsee: deberta "
                 "--help\n",
                 name, name);
+        return;
+    }
+    if (strcmp(name, "study") == 0) {
+        fprintf(stderr, "deberta: study: the studies are scripts over the Python package: python3 studies/NAME.py\n"
+                        "see: studies/README.md\n");
         return;
     }
     for (size_t k = 0; commands[k]; k++) {

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import functools
 import io
@@ -33,7 +34,7 @@ RESAMPLES = 1000
 FORMATS = ("md", "table", "csv", "json")
 FIGURES = (".png", ".svg", ".pdf")
 OF_TEXT = 0  # the role of a token that comes from the text
-FRAME = 2  # the role of [CLS] and [SEP]
+SPELLED, FRAME = 1, 2  # the roles of "[MASK]" in a text, and of [CLS] and [SEP]
 WRONG_USE, BAD_INPUT, SYSTEM = 2, 3, 4  # exit codes, as the program has them
 
 
@@ -121,11 +122,16 @@ def ratio(parts: Any, wholes: Any = None, *, seed: int) -> Estimate:
     value, whole = together.sum(0)
     value = value / whole if whole else 0.0
     if len(parts) < 2:
-        return Estimate(float(value))
+        return Estimate(_thirteen_digits(value))
     step = max(1, min(RESAMPLES, 4_000_000 // len(parts)))  # as many resamples as take 32 MB at once
     sums = np.concatenate([_times_drawn(len(parts), seed, first, min(first + step, RESAMPLES)) @ together for first in range(0, RESAMPLES, step)])
     found = np.sort(np.divide(sums[:, 0], sums[:, 1], out=np.zeros(RESAMPLES), where=sums[:, 1] != 0))
-    return Estimate(float(value), float(found[RESAMPLES * 25 // 1000]), float(found[RESAMPLES * 975 // 1000 - 1]))
+    return Estimate(*map(_thirteen_digits, (value, found[RESAMPLES * 25 // 1000], found[RESAMPLES * 975 // 1000 - 1])))
+
+
+def _thirteen_digits(value: Any) -> float:
+    """No order of summation shows, not even where a number that is printed lies halfway between two digits."""
+    return float(f"{value:.13g}")
 
 
 # ----------------------------------------------------------------------------------------------------------------- tables
@@ -239,6 +245,29 @@ def hide(texts: Sequence[Text], mask: int, seed: int, rate: float = 0.15) -> Lis
     return found
 
 
+def mask_head(model: deberta_c.Model, decoder: str = "auto") -> str:
+    """Name of the masked-LM head that is asked: "emd", after the Enhanced Mask Decoder; "plain", on the last layer; "auto", the first
+    where the model has it."""
+    tasks = model.info["tasks"]
+    wanted = {"emd": ["mlm_emd"], "plain": ["mlm"], "auto": ["mlm_emd", "mlm"]}[decoder]
+    found = [task for task in wanted if task in tasks]
+    if not found:
+        refuse(BAD_INPUT, f"{model.path} has no {'Enhanced Mask Decoder' if decoder == 'emd' else 'masked-LM head, so there is no loss to measure'}")
+    return found[0]
+
+
+def mask_logits(model: deberta_c.Model, hidden: Sequence[Hidden], head: str, **given: Any) -> Sequence[np.ndarray]:
+    """Logits [masks, vocabulary] of each text; given: more of what deberta_c.Model.encode takes."""
+    return model.encode([one.ids for one in hidden], hidden=None, logits=head, at=[one.places for one in hidden], **given)[f"logits.{head}"]
+
+
+def mask_losses(logits: np.ndarray, hidden: Hidden) -> np.ndarray:
+    """-ln p of what stood at each mask, in nats."""
+    x = logits.astype(float)
+    top = x.max(1, initial=-np.inf)
+    return top + np.log(np.exp(x - top[:, None]).sum(1)) - x[np.arange(len(x)), hidden.targets]
+
+
 # -------------------------------------------------------------------------------------------------------------- distances
 
 _EDGES = (0, 1, 2, 4, 8, 16, 32)
@@ -319,11 +348,12 @@ class Study:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.seed, self.name = options, options.seed, Path(sys.argv[0]).stem
-        self.command = shlex.join(["python3", f"studies/{self.name}.py", *sys.argv[1:]])
+        self.command = os.fsencode(shlex.join(["python3", f"studies/{self.name}.py", *sys.argv[1:]])).decode("utf-8", "replace")
         self.format = "json" if options.json else options.format or "md"
         self.tables: List[Table] = []
         self.data: Optional[Table] = None
         self._lacks_interval = False
+        self._ablated = contextlib.ExitStack()
         self._check_files()
         paths = [path for name in options._models if (path := getattr(options, name)) is not None]
         self.models: List[deberta_c.Model] = [self.open(path) for path in paths]
@@ -358,7 +388,7 @@ class Study:
         given = {"isa": o.isa, "threads": o.threads, "reference": o.reference, "memory_limit": o.memory_limit, "precision": o.precision}
         model = deberta_c.Model(path, **{**given, **changed})
         if o.ablate:
-            model.ablate(o.ablate).__enter__()  # for good
+            self._ablated.enter_context(model.ablate(o.ablate))
         return model
 
     def _read_texts(self) -> List[Text]:
@@ -384,6 +414,11 @@ class Study:
             if info["position_biased_input"] and len(found.ids) > info["max_positions"]:
                 refuse(BAD_INPUT, f"{place}: {len(found.ids)} tokens, but {model.path} has {info['max_positions']} positions: --max-tokens cuts")
         return Text(sentence, found.ids, found.tokens, found.characters, found.roles)
+
+    @property
+    def mask_id(self) -> int:
+        found = self.models[0].tokenize("[MASK]")
+        return int(found.ids[found.roles == SPELLED][0])
 
     @property
     def tokens(self) -> int:
@@ -420,6 +455,7 @@ class Study:
 
     def finish(self, note: str, figure: Optional[Callable[[], Any]] = None) -> None:
         """Writes the data, draws the figure, which is made only if one is asked for, and prints."""
+        self._ablated.close()
         if self._lacks_interval:
             note += " A number without an interval was measured on one unit alone."
         if self.options._models and self.options.precision != "float32":
@@ -523,6 +559,24 @@ def draw_estimates(axes: Any, x: Sequence[float], estimates: Sequence[Estimate],
     """A line through values with their intervals."""
     values, low, high = np.array(estimates, float).T
     axes.errorbar(x, values, np.nan_to_num([values - low, high - values]), **{"marker": "o", **look})
+
+
+def draw_bars(axes: Any, x: Sequence[float], estimates: Sequence[Estimate], width: float, **look: Any) -> None:
+    """Bars with their intervals."""
+    values, low, high = np.array(estimates, float).T
+    axes.bar(x, values, width, yerr=np.nan_to_num([values - low, high - values]), error_kw={"elinewidth": 0.6, "ecolor": "#282828"}, **look)
+
+
+def draw_maps(figure: Any, axes: Sequence[Any], maps: Dict[str, Any], rows: Sequence[Any], columns: Sequence[Any], unit: str) -> None:
+    """Matrices by title, signed, with one colour bar: white is 0."""
+    largest = max(float(np.abs(values).max()) for values in maps.values()) or 1.0
+    for axis, (title, values) in zip(axes, maps.items()):
+        image = axis.imshow(values, cmap="RdBu_r", vmin=-largest, vmax=largest, aspect="auto")
+        axis.set_title(title)
+        axis.grid(False)
+        axis.set_xticks(range(len(columns)), [str(one) for one in columns])
+        axis.set_yticks(range(len(rows)), [str(one) for one in rows])
+    figure.colorbar(image, ax=list(axes), label=unit)
 
 
 def distance_axis(axes: Any) -> None:

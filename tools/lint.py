@@ -16,14 +16,14 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "studies", "program", "include", "tests"]
+ROOMS = ["core", "simd", "train", "output", "analysis", "check", "bench", "viz", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
 # The program's rooms know the library by its header alone. Of the core they use what is no model: helpers, and files in and out.
 PROGRAM = ["include/", "core/base/", "core/io/", "output/", "analysis/", "check/", "bench/", "viz/", "program/frame/"]
 MAY_INCLUDE = {
-    "include": [],
+    "include": ["deberta.h", "deberta_training.h", "deberta_unstable.h"],
     "core/base": ["include/", "core/base/"],
     "core/answer": ["include/", "core/base/", "core/answer/"],
     "core/io": ["include/", "core/base/", "core/io/"],
@@ -35,22 +35,24 @@ MAY_INCLUDE = {
     "train/run": ["include/", "core/", "train/"],
     "train": ["include/", "core/", "train/"],
     "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
-    "simd": ["core/kernels.h", "core/integer_kernels.h", "simd/"],
+    "simd": ["core/kernels.h", "core/integer_kernels.h", "core/base/tiers.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
-    "analysis/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "analysis/reference/"],
-    "analysis": ["include/", "core/", "analysis/"],
-    "check": ["include/", "core/", "train/", "analysis/", "check/"],
-    "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
-    "studies": [*PROGRAM, "studies/"],
+    "analysis/reference": ["output/scope.h", "include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "analysis/reference/"],
+    "analysis": ["output/scope.h", "include/", "core/", "analysis/"],
+    "check": ["output/scope.h", "include/", "core/", "train/", "analysis/", "check/"],
+    # What a kernel is asked, and its exact answer: for those who check and for those who measure.
+    "check/kernels": ["output/scope.h", "include/", "core/", "train/engine/counters.h", "check/kernels/"],
+    "bench": ["include/", "core/", "train/", "output/", "analysis/reference/sleef_math.h", "check/kernels/", "simd/peak.h", "bench/"],  # SLEEF: rows beside ours
     "program/frame": PROGRAM,
-    "program": [*PROGRAM, "studies/", "program/"],
+    "program": [*PROGRAM, "program/", "train/run/trainer_options.h"],  # the list that rows of the command line are made of
     "tests": ROOMS,
 }
 
-# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone.
-MAY_CALL = {"core": ["simd/"]}
+# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone, and
+# the peaks of tiers are measured.
+MAY_CALL = {"core": ["simd/"], "bench": ["simd/"]}
 
 # A library is known in one place only.
 LIBRARY_HOMES = {
@@ -60,7 +62,7 @@ LIBRARY_HOMES = {
     r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c", "bench/peak_u8_"],
+    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": ["core/base/openmp_team.c"],
 }
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}
@@ -69,7 +71,14 @@ SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h"
 # runs on the building machine, by itself.
 STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
-STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "studies/", "program/")
+STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
+
+# Who ends a process: for want of memory, through one hook; a child. The library (core, simd, train) never does.
+MAY_END = {"output/scope.c": {"exit"}, "bench/child.c": {"_exit"}}
+
+# Comments that need the declaration under them to be understood, and the rooms that have none.
+FRAGMENT = re.compile(r"/\*+ (?:Of|The same|Behind|Beside) ")
+WHOLE_SENTENCES = ("include/", "core/", "simd/", "train/", "output/", "viz/", "program/")
 
 failures, left_out, passes = [], [], 0
 
@@ -166,11 +175,16 @@ def check_hygiene(path, text):
     if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
         check(path.startswith("check/") or "MUTATION" not in text, f"{path}: MUTATION outside check/: nothing else knows of deliberate mistakes")
+        opening = FRAGMENT.search(text) if path.startswith(WHOLE_SENTENCES) else None
+        check(not opening, f"{path}: a comment that begins with {opening and opening[0]!r} is no sentence without what it stands before")
+    if path.endswith(".c"):
+        head = re.match(r"/\*(.*?)\*/", text, re.S)
+        words = head[1].replace("SPDX-License-Identifier: MIT", "").replace("*", "").split() if head else []
+        check(len(words) > 3, f"{path}: the first comment does not say what the file is for")
     if path.startswith(("core/", "simd/", "output/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c"):
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
-        if path == "bench/child.c":
-            found.discard("_exit")  # how a child process ends
-        check(not found, f"{path}: the library must not {', '.join(sorted(found))}")
+        found -= MAY_END.get(path, set())
+        check(not found, f"{path}: must not {', '.join(sorted(found))}: the library hands errors up, the program's rooms end it through output/scope.h")
 
 
 def without_comments(text):
@@ -237,9 +251,16 @@ def symbols(*command):
 
 # What an object may hold, by tier: "sse" the base instruction set, "vex" AVX encodings of 128 bits (what -mfma brings), then wider.
 WIDTHS = ["sse", "vex", "ymm", "zmm"]
-TIER_WIDTH = {"scalar": "sse", "scalar_fma": "vex", "avx2": "ymm", "avxvnni": "ymm", "avxvnni_stand_in": "ymm", "avx512": "zmm",
-              "avx512vnni": "zmm", "avx512amx": "zmm", "avx512amx_stand_in": "zmm"}
-PEAK_WIDTH = {**TIER_WIDTH, "scalar": "vex"}
+PEAK_WIDTH = {"scalar": "vex"}
+STAND_IN = "_stand_in"
+
+
+def tier_widths(build):
+    """Of the tiers that were built, and on x86 of the stand-ins of tests: those of their parts."""
+    widths = {line.split()[0]: line.split()[1] for line in read(os.path.join(build, "simd/tiers.txt")).split("\n") if line.strip()}
+    stand_ins = {name[len("stand_in_"):-2] for name in os.listdir(os.path.join(ROOT, "tests/stand_ins")) if name.startswith("stand_in_")}
+    x86 = os.uname().machine == "x86_64"
+    return {**widths, **{part + STAND_IN: widths[part] for part in stand_ins if x86 and part in widths}}
 
 
 def widest(path):
@@ -253,13 +274,13 @@ def widest(path):
 
 def check_objects(build):
     """One exported symbol in each kernel object; wide registers and AVX encodings only where they belong."""
-    found = []
+    found, width_of = [], tier_widths(os.path.abspath(build))
     for path in objects(build):
         name = os.path.relpath(path, build)
         simd = re.search(r"libsimd_(\w+)\.a\.p", name)
-        peak = re.search(r"libpeak_(?:u8_)?(\w+)\.a\.p", name)
+        peak = re.search(r"libpeak_(\w+)\.a\.p", name)
         if os.uname().machine == "x86_64":
-            allowed = TIER_WIDTH[simd.group(1)] if simd else PEAK_WIDTH[peak.group(1)] if peak else "sse"
+            allowed = width_of[simd.group(1)] if simd else PEAK_WIDTH.get(peak.group(1), width_of.get(peak.group(1))) if peak else "sse"
             used = widest(path)
             check(WIDTHS.index(used) <= WIDTHS.index(allowed), f"{name}: {used} instructions, only {allowed} belong there")
             # A check that cannot see wide registers would pass everything.
@@ -268,11 +289,21 @@ def check_objects(build):
             found.append(simd.group(1))
             exported = symbols("-g", path)
             check(exported == ["kernels_init_" + simd.group(1)], f"{name}: exports {exported}, expected only its kernels_init_")
-    expected = sorted(TIER_WIDTH) if os.uname().machine == "x86_64" else ["neon", "neondot", "neoni8mm", "scalar", "scalar_fma"]
+    expected = sorted(width_of)
     check(sorted(found) == expected, f"{build}: kernel objects of {sorted(found)}, expected {expected}")
-    exported = symbols("-D", os.path.join(build, "libdeberta.so"))
-    strangers = [s for s in exported if not s.startswith("deberta_")]
-    check(exported and not strangers, f"libdeberta.so exports {strangers[:5]}: only deberta_* may leave the library")
+    check_exports(symbols("-D", os.path.join(build, "libdeberta.so")))
+
+
+PUBLIC_HEADERS = [f"include/deberta{part}.h" for part in ("", "_unstable", "_training")]
+
+
+def check_exports(exported):
+    """The stable interface and what the Python package needs beyond it leave the shared library, and nothing else."""
+    stable, unstable, training = ({*re.findall(r"^DEBERTA_API [^;(]*?\b(deberta_\w+)\(", read(header), re.M)} for header in PUBLIC_HEADERS)
+    check(not training, f"include/deberta_training.h: {sorted(training)} may change in any version: DEBERTA_STATIC_API")
+    for name in sorted(unstable):
+        check(f'"{name[len("deberta_"):]}": "' in read("python/deberta_c/_abi.py"), f"include/deberta_unstable.h: {name} is not called by the Python package: DEBERTA_STATIC_API")
+    check(stable and set(exported) == stable | unstable, f"libdeberta.so: exports differ from DEBERTA_API in the headers: {sorted(set(exported) ^ (stable | unstable))[:8]}")
 
 
 def reaches(room, target):
@@ -322,7 +353,7 @@ def check_unused(defined, needed):
     if not any(room_of(unit) == "tests" for unit in set().union(*needed.values())) or not any("viz/draw_cairo" in unit for unit in set().union(*defined.values())):
         left_out.append("functions that nobody uses, the build has not all parts")
         return
-    public = set(re.findall(r"\bdeberta_\w+", read("include/deberta.h")))
+    public = set(re.findall(r"\bdeberta_\w+", "".join(map(read, PUBLIC_HEADERS))))
     for name, owners in sorted(defined.items()):
         if name != "main" and name not in public and all(room_of(unit) != "tests" for unit in owners):
             check(needed.get(name, set()) - owners, f"{', '.join(sorted(owners))}.c: {name} is used in no other file: make it static, or delete it")

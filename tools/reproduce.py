@@ -43,7 +43,8 @@ def text_of(path):
 
 def run(command, out, name):
     """Standard output of a command as the pages write it; kept in out/name.txt."""
-    words = [PROGRAM if word in ("deberta", "build/deberta") else word for word in shlex.split(command)]
+    own = {"deberta": PROGRAM, "build/deberta": PROGRAM, "python3": sys.executable}
+    words = [own.get(word, word) for word in shlex.split(command)]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     (out / f"{name}.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
@@ -83,13 +84,16 @@ def same_figure(claim, command, made, stated):
 # ------------------------------------------------------------------------------------------------------------- the claims
 
 
-COMMANDS_OF_PAGE = re.compile(r"^(?:    )?(deberta study .*|tools/\w+\.py table .*)$", re.M)
+COMMANDS_OF_PAGE = re.compile(r"^(?:    )?(python3 studies/.*|tools/\w+\.py table .*)$", re.M)
 
 
 def study(page, out):
     """Numbers of the tables of a page, among those that its commands print; its figure, which the first one draws."""
     text, name = text_of(page), Path(page).stem
-    command, *more = [re.sub(r" -o \S+", "", words) for words in COMMANDS_OF_PAGE.findall(text)]
+    commands = [re.sub(r" -o \S+", "", words) for words in COMMANDS_OF_PAGE.findall(text)]
+    if not commands:  # a page of published numbers
+        return
+    command, *more = commands
     figure = next((p for p in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / p).exists()), None)
     made = out / f"{name}.png"
     printed = run(command + (f" -o {made}" if figure else ""), out, f"study-{name}")

@@ -251,19 +251,15 @@ def has_flag(flag):
         return False
 
 
-# What /proc/cpuinfo must have for a tier to be required of this machine (core/base/cpu.c).
-AVX2 = ["avx2", "fma", "f16c"]
-AVX512 = ["avx512f", "avx512bw", "avx512dq", "avx512vl", *AVX2]
-TIER_FLAGS = {"scalar": [], "scalar_fma": ["fma"], "avx2": AVX2, "avxvnni": [*AVX2, "avx_vnni"], "avxvnni_stand_in": AVX2,
-              "avx512": AVX512, "avx512vnni": [*AVX512, "avx512_vnni"],
-              "avx512amx": [*AVX512, "amx_tile", "amx_int8"], "avx512amx_stand_in": AVX512}
-
-
 def native_tiers():
-    """The tiers that this machine must be able to run."""
+    """The tiers that this machine must be able to run: those that the build knows (simd/meson.build), with the words of /proc/cpuinfo
+    that each needs. The stand-ins of parts run where their tier does."""
+    with open("build/simd/tiers.txt", encoding="utf-8") as lines:
+        words = {line.split()[0]: line.split()[2:] for line in lines if line.strip()}
     if os.uname().machine == "aarch64":
-        return ["scalar", "scalar_fma", "neon"]
-    return [tier for tier, flags in TIER_FLAGS.items() if all(has_flag(flag) for flag in flags)]
+        return [tier for tier in ("scalar", "scalar_fma", "neon") if tier in words]
+    words |= {f"{part}_stand_in": words[tier] for part, tier in (("avxvnni", "avx2"), ("avx512amx", "avx512")) if tier in words}
+    return [tier for tier, flags in words.items() if all(has_flag(flag) for flag in flags)]
 
 
 def native():
@@ -410,7 +406,7 @@ STAGES = [
     ("native", native, "meson", True),
     ("without-fma", without_fma, "qemu-x86_64-static", os.uname().machine == "x86_64"),
     ("neon", neon, "aarch64-linux-gnu-gcc", True),
-    ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and "avx512" not in native_tiers()),
+    ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and not has_flag("avx512f")),
     ("openmp", openmp, "gcc", True),
     ("options", options, "gcc", True),
     ("clang", clang, "clang", True),

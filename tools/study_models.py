@@ -1,4 +1,4 @@
-"""The tiny models of the studies `deberta study grid` and `deberta study clipping`: their shapes, their texts, how they are
+"""The tiny models of the studies `python3 studies/grid.py` and `python3 studies/clipping.py`: their shapes, their texts, how they are
 tested, and the tables of their losses. train_studies.py trains them with this program, train_grid.py with PyTorch.
 
 The models read characters, not pieces: neighbours say more about a character than anything else does, so a minute of

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train the tiny models of the studies `deberta study grid` and `deberta study clipping` with PyTorch, and write their tables.
+"""Train the tiny models of the studies `python3 studies/grid.py` and `python3 studies/clipping.py` with PyTorch, and write their tables.
 
     train_grid.py run                  trains what is missing; one JSON line for every finished model
     train_grid.py tables FOLDER        grid.csv and clipping.csv from those lines

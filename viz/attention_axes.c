@@ -1,4 +1,4 @@
-/* Beside and under the panels of an attention figure: tokens or positions, and what they are.
+/* Axes at the left of the panels of an attention figure and under them: tokens or positions, and what they are.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

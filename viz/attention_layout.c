@@ -2,6 +2,7 @@
  * numbers, colour bars, notes.
  *
  * SPDX-License-Identifier: MIT */
+#include "output/scope.h"
 #include "viz/attention_figure.h"
 
 #include <math.h>
@@ -45,57 +46,50 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
 /* ------------------------------------------------------------------------------------------------- cells and scales */
 
 /* Before scales, because a scale is chosen from what is drawn: centred and pooled values. */
-static deberta_status prepare_cells(attention_plan *p, figure_notes *notes, deberta_error *err)
+static void prepare_cells(attention_plan *p, figure_notes *notes)
 {
     const attention_figure *spec = p->spec;
     for (size_t i = 0; i < attention_panel_count(spec); i++) {
         const attention_panel *panel = &spec->panels[i];
         if (!attention_has_cells(spec, i)) continue;
         heatmap_matrix matrix = {panel->values, spec->queries, spec->keys, panel->stride};
-        DEBERTA_TRY(
-            heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->row_pool, p->pool, err));
+        heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->row_pool, p->pool);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
         notes->not_positive += p->cells[i].not_positive;
     }
     notes->pooled = p->pool;
     notes->pooled_rows = p->row_pool;
-    return DEBERTA_OK;
 }
 
 /* The scale that the panels of a kind among `count` from `first` on share, as *scale and each one's; unchanged where
  * there is none. together: room for as many. */
-static deberta_status choose_scale(attention_plan *p, heatmap_kind kind, size_t first, size_t count,
-                                   const heatmap_cells **together, heatmap_scale *scale, deberta_error *err)
+static void choose_scale(attention_plan *p, heatmap_kind kind, size_t first, size_t count,
+                         const heatmap_cells **together, heatmap_scale *scale)
 {
     size_t used = 0;
     for (size_t i = first; i < first + count; i++)
         if (p->cells[i].values && p->spec->panels[i].kind == kind) together[used++] = &p->cells[i];
-    if (used == 0) return DEBERTA_OK;
-    DEBERTA_TRY(heatmap_choose(scale, kind, &p->spec->scales[kind], together, used, err));
+    if (used == 0) return;
+    heatmap_choose(scale, kind, &p->spec->scales[kind], together, used);
     for (size_t i = first; i < first + count; i++)
         if (p->spec->panels[i].kind == kind) p->scales[i] = *scale;
-    return DEBERTA_OK;
 }
 
 /* One scale for all panels of a kind, for each row of them, or for each panel. Clipped cells are counted only where the
  * limits were not the extremes. */
-static deberta_status choose_scales(attention_plan *p, figure_notes *notes, deberta_error *err)
+static void choose_scales(attention_plan *p, figure_notes *notes)
 {
     const attention_figure *spec = p->spec;
     const size_t count = attention_panel_count(spec);
-    const heatmap_cells **together = calloc(count, sizeof *together);
-    if (!together) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the scales of a figure");
-    deberta_status status = DEBERTA_OK;
+    const heatmap_cells **together = memory_take(count, sizeof *together);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const heatmap_policy policy = spec->scales[kind].policy;
         const size_t each = policy == HEATMAP_PANEL ? 1 : policy == HEATMAP_ROW ? spec->grid_columns : count;
-        for (size_t i = 0; i < count && status == DEBERTA_OK; i += each)
-            status = choose_scale(p, kind, i, each, together, &p->shared[kind], err);
+        for (size_t i = 0; i < count; i += each) choose_scale(p, kind, i, each, together, &p->shared[kind]);
         if (!heatmap_has_own_bars(policy)) notes->clipped += p->shared[kind].below + p->shared[kind].above;
     }
     free(together);
-    return status;
 }
 
 static void free_cells(attention_plan *p)
@@ -105,20 +99,19 @@ static void free_cells(attention_plan *p)
 
 /* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are
  * not pooled yet. */
-static deberta_status measure_bar_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
+static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 {
     figure_notes unused = {0};
     bool any = false;
     for (size_t i = 0; i < attention_panel_count(p->spec); i++) any |= attention_has_own_bar(p->spec, i);
-    if (!any) return DEBERTA_OK;
+    if (!any) return;
     p->pool = p->row_pool = 1;
-    DEBERTA_TRY(prepare_cells(p, &unused, err));
-    DEBERTA_TRY(choose_scales(p, &unused, err));
+    prepare_cells(p, &unused);
+    choose_scales(p, &unused);
     for (size_t i = 0; i < attention_panel_count(p->spec); i++)
         if (attention_has_own_bar(p->spec, i))
             p->bar_numbers = fmax(p->bar_numbers, heatmap_bar_numbers_width(list, &p->scales[i], &p->small));
     free_cells(p);
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- drawing */
@@ -365,18 +358,15 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);
-    p.cells = calloc(attention_panel_count(spec), sizeof *p.cells);
-    p.scales = calloc(attention_panel_count(spec), sizeof *p.scales);
-    p.bars_before = calloc(spec->grid_columns + 1, sizeof *p.bars_before);
-    deberta_status status = p.cells && p.scales && p.bars_before
-                                ? DEBERTA_OK
-                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
-    if (status != DEBERTA_OK) goto fail;
-    DEBERTA_TRY_OR_FAIL(status, measure_bar_numbers(list, &p, err));
+    p.cells = memory_take(attention_panel_count(spec), sizeof *p.cells);
+    p.scales = memory_take(attention_panel_count(spec), sizeof *p.scales);
+    p.bars_before = memory_take(spec->grid_columns + 1, sizeof *p.bars_before);
+    deberta_status status = DEBERTA_OK;
+    measure_bar_numbers(list, &p);
     DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));
     notes->positions = !attention_plan_shows_tokens(&p);
-    DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
-    DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
+    prepare_cells(&p, notes);
+    choose_scales(&p, notes);
     DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));
     crop_page(list, &p);
     p.short_titles = spec->short_titles && !titles_fit(list, &p);

@@ -11,7 +11,8 @@
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;
 
-/* Of a bar that belongs to a panel: before it, its width, its strokes and what is before its numbers. */
+/* Lengths of a bar that belongs to a panel: the gap before it, its width, its strokes with the gap before its numbers.
+ */
 static const double attention_own_gap = 1.2, attention_own_bar = 2, attention_own_stroke = 1.3;
 static const double attention_side_gap = 2, attention_side_bar = 2; /* of a bar at the side: before it, its width */
 
@@ -84,11 +85,12 @@ double attention_plan_leading(const attention_plan *plan);
 /* What the colours of a kind are, and what they mean. */
 const char *attention_palette(const attention_figure *spec, heatmap_kind kind);
 void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES]);
-/* Of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
+/* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
 
-/* Beside the first panel of a line, and under the lowest panel of a column; (x, y): the panel's upper left corner. */
+/* Draw the axis at the left of a line's first panel, and that under a column's lowest one; (x, y): the panel's upper
+ * left corner. */
 void attention_draw_left_axis(draw_list *list, const attention_plan *plan, double y);
 void attention_draw_lower_axis(draw_list *list, const attention_plan *plan, double x, double y);
 /* Colour bars and notes. Returns the y beneath. */

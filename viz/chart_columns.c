@@ -1,11 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Arrays of panels, series and points grow here, and become the chart that is drawn. SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include "core/base/grow.h"
 
 enum { COLUMN_X, COLUMN_Y, COLUMN_LOW, COLUMN_HIGH, COLUMNS };
 
@@ -28,58 +24,22 @@ struct chart_column_panel {
 
 /* ---------------------------------------------------------------------------------------------------------- memory */
 
-/* One more element of a growing array; NULL sets `failed`. */
-#define GROW(c, array, capacity, count) grow_by_one(c, (void **)&(array), &(capacity), (count), sizeof *(array))
-
-static bool grow_by_one(chart_columns *c, void **array, size_t *capacity, size_t count, size_t bytes)
-{
-    void *more = grown(*array, capacity, count + 1, bytes);
-    if (more) *array = more;
-    c->failed = c->failed || !more;
-    return more != NULL;
-}
-
-/* Zeroed memory that lives as long as the columns; NULL sets `failed`. */
-static void *take(chart_columns *c, size_t bytes)
-{
-    void *piece = GROW(c, c->memory, c->memory_capacity, c->memory_count) ? calloc(1, bytes + 1) : NULL;
-    if (piece)
-        c->memory[c->memory_count++] = piece;
-    else
-        c->failed = true;
-    return piece;
-}
+/* One more element of a growing array. */
+#define GROW(c, array, capacity, count)                                                                                \
+    ((array) = scope_grown(&(c)->memory, array, &(capacity), count, sizeof *(array)))
 
 const char *chart_text(chart_columns *c, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    char *text = length > 0 ? take(c, (size_t)length) : NULL;
-    if (!text) return "";
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
+    const char *text = scope_print(&c->memory, format, arguments);
     va_end(arguments);
     return text;
 }
 
-static void free_series(chart_column_series *series)
-{
-    for (size_t k = 0; k < COLUMNS; k++) free(series->numbers[k]);
-}
-
 void chart_columns_free(chart_columns *c)
 {
-    for (size_t p = 0; p < c->panel_count; p++) {
-        for (size_t s = 0; s < c->panels[p].series_count; s++) free_series(&c->panels[p].series[s]);
-        free(c->panels[p].series);
-        free(c->panels[p].categories);
-        free(c->panels[p].rules);
-    }
-    free(c->panels);
-    for (size_t k = 0; k < c->memory_count; k++) free(c->memory[k]);
-    free(c->memory);
+    scope_free(&c->memory);
     *c = (chart_columns){0};
 }
 
@@ -87,7 +47,7 @@ void chart_columns_free(chart_columns *c)
 
 static chart_column_panel *last_panel(const chart_columns *c)
 {
-    return c->failed || !c->panel_count ? NULL : &c->panels[c->panel_count - 1];
+    return !c->panel_count ? NULL : &c->panels[c->panel_count - 1];
 }
 
 static chart_column_series *last_series(const chart_columns *c)
@@ -98,15 +58,16 @@ static chart_column_series *last_series(const chart_columns *c)
 
 void chart_add_panel(chart_columns *c, chart_panel panel)
 {
-    if (GROW(c, c->panels, c->panel_capacity, c->panel_count))
-        c->panels[c->panel_count++] = (chart_column_panel){.panel = panel};
+    GROW(c, c->panels, c->panel_capacity, c->panel_count);
+    c->panels[c->panel_count++] = (chart_column_panel){.panel = panel};
 }
 
 void chart_add_series(chart_columns *c, chart_series series)
 {
     chart_column_panel *panel = last_panel(c);
-    if (panel && GROW(c, panel->series, panel->series_capacity, panel->series_count))
-        panel->series[panel->series_count++] = (chart_column_series){.series = series};
+    if (!panel) return;
+    GROW(c, panel->series, panel->series_capacity, panel->series_count);
+    panel->series[panel->series_count++] = (chart_column_series){.series = series};
 }
 
 static void add_numbers(chart_columns *c, const double numbers[COLUMNS], bool spread)
@@ -114,7 +75,7 @@ static void add_numbers(chart_columns *c, const double numbers[COLUMNS], bool sp
     chart_column_series *to = last_series(c);
     if (!to) return;
     for (size_t k = 0; k < COLUMNS; k++) {
-        if (!GROW(c, to->numbers[k], to->capacity[k], to->series.count)) return;
+        GROW(c, to->numbers[k], to->capacity[k], to->series.count);
         to->numbers[k][to->series.count] = numbers[k];
     }
     to->spread = to->spread || spread;
@@ -134,14 +95,17 @@ void chart_add_spread(chart_columns *c, double x, double y, double low, double h
 void chart_add_category(chart_columns *c, const char *name)
 {
     chart_column_panel *to = last_panel(c);
-    if (to && GROW(c, to->categories, to->category_capacity, to->panel.x.category_count))
-        to->categories[to->panel.x.category_count++] = (figure_label){.text = name};
+    if (!to) return;
+    GROW(c, to->categories, to->category_capacity, to->panel.x.category_count);
+    to->categories[to->panel.x.category_count++] = (figure_label){.text = name};
 }
 
 void chart_add_rule(chart_columns *c, chart_rule rule)
 {
     chart_column_panel *to = last_panel(c);
-    if (to && GROW(c, to->rules, to->rule_capacity, to->panel.rule_count)) to->rules[to->panel.rule_count++] = rule;
+    if (!to) return;
+    GROW(c, to->rules, to->rule_capacity, to->panel.rule_count);
+    to->rules[to->panel.rule_count++] = rule;
 }
 
 /* -------------------------------------------------------------------------------------------------------- changing */
@@ -179,7 +143,7 @@ chart_series *chart_last_series(chart_columns *c) { return chart_nth_series(c, c
 void chart_drop_series(chart_columns *c)
 {
     chart_column_panel *panel = last_panel(c);
-    if (panel && panel->series_count) free_series(&panel->series[--panel->series_count]);
+    if (panel && panel->series_count) panel->series_count--;
 }
 
 /* --------------------------------------------------------------------------------------------------------- drawing */
@@ -188,8 +152,8 @@ void chart_drop_series(chart_columns *c)
 static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel *to)
 {
     *to = from->panel;
-    chart_series *series = take(c, from->series_count * sizeof *series);
-    for (size_t s = 0; s < from->series_count && series; s++)
+    chart_series *series = scope_take(&c->memory, from->series_count, sizeof *series);
+    for (size_t s = 0; s < from->series_count; s++)
         if (from->series[s].series.count) series[to->series_count++] = *settled(&from->series[s]);
     to->series = series;
     if (from->categories) to->x.categories = from->categories;
@@ -199,9 +163,8 @@ static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel
 
 const chart_panel *chart_columns_panels(chart_columns *c, size_t *count)
 {
-    chart_panel *panels = take(c, c->panel_count * sizeof *panels);
+    chart_panel *panels = scope_take(&c->memory, c->panel_count, sizeof *panels);
     *count = 0;
-    for (size_t p = 0; p < c->panel_count && panels; p++) *count += settle_panel(c, &c->panels[p], &panels[*count]);
-    if (c->failed) *count = 0;
+    for (size_t p = 0; p < c->panel_count; p++) *count += settle_panel(c, &c->panels[p], &panels[*count]);
     return panels;
 }

@@ -8,13 +8,13 @@
  *     status = chart_columns_draw(&c, &style, paths, path_count, err);
  *     chart_columns_free(&c);
  *
- * Series without points and panels without series are left out. What runs out of memory is remembered, and said when
- * the chart is drawn.
+ * Series without points and panels without series are left out.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_CHART_COLUMNS_H
 #define VIZ_CHART_COLUMNS_H
 
+#include "output/scope.h"
 #include "viz/chart.h"
 
 typedef struct chart_column_series chart_column_series;
@@ -23,16 +23,14 @@ typedef struct chart_column_panel chart_column_panel;
 typedef struct chart_columns {
     chart_column_panel *panels;
     size_t panel_count, panel_capacity;
-    void **memory;
-    size_t memory_count, memory_capacity;
-    bool failed;         /* out of memory */
+    scope memory;        /* of all of it */
     size_t across;       /* of the figure: panels side by side; 0: as many as fit */
     double panel_height; /* mm; 0: from the width */
     bool no_letters;     /* before the titles of several panels */
 } chart_columns;
 
 void chart_columns_free(chart_columns *c);
-/* printf into memory that lives as long as the columns; "" if there is none, which sets `failed`. */
+/* printf into memory that lives as long as the columns. */
 const char *chart_text(chart_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* series, categories, rules and edges of the panel may be set already, or are added. */
@@ -46,8 +44,8 @@ void chart_add_spread(chart_columns *c, double x, double y, double low, double h
 void chart_add_category(chart_columns *c, const char *name);
 void chart_add_rule(chart_columns *c, chart_rule rule);
 
-/* The last panel, and the last of its series as it is so far, to be read or changed; NULL where memory ran out or
- * there is none. Valid until something is added. */
+/* The last panel, and the last of its series as it is so far, to be read or changed; NULL where there is
+ * none. Valid until something is added. */
 chart_panel *chart_last_panel(chart_columns *c);
 chart_series *chart_last_series(chart_columns *c);
 /* Series number `index` of the last panel. */
@@ -56,7 +54,7 @@ size_t chart_series_count(const chart_columns *c);
 /* Takes the last series away again: it has turned out to be none. */
 void chart_drop_series(chart_columns *c);
 
-/* All panels that have series; they live as long as the columns. *count 0 where memory ran out. */
+/* All panels that have series; they live as long as the columns. */
 const chart_panel *chart_columns_panels(chart_columns *c, size_t *count);
 /* One figure of all panels, as figure_chart; letters stand before the titles of several. Without paths it is only seen
  * whether there is room for it. */

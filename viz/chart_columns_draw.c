@@ -7,7 +7,6 @@ deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, c
     chart_figure figure = {.style = *style, .columns = c->across, .panel_height = c->panel_height};
     figure.panels = chart_columns_panels(c, &figure.panel_count);
     figure.panel_letters = figure.panel_count > 1 && !c->no_letters;
-    if (c->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return path_count ? figure_chart(&figure, paths, path_count, NULL, err)
                       : figure_check(chart_layout, &figure, style, NULL, err);
 }

@@ -134,6 +134,17 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
     return around;
 }
 
+static const double pleasant_height = 150, lowest_panel = 25, highest_panel = 90, between_lines = 3; /* mm */
+
+/* The height of a plot area of this width. Many lines of panels get lower ones, so that the figure has room on a page.
+ */
+static double panel_height(const chart_figure *spec, size_t lines, double width, const surroundings *around)
+{
+    const double extra = around->above + around->below + between_lines, room = pleasant_height / (double)lines - extra;
+    if (spec->panel_height > 0) return spec->panel_height;
+    return fmin(fmin(fmax(0.62 * width, lowest_panel), highest_panel), fmax(room, lowest_panel));
+}
+
 /* The highest of the legends over the panels of a line, and the space under it. */
 static double line_legend(draw_list *list, const chart_figure *spec, const figure_style *style, size_t first,
                           size_t columns, double width)
@@ -179,12 +190,12 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     const chart_figure *spec = chart;
     DEBERTA_TRY(check_chart(spec, err));
     figure_style style = figure_defaults(&spec->style);
-    const size_t columns = choose_columns(spec, &style);
+    const size_t columns = choose_columns(spec, &style), lines = (spec->panel_count + columns - 1) / columns;
     double each = (style.width_mm - 2 * margin) / (double)columns, width = each, height = 30;
     surroundings around = {0};
     bool shared = legend_is_shared(spec);
     for (int pass = 0; pass < 2; pass++) { /* margins depend on the ticks, the ticks on the width */
-        height = spec->panel_height > 0 ? spec->panel_height : fmin(fmax(0.62 * width, 25), 90);
+        height = panel_height(spec, lines, width, &around);
         around = measure_surroundings(list, spec, &style, width, height);
         width = each - around.left - around.right - (columns > 1 ? 2 : 0);
     }
@@ -200,7 +211,7 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     double own = 0;
     for (size_t k = 0; k < spec->panel_count; k++) {
         if (k % columns == 0) {
-            if (k > 0) top += height + around.below + 3;
+            if (k > 0) top += height + around.below + between_lines;
             own = shared ? 0 : line_legend(list, spec, &style, k, columns, width);
             top += around.above + own;
         }

@@ -12,7 +12,7 @@ static const double longest_name = 32; /* mm, of a category */
 
 /* ------------------------------------------------------------------------------------------------------------ axes */
 
-/* Behind everything, in a grey that disappears in print before the data do. */
+/* Draws the grid below everything, in a grey that disappears in print before the data do. */
 static void draw_grid(draw_list *list, const chart_plot *p)
 {
     const draw_pen pen = {grid_grey, 0.4, DRAW_SOLID};

@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* Values become places on the plot area, and series are drawn in their colours, markers and dashes.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/chart_series.h"
 
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "viz/palette.h"
 
 static const draw_colour ink = {40, 40, 40, 255}, nothing = {0, 0, 0, 0}, white = {255, 255, 255, 255};
@@ -112,11 +115,7 @@ double chart_series_sample(draw_list *list, const chart_series *series, size_t p
 static void draw_runs(draw_list *list, const chart_plot *p, const chart_series *series, bool area,
                       const series_look *look)
 {
-    draw_point *points = malloc((2 * series->count + 1) * sizeof *points);
-    if (!points) {
-        draw_fail(list);
-        return;
-    }
+    draw_point *points = memory_take(2 * series->count + 1, sizeof *points);
     size_t first = 0;
     while (first < series->count) {
         size_t used = 0, last = first;
@@ -213,11 +212,7 @@ static void draw_grouped_bars(draw_list *list, const chart_plot *p, double slot)
 static void draw_stacked_bars(draw_list *list, const chart_plot *p, double slot)
 {
     size_t places = p->panel->x.category_count;
-    double *tops = calloc(2 * places + 1, sizeof *tops); /* upper and lower end of the stack so far */
-    if (!tops) {
-        draw_fail(list);
-        return;
-    }
+    double *tops = memory_take(2 * places + 1, sizeof *tops); /* upper and lower end of the stack so far */
     for (size_t s = 0; s < p->panel->series_count; s++) {
         const chart_series *series = &p->panel->series[s];
         if (series->kind != CHART_BARS) continue;

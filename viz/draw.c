@@ -9,6 +9,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/utf8.h"
+#include "output/scope.h"
 
 typedef enum item_kind {
     ITEM_BOX,
@@ -41,18 +42,14 @@ struct draw_list {
     item *items;
     size_t count, capacity;
     double width, height, origin_x, origin_y;
-    deberta_status status;
 };
 
 /* ------------------------------------------------------------------------------------------------------- the list */
 
-deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_error *err)
+void draw_list_create(draw_list **list, draw_ruler ruler)
 {
-    draw_list *created = calloc(1, sizeof *created);
-    if (!created) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a drawing");
-    created->ruler = ruler;
-    *list = created;
-    return DEBERTA_OK;
+    *list = memory_take(1, sizeof **list);
+    (*list)->ruler = ruler;
 }
 
 void draw_list_free(draw_list **list)
@@ -63,15 +60,6 @@ void draw_list_free(draw_list **list)
     free(*list);
     *list = NULL;
 }
-
-deberta_status draw_status(const draw_list *list, deberta_error *err)
-{
-    if (list->status != DEBERTA_OK)
-        DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
-    return DEBERTA_OK;
-}
-
-void draw_fail(draw_list *list) { list->status = DEBERTA_E_MEMORY; }
 
 void draw_set_page(draw_list *list, double width, double height)
 {
@@ -88,31 +76,13 @@ void draw_set_origin(draw_list *list, double x, double y)
     list->origin_y = y;
 }
 
-/* Takes data over, also when it cannot append. NULL when the list has failed. */
+/* Takes data over. */
 static item *append(draw_list *list, item_kind kind, void *data)
 {
-    if (list->status == DEBERTA_OK) {
-        item *items = grown(list->items, &list->capacity, list->count + 1, sizeof *items);
-        if (items)
-            list->items = items;
-        else
-            list->status = DEBERTA_E_MEMORY;
-    }
-    if (list->status != DEBERTA_OK) {
-        free(data);
-        return NULL;
-    }
+    list->items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     item *new_item = &list->items[list->count++];
     *new_item = (item){.kind = kind, .data = data};
     return new_item;
-}
-
-/* NULL when the list has failed before or fails now. */
-static void *list_allocate(draw_list *list, size_t size_bytes)
-{
-    void *block = list->status == DEBERTA_OK ? malloc(size_bytes ? size_bytes : 1) : NULL;
-    if (!block) list->status = DEBERTA_E_MEMORY;
-    return block;
 }
 
 static draw_rect moved(const draw_list *list, draw_rect rect)
@@ -127,7 +97,6 @@ static draw_rect moved(const draw_list *list, draw_rect rect)
 void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline)
 {
     item *box = append(list, ITEM_BOX, NULL);
-    if (!box) return;
     box->rect = moved(list, rect);
     box->fill = fill;
     if (outline) box->pen = *outline;
@@ -137,12 +106,10 @@ void draw_path(draw_list *list, const draw_point *points, size_t count, draw_sha
                const draw_pen *pen)
 {
     if (count == 0) return;
-    draw_point *copy = list_allocate(list, count * sizeof *copy);
-    if (!copy) return;
+    draw_point *copy = memory_take(count, sizeof *copy);
     for (size_t i = 0; i < count; i++)
         copy[i] = (draw_point){points[i].x + list->origin_x, points[i].y + list->origin_y};
     item *path = append(list, ITEM_PATH, copy);
-    if (!path) return;
     path->count = count;
     path->shape = shape;
     path->fill = fill;
@@ -157,7 +124,6 @@ void draw_line(draw_list *list, double x0, double y0, double x1, double y1, cons
 void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline)
 {
     item *disc = append(list, ITEM_DISC, NULL);
-    if (!disc) return;
     disc->rect = moved(list, (draw_rect){.x = x, .y = y});
     disc->radius = radius;
     disc->fill = fill;
@@ -168,15 +134,10 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 {
     size_t cells, bytes;
     if (rows == 0 || columns == 0) return;
-    if (!size_multiply(rows, columns, &cells) || !size_multiply(cells, 3, &bytes)) {
-        list->status = DEBERTA_E_MEMORY;
-        return;
-    }
-    void *copy = list_allocate(list, bytes);
-    if (!copy) return;
+    if (!size_multiply(rows, columns, &cells) || !size_multiply(cells, 3, &bytes)) memory_short();
+    void *copy = memory_take(bytes, 1);
     memcpy(copy, rgb, bytes);
     item *image = append(list, ITEM_IMAGE, copy);
-    if (!image) return;
     image->rect = moved(list, rect);
     image->rows = rows;
     image->columns = columns;
@@ -187,8 +148,7 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 char *draw_clean_text(const char *text)
 {
     size_t left = strlen(text);
-    char *copy = malloc(3 * left + 1), *out = copy;
-    if (!copy) return NULL;
+    char *copy = memory_take(3 * left + 1, 1), *out = copy;
     while (left > 0) {
         uint32_t code;
         size_t bytes = utf8_decode(text, left, &code);
@@ -208,21 +168,14 @@ char *draw_clean_text(const char *text)
     return copy;
 }
 
-/* NULL for no text at all, and when the list has failed or fails now. */
-static char *clean_copy(draw_list *list, const char *text)
-{
-    if (!text || !*text || list->status != DEBERTA_OK) return NULL;
-    char *copy = draw_clean_text(text);
-    if (!copy) list->status = DEBERTA_E_MEMORY;
-    return copy;
-}
+/* NULL for no text at all. */
+static char *clean_copy(const char *text) { return text && *text ? draw_clean_text(text) : NULL; }
 
 /* Takes the cleaned text over. */
 static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
 {
     double width = list->ruler.methods->width(list->ruler.self, clean, font);
     item *text = append(list, ITEM_TEXT, clean);
-    if (!text) return 0;
     text->place = place;
     text->place.x += list->origin_x;
     text->place.y += list->origin_y;
@@ -233,24 +186,18 @@ static double append_text(draw_list *list, char *clean, draw_place place, const 
 
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font)
 {
-    char *clean = clean_copy(list, text);
+    char *clean = clean_copy(text);
     if (clean) append_text(list, clean, place, font);
 }
 
 double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width)
 {
-    char *clean = clean_copy(list, text);
+    char *clean = clean_copy(text);
     if (!clean) return 0;
     if (list->ruler.methods->width(list->ruler.self, clean, font) > width) {
         size_t kept = list->ruler.methods->fit(list->ruler.self, clean, font, width);
-        char *cut = list_allocate(list, kept + sizeof DRAW_ELLIPSIS);
-        if (cut) {
-            memcpy(cut, clean, kept);
-            memcpy(cut + kept, DRAW_ELLIPSIS, sizeof DRAW_ELLIPSIS);
-        }
-        free(clean);
-        if (!cut) return 0;
-        clean = cut;
+        clean = memory_resize(clean, kept + sizeof DRAW_ELLIPSIS, 1);
+        memcpy(clean + kept, DRAW_ELLIPSIS, sizeof DRAW_ELLIPSIS);
     }
     return append_text(list, clean, place, font);
 }
@@ -258,7 +205,7 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
 /* Cleans first: what is measured is what will be drawn, and a ruler is never given broken UTF-8. */
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {
-    char *clean = text && *text ? draw_clean_text(text) : NULL;
+    char *clean = clean_copy(text);
     double width = clean ? list->ruler.methods->width(list->ruler.self, clean, font) : 0;
     free(clean);
     return width;
@@ -286,12 +233,11 @@ static size_t line_length(const draw_list *list, char *text, const draw_font *fo
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading)
 {
-    char *clean = clean_copy(list, text);
+    char *clean = clean_copy(text);
     size_t lines = 0;
     for (char *rest = clean; rest && *rest; lines++) {
         size_t length = line_length(list, rest, font, width);
-        char *line = list_allocate(list, length + 1);
-        if (!line) break;
+        char *line = memory_take(length + 1, 1);
         size_t shown = length;
         while (shown > 0 && rest[shown - 1] == ' ') shown--;
         memcpy(line, rest, shown);
@@ -324,8 +270,7 @@ void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen 
            last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
     if (last < first) return;
     size_t lines = (size_t)(last - first) + 1;
-    draw_point *points = list_allocate(list, 2 * lines * sizeof *points);
-    if (!points) return;
+    draw_point *points = memory_take(2 * lines, sizeof *points);
     for (size_t i = 0; i < lines; i++) {
         double sum = (first + (double)i) * spacing;
         double left = fmax(rect.x, sum - rect.y - rect.height), right = fmin(rect.x + rect.width, sum - rect.y);
@@ -336,17 +281,13 @@ void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen 
     free(points);
 }
 
-void draw_clip(draw_list *list, draw_rect rect)
-{
-    item *clip = append(list, ITEM_CLIP, NULL);
-    if (clip) clip->rect = moved(list, rect);
-}
+void draw_clip(draw_list *list, draw_rect rect) { append(list, ITEM_CLIP, NULL)->rect = moved(list, rect); }
 
 void draw_unclip(draw_list *list) { append(list, ITEM_UNCLIP, NULL); }
 
 void draw_group(draw_list *list, const char *name)
 {
-    char *clean = clean_copy(list, name);
+    char *clean = clean_copy(name);
     if (clean) append(list, ITEM_GROUP, clean);
 }
 

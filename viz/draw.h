@@ -4,7 +4,6 @@
  * so every output of a figure holds the same things at the same places, and a test reads the list itself. Text is
  * measured by a ruler, which knows fonts (draw_cairo.h) or pretends, as in tests.
  *
- * Appending never fails visibly: the first failure (memory) sticks and draw_status() reports it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_DRAW_H
@@ -88,12 +87,8 @@ double draw_baseline(const draw_place *place, const draw_font *font);
 
 typedef struct draw_list draw_list;
 
-deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_error *err);
+void draw_list_create(draw_list **list, draw_ruler ruler);
 void draw_list_free(draw_list **list);
-/* The first failure of any call below. */
-deberta_status draw_status(const draw_list *list, deberta_error *err);
-/* For layout code that ran out of memory itself. */
-void draw_fail(draw_list *list);
 void draw_set_page(draw_list *list, double width, double height);
 double draw_page_width(const draw_list *list);
 double draw_page_height(const draw_list *list);
@@ -125,7 +120,7 @@ void draw_group(draw_list *list, const char *name);
 void draw_ungroup(draw_list *list);
 
 double draw_measure(const draw_list *list, const char *text, const draw_font *font);
-/* What draw_text makes of a text, allocated; NULL without memory. For texts that go into a file beside the drawing. */
+/* What draw_text makes of a text, allocated. For texts that go into a file beside the drawing. */
 char *draw_clean_text(const char *text);
 
 /* ------------------------------------------------------------------------------------------------------- replaying */

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
+
 /* --------------------------------------------------------------------------------------------------------- ruler */
 
 typedef struct cairo_ruler {
@@ -91,15 +93,11 @@ static size_t ruler_fit(void *self, const char *text, const draw_font *font, dou
     return (size_t)kept;
 }
 
-deberta_status draw_cairo_ruler_create(draw_ruler *out, const char *families, deberta_error *err)
+void draw_cairo_ruler_create(draw_ruler *out, const char *families)
 {
     static const draw_ruler_methods methods = {ruler_width, ruler_fit};
-    cairo_ruler *ruler = calloc(1, sizeof *ruler);
-    if (ruler) ruler->families = strdup(families);
-    if (!ruler || !ruler->families) {
-        free(ruler);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for measuring text");
-    }
+    cairo_ruler *ruler = memory_take(1, sizeof *ruler);
+    ruler->families = memory_copy_text(families);
     /* A font map of its own with 72 dots per inch: one unit is one point, independent of the screen. */
     ruler->map = pango_cairo_font_map_new();
     pango_cairo_font_map_set_resolution(PANGO_CAIRO_FONT_MAP(ruler->map), 72);
@@ -115,7 +113,6 @@ deberta_status draw_cairo_ruler_create(draw_ruler *out, const char *families, de
     ruler->layout = pango_layout_new(ruler->context);
     pango_layout_set_single_paragraph_mode(ruler->layout, TRUE);
     *out = (draw_ruler){&methods, ruler};
-    return DEBERTA_OK;
 }
 
 void draw_cairo_ruler_free(draw_ruler *out)
@@ -326,7 +323,6 @@ static const draw_methods canvas_methods = {
 static deberta_status render(const draw_list *list, const draw_ruler *ruler, cairo_surface_t *surface,
                              double units_per_mm, bool vector, deberta_error *err)
 {
-    DEBERTA_TRY(draw_status(list, err));
     canvas on = {.cairo = cairo_create(surface), .ruler = ruler->self, .vector = vector};
     cairo_scale(on.cairo, units_per_mm, units_per_mm);
     if (!vector) { /* paper */
@@ -341,7 +337,7 @@ static deberta_status render(const draw_list *list, const draw_ruler *ruler, cai
     else
         cairo_surface_flush(surface);
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
-    if (status == CAIRO_STATUS_NO_MEMORY) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for drawing a figure");
+    if (status == CAIRO_STATUS_NO_MEMORY) memory_short();
     if (status != CAIRO_STATUS_SUCCESS)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "drawing a figure failed: %s", cairo_status_to_string(status));
     return DEBERTA_OK;
@@ -367,10 +363,8 @@ deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler,
                      "a PNG of %.0f x %.0f pixels is beyond 32767: lower the resolution (%.0f dpi)", wide, high, dpi);
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)wide, (int)high);
     deberta_status status = render(list, ruler, surface, dpi / 25.4, false, err);
-    uint8_t *out = status == DEBERTA_OK ? malloc((size_t)wide * (size_t)high * 3) : NULL;
-    if (status == DEBERTA_OK && !out)
-        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %.0f x %.0f pixels", wide, high);
-    if (out) {
+    if (status == DEBERTA_OK) {
+        uint8_t *out = memory_take((size_t)wide * (size_t)high, 3);
         const unsigned char *pixels = cairo_image_surface_get_data(surface);
         size_t stride_bytes = (size_t)cairo_image_surface_get_stride(surface);
         *rows = (size_t)high;
@@ -395,7 +389,7 @@ static cairo_status_t write_to_buffer(void *closure, const unsigned char *data, 
 {
     byte_buffer *out = closure;
     byte_buffer_append(out, data, length);
-    return out->failed ? CAIRO_STATUS_NO_MEMORY : CAIRO_STATUS_SUCCESS;
+    return CAIRO_STATUS_SUCCESS;
 }
 
 deberta_status draw_cairo_pdf(const draw_list *list, const draw_ruler *ruler, const char *title, const char *subject,

@@ -8,7 +8,7 @@
 #include "viz/draw.h"
 
 /* families: fonts in order of preference, separated by commas; what they lack comes from other installed fonts. */
-deberta_status draw_cairo_ruler_create(draw_ruler *ruler, const char *families, deberta_error *err);
+void draw_cairo_ruler_create(draw_ruler *ruler, const char *families);
 void draw_cairo_ruler_free(draw_ruler *ruler);
 
 /* Whether a font of that name is installed; of several, separated by commas, any of them. */

@@ -14,6 +14,7 @@
 #include "core/base/path.h"
 #include "core/base/stream.h"
 #include "core/io/atomic_file.h"
+#include "output/scope.h"
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
@@ -89,10 +90,7 @@ double figure_write_notes(draw_list *list, const figure_style *style, double y, 
 {
     if (style->note) byte_buffer_text(text, style->note);
     byte_buffer_append(text, "", 1);
-    if (text->failed)
-        draw_fail(list);
-    else if (text->size_bytes > 1 && !style->no_notes)
-        y = footnote(list, style, y, (const char *)text->data);
+    if (text->size_bytes > 1 && !style->no_notes) y = footnote(list, style, y, (const char *)text->data);
     byte_buffer_free(text);
     return y;
 }
@@ -165,22 +163,16 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
 
 /* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with
  * free_clean_style. */
-static deberta_status clean_style(figure_style *style, deberta_error *err)
+static void clean_style(figure_style *style)
 {
     const figure_style given = *style;
-    provenance_entry *entries = calloc(given.provenance_count + 1, sizeof *entries);
+    provenance_entry *entries = memory_take(given.provenance_count, sizeof *entries);
     style->title = draw_clean_text(given.title ? given.title : "");
     style->provenance = entries;
-    style->provenance_count = 0;
-    bool complete = entries && style->title;
-    for (size_t i = 0; complete && i < given.provenance_count; i++) {
+    for (size_t i = 0; i < given.provenance_count; i++) {
         entries[i].key = draw_clean_text(given.provenance[i].key);
         entries[i].value = draw_clean_text(given.provenance[i].value);
-        complete = entries[i].key && entries[i].value;
-        style->provenance_count++;
     }
-    if (!complete) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the provenance of a figure");
-    return DEBERTA_OK;
 }
 
 static void free_clean_style(figure_style *style)
@@ -193,7 +185,7 @@ static void free_clean_style(figure_style *style)
     free((char *)style->title);
 }
 
-/* PDF has one field for it: "key: value" lines joined by "; ". NULL when there is none or no memory. */
+/* PDF has one field for it: "key: value" lines joined by "; ". */
 static char *provenance_line(const figure_style *style)
 {
     byte_buffer line = {0};
@@ -264,7 +256,7 @@ static deberta_status write_outputs(output *outputs, size_t count, deberta_error
 
 static void free_outputs(output *outputs, size_t count)
 {
-    for (size_t i = 0; outputs && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         atomic_file_discard(&outputs[i].file);
         byte_buffer_free(&outputs[i].bytes);
     }
@@ -275,10 +267,9 @@ static void free_outputs(output *outputs, size_t count)
 static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, draw_ruler *ruler,
                               draw_list **list, figure_notes *notes, deberta_error *err)
 {
-    DEBERTA_TRY(draw_cairo_ruler_create(ruler, filled->font, err));
-    DEBERTA_TRY(draw_list_create(list, *ruler, err));
-    DEBERTA_TRY(layout(*list, what, notes, err));
-    return draw_status(*list, err);
+    draw_cairo_ruler_create(ruler, filled->font);
+    draw_list_create(list, *ruler);
+    return layout(*list, what, notes, err);
 }
 
 deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, figure_notes *notes,
@@ -317,18 +308,15 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     DEBERTA_TRY(figure_check_style(style, err));
     DEBERTA_TRY(check_paths(paths, path_count, err));
     figure_style filled = figure_defaults(style);
-    bool clean = false;
     draw_ruler ruler = {0};
     draw_list *list = NULL;
-    output *outputs = calloc(path_count, sizeof *outputs);
-    deberta_status status = outputs ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
-    if (status != DEBERTA_OK) goto fail;
+    output *outputs = memory_take(path_count, sizeof *outputs);
+    deberta_status status = DEBERTA_OK;
+    clean_style(&filled);
     for (size_t i = 0; i < path_count; i++) {
         outputs[i].path = paths[i];
         DEBERTA_TRY_OR_FAIL(status, format_of(paths[i], &outputs[i].format, err));
     }
-    clean = true;
-    DEBERTA_TRY_OR_FAIL(status, clean_style(&filled, err));
     DEBERTA_TRY_OR_FAIL(status, lay_out(layout, what, &filled, &ruler, &list, told, err));
     told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
     told->page_height = draw_page_height(list);
@@ -337,7 +325,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
         DEBERTA_TRY_OR_FAIL(status, encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));
 fail:
-    if (clean) free_clean_style(&filled);
+    free_clean_style(&filled);
     free_outputs(outputs, path_count);
     draw_list_free(&list);
     draw_cairo_ruler_free(&ruler);

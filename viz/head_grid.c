@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "viz/ticks.h"
 
 static const double margin = 0.5, gap = 0.7, largest_thumbnail = 30;
@@ -70,27 +71,24 @@ static void measure(const draw_list *list, plan *p)
 }
 
 /* All heads, then the one scale for them. */
-static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
+static void prepare(plan *p, figure_notes *notes)
 {
     const head_grid *spec = p->spec;
     size_t count = spec->layers * spec->heads, present = 0;
-    const heatmap_cells **together = calloc(count, sizeof *together);
-    if (!together) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu heads", count);
-    deberta_status status = DEBERTA_OK;
-    for (size_t i = 0; i < count && status == DEBERTA_OK; i++) {
+    const heatmap_cells **together = memory_take(count, sizeof *together);
+    for (size_t i = 0; i < count; i++) {
         if (!spec->maps[i]) continue;
         heatmap_matrix matrix = {spec->maps[i], spec->queries, spec->keys, spec->stride};
-        status = heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool, err);
+        heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
         notes->not_positive += p->cells[i].not_positive;
         together[present++] = &p->cells[i];
     }
-    if (status == DEBERTA_OK) status = heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present, err);
+    heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present);
     notes->clipped = p->scale.below + p->scale.above;
     notes->pooled = p->pool;
     free(together);
-    return status;
 }
 
 static void draw_thumbnails(draw_list *list, const plan *p)
@@ -160,16 +158,12 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
-    p.cells = calloc(spec->layers * spec->heads, sizeof *p.cells);
-    if (!p.cells)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
-    deberta_status status = prepare(&p, notes, err);
-    if (status == DEBERTA_OK) {
-        p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
-        draw_thumbnails(list, &p);
-        draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
-    }
+    p.cells = memory_take(spec->layers * spec->heads, sizeof *p.cells);
+    prepare(&p, notes);
+    p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
+    draw_thumbnails(list, &p);
+    draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
     for (size_t i = 0; i < spec->layers * spec->heads; i++) heatmap_cells_free(&p.cells[i]);
     free(p.cells);
-    return status;
+    return DEBERTA_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "viz/ticks.h"
 
 /* ------------------------------------------------------------------------------------------------------ preparing */
@@ -53,21 +54,16 @@ static void add_row(double *sums, const float *row, size_t columns, double offse
         sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
 }
 
-deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
-                               size_t row_pool, size_t column_pool, deberta_error *err)
+void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
+                     size_t row_pool, size_t column_pool)
 {
     centre = centre && kind == HEATMAP_SIGNED;
     assert(row_pool > 0 && column_pool > 0 && matrix->rows > 0 && matrix->columns > 0 &&
            matrix->stride >= matrix->columns);
     size_t rows = (matrix->rows - 1) / row_pool + 1, columns = (matrix->columns - 1) / column_pool + 1;
     *cells = (heatmap_cells){.rows = rows, .columns = columns, .row_pool = row_pool, .column_pool = column_pool};
-    cells->values = calloc(rows, columns * sizeof *cells->values);
-    double *sums = malloc(columns * sizeof *sums);
-    if (!cells->values || !sums) {
-        free(sums);
-        heatmap_cells_free(cells);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a heat map of %zu x %zu cells", rows, columns);
-    }
+    cells->values = memory_take(rows, columns * sizeof *cells->values);
+    double *sums = memory_take(columns, sizeof *sums);
     bool positive = kind == HEATMAP_LOG;
     count_values(cells, matrix, positive);
     /* Rounding dust of a row whose cells are all equal must not be blown up to full colour. */
@@ -90,7 +86,6 @@ deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matri
     cells->whole = true;
     for (size_t k = 0; k < rows * columns; k++)
         cells->whole &= !(cells->values[k] != rintf(cells->values[k])) || isnan(cells->values[k]);
-    return DEBERTA_OK;
 }
 
 void heatmap_cells_free(heatmap_cells *cells)
@@ -120,7 +115,7 @@ typedef struct value_range {
     size_t finite;
 } value_range;
 
-/* Of everything that shares a scale. low > high when there is no finite value. */
+/* The range of everything that shares a scale. low > high when there is no finite value. */
 static value_range range_of(const heatmap_cells *const *panels, size_t count)
 {
     value_range range = {INFINITY, -INFINITY, 0};
@@ -143,11 +138,10 @@ static int compare_floats(const void *a, const void *b)
 }
 
 /* Replaces the range by percentiles: of |value| for the signed kind, on both sides otherwise. */
-static deberta_status robust_range(value_range *range, heatmap_kind kind, double percentile,
-                                   const heatmap_cells *const *panels, size_t count, deberta_error *err)
+static void robust_range(value_range *range, heatmap_kind kind, double percentile, const heatmap_cells *const *panels,
+                         size_t count)
 {
-    float *sorted = malloc((range->finite ? range->finite : 1) * sizeof *sorted);
-    if (!sorted) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the percentiles of %zu cells", range->finite);
+    float *sorted = memory_take((range->finite ? range->finite : 1), sizeof *sorted);
     size_t used = 0;
     for (size_t p = 0; p < count; p++)
         for (size_t k = 0; k < panels[p]->rows * panels[p]->columns; k++) {
@@ -163,7 +157,6 @@ static deberta_status robust_range(value_range *range, heatmap_kind kind, double
             *range = (value_range){kind == HEATMAP_SIGNED ? -high : low, high, used};
     }
     free(sorted);
-    return DEBERTA_OK;
 }
 
 /* Cells at the very limit are not clipped. */
@@ -177,12 +170,12 @@ static void count_clipped(heatmap_scale *scale, const heatmap_cells *const *pane
         }
 }
 
-deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
-                              const heatmap_cells *const *panels, size_t count, deberta_error *err)
+void heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
+                    const heatmap_cells *const *panels, size_t count)
 {
     value_range range = range_of(panels, count);
     if (choice->policy == HEATMAP_ROBUST && range.finite)
-        DEBERTA_TRY(robust_range(&range, kind, choice->percentile > 0 ? choice->percentile : 99, panels, count, err));
+        robust_range(&range, kind, choice->percentile > 0 ? choice->percentile : 99, panels, count);
     if (range.finite == 0) range = (value_range){0, 0, 0};
     double largest = fmax(fabs(range.low), fabs(range.high));
     if (kind == HEATMAP_SIGNED || (kind == HEATMAP_RANGE && choice->symmetric))
@@ -201,7 +194,6 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
     *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};
     count_clipped(scale, panels, count);
-    return DEBERTA_OK;
 }
 
 double heatmap_position(const heatmap_scale *scale, bool diverging, double value)
@@ -279,11 +271,7 @@ static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, do
 void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows,
                   size_t matrix_columns, const heatmap_scale *scale, const palette *map)
 {
-    uint8_t *rgb = malloc(cells->rows * cells->columns * 3);
-    if (!rgb) {
-        draw_fail(list);
-        return;
-    }
+    uint8_t *rgb = memory_take(cells->rows * cells->columns, 3);
     cell_colours(rgb, cells, scale, map);
     double cell_width = rect.width / (double)matrix_columns * (double)cells->column_pool;
     double cell_height = rect.height / (double)matrix_rows * (double)cells->row_pool;

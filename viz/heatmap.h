@@ -42,8 +42,8 @@ typedef struct heatmap_cells {
 /* centre (for the signed kind): subtract from every row the mean of its finite cells (what is constant over keys does
  * not change a softmax). A drawn cell is the mean of row_pool x column_pool cells, and NaN if one of them is not
  * finite. */
-deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
-                               size_t row_pool, size_t column_pool, deberta_error *err);
+void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
+                     size_t row_pool, size_t column_pool);
 void heatmap_cells_free(heatmap_cells *cells);
 
 /* ---------------------------------------------------------------------------------------------------------- scale */
@@ -73,8 +73,8 @@ typedef struct heatmap_scale {
  * outside 0-100. */
 deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err);
 /* The scale for the cells of count panels. Values all equal (or none finite) still give a scale with low < high. */
-deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
-                              const heatmap_cells *const *panels, size_t count, deberta_error *err);
+void heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
+                    const heatmap_cells *const *panels, size_t count);
 
 /* Whether panels have colour bars of their own. */
 static inline bool heatmap_has_own_bars(heatmap_policy policy)

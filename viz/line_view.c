@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "viz/ticks.h"
 
 static const double margin = 0.5, longest_label = 20, smallest_gap = 14, panel_gap = 4;
@@ -55,13 +56,13 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
-/* The same preparation as for a heat map, so that both views of a matrix agree. */
-static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
+/* Prepares values as a heat map does, so that both views of a matrix agree. */
+static void prepare(plan *p, figure_notes *notes)
 {
     const line_view *spec = p->spec;
     for (size_t i = 0; i < spec->panel_count; i++) {
         heatmap_matrix matrix = {spec->panels[i].values, spec->queries, spec->keys, spec->panels[i].stride};
-        DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, 1, 1, err));
+        heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, 1, 1);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
         for (size_t k = 0; k < spec->queries * spec->keys; k++)
@@ -69,7 +70,6 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
     }
     if (!(p->reach > 0)) p->reach = 1;
     p->smallest = (spec->smallest > 0 ? spec->smallest : 0.05) * p->reach;
-    return DEBERTA_OK;
 }
 
 /* Equal lines keep an order of their own: qsort alone would not, and the bytes of the file depend on it. */
@@ -95,11 +95,7 @@ static draw_pen pen_of(const plan *p, double value)
 static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, double x, double y)
 {
     const line_view *spec = p->spec;
-    line_view_line *lines = malloc(spec->queries * spec->keys * sizeof *lines);
-    if (!lines) {
-        draw_fail(list);
-        return;
-    }
+    line_view_line *lines = memory_take(spec->queries * spec->keys, sizeof *lines);
     size_t count = 0;
     for (size_t i = 0; i < spec->queries; i++) {
         if (spec->one_query && i != spec->query) continue;
@@ -238,9 +234,9 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     if (p.rows * p.pitch > 2000)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,
                      p.rows * p.pitch);
-    p.cells = calloc(spec->panel_count, sizeof *p.cells);
-    if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line view");
-    deberta_status status = prepare(&p, notes, err);
+    p.cells = memory_take(spec->panel_count, sizeof *p.cells);
+    prepare(&p, notes);
+    deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) draw_set_page(list, p.style.width_mm, draw_view(list, &p, each, notes) + margin);
     for (size_t i = 0; i < spec->panel_count; i++) heatmap_cells_free(&p.cells[i]);
     free(p.cells);

@@ -20,7 +20,7 @@ typedef struct palette palette;
 /* NULL when there is no such map. */
 const palette *palette_find(const char *name);
 extern const char *const palette_list[]; /* the names, NULL-terminated */
-/* The same for a message, separated by ", ". */
+/* The names of all palettes for a message, separated by ", ". */
 const char *palette_names(void);
 bool palette_is_diverging(const palette *map);
 

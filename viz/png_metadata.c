@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
+
 /* libpng reports through these: the text is kept, then control returns to the setjmp of png_encode. */
 typedef struct png_trouble {
     char text[160];
@@ -27,7 +29,6 @@ static void append_bytes(png_structp png, png_bytep data, png_size_t size_bytes)
 {
     byte_buffer *out = png_get_io_ptr(png);
     byte_buffer_append(out, data, size_bytes);
-    if (out->failed) png_error(png, "no memory");
 }
 
 static void flush_nothing(png_structp png) { (void)png; }
@@ -116,15 +117,11 @@ deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, doubl
     index_colours(&table, rgb, rows * columns);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
-    if (!info) {
-        free(table.indexes);
-        png_destroy_write_struct(&png, NULL);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing a PNG");
-    }
+    if (!info) memory_short();
     if (setjmp(png_jmpbuf(png))) {
         free(table.indexes);
         png_destroy_write_struct(&png, &info);
-        DEBERTA_FAIL(err, out->failed ? DEBERTA_E_MEMORY : DEBERTA_E_SYSTEM, "writing a PNG failed: %s", trouble.text);
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "writing a PNG failed: %s", trouble.text);
     }
     png_set_write_fn(png, out, append_bytes, flush_nothing);
     write_image(png, info, rgb, &table, rows, columns, dpi, entries, entry_count);

@@ -17,7 +17,7 @@ typedef struct tick_set {
 /* Multiples of 1, 2 or 5 times a power of ten inside [low, high], at most `most` of them (>= 2). low < high, both
  * finite. */
 tick_set ticks_linear(double low, double high, size_t most);
-/* The same in whole numbers: never a step below 1. */
+/* Ticks at whole numbers: the step is never below 1. */
 tick_set ticks_whole(double low, double high, size_t most);
 /* 1, 2, 5 or only powers of `base` (2 or 10) inside [low, high], 0 < low < high, thinned to at most `most`. */
 tick_set ticks_log(double low, double high, double base, size_t most);

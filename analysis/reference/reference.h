@@ -60,7 +60,10 @@ typedef struct reference_input {
     const unsigned char *mask;   /* [n] or NULL: all kept */
     reference_padding padding;
     const double *first_hidden; /* [n][h] or NULL: takes the place of H[0] */
-    const double *embedded;     /* [n][h] or NULL: takes the place of what reference_embedded gives */
+    /* NULL, or may change H[layer], [n][h], before anything reads it; also of first_hidden. */
+    void (*edit_hidden)(void *context, size_t layer, double *hidden);
+    void *edit_context;
+    const double *embedded; /* [n][h] or NULL: takes the place of what reference_embedded gives */
     /* Interventions, as include/deberta.h defines them; what the model lacks is passed over. */
     const deberta_ablation *ablations; /* [ablation_count] */
     size_t ablation_count;

@@ -332,10 +332,12 @@ deberta_status reference_encode(const reference_model *m, const reference_input 
     } else {
         DEBERTA_TRY(embed(m, input, hidden, err));
     }
+    if (input->edit_hidden) input->edit_hidden(input->edit_context, 0, hidden);
     for (size_t l = 0; l < m->config.layers; l++) {
         double *in = hidden + l * step, *out = in + step;
         DEBERTA_TRY(apply_layer(m, input, l, in, in, out, observer, err));
         if (l == 0 && m->config.convolution_width > 0) DEBERTA_TRY(convolve(m, input, hidden, out, err));
+        if (input->edit_hidden) input->edit_hidden(input->edit_context, l + 1, out);
     }
     return DEBERTA_OK;
 }

@@ -4,6 +4,7 @@
 #include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
+#include "output/scope.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,8 +76,7 @@ fail:
 deberta_status reference_create(reference_model **model, const model_config *config, reference_source source,
                                 deberta_reference distances, deberta_error *err)
 {
-    reference_model *m = *model = calloc(1, sizeof *m);
-    if (!m) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the reference model");
+    reference_model *m = *model = memory_take(1, sizeof *m);
     m->config = *config;
     m->config.label_names = NULL;
     m->config.architecture = NULL;

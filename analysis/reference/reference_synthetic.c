@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/model/synthetic_name.h"
 #include "analysis/reference/reference_weights.h"
+#include "output/scope.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,7 @@ bool made_up_names(const char *path) { return synthetic_names(path); }
 deberta_status made_up_open(struct made_up **made_up, model_config *config, reference_source *source, const char *path,
                             deberta_error *err)
 {
-    struct made_up *made = calloc(1, sizeof *made);
-    if (!made) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a made-up model");
+    struct made_up *made = memory_take(1, sizeof *made);
     deberta_status status = synthetic_parse(&made->config, &made->weights, path, err);
     if (status != DEBERTA_OK) {
         free(made);

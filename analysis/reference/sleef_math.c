@@ -10,15 +10,6 @@ const char *sleef_function_name(sleef_function function)
     return names[function];
 }
 
-double sleef_expected(sleef_function function, double x)
-{
-    switch (function) {
-    case SLEEF_GELU: return 0.5 * x * erfc(-x * M_SQRT1_2);
-    case SLEEF_TANH: return tanh(x);
-    default: return exp(x);
-    }
-}
-
 #if HAVE_SLEEF
 #include <sleef.h>
 #include <string.h>
@@ -58,6 +49,6 @@ void sleef_run(sleef_function function, float *x, size_t count)
 }
 #else
 bool sleef_is_present(void) { return false; }
-double sleef_exact(sleef_function function, double x) { return sleef_expected(function, x); }
+double sleef_exact(sleef_function function, double x) { return (void)function, (void)x, NAN; }
 void sleef_run(sleef_function function, float *x, size_t count) { (void)function, (void)x, (void)count; }
 #endif

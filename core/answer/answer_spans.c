@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 /* The softmaxes of one text: index 0 is [CLS], index k is the token first + k - 1. */
 typedef struct span_scores {

@@ -11,6 +11,7 @@
 
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "include/deberta_unstable.h"
 
 /* What is grouped, and of what. */
 typedef struct tagging {

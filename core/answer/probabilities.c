@@ -1,7 +1,7 @@
 /* Logits into probabilities and rankings. SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "include/deberta.h"
+#include "include/deberta_unstable.h"
 
 void deberta_softmax(double *probabilities, const float *logits, size_t count)
 {

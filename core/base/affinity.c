@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Linux's calls place threads on processors; elsewhere stand-ins leave all to the system.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/affinity.h"
 
 #include <errno.h>

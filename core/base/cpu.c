@@ -34,12 +34,6 @@
 #define ARCH_WASM 0
 #endif
 
-/* HAVE_AVX2 and its like, 0 or 1, say which tiers were compiled in: simd/meson.build defines them for everybody. */
-enum {
-    AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
-    AVX512_PARTS = AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL
-};
-
 #if ARCH_X86
 enum {
     LEAF_FEATURES = 1,
@@ -118,8 +112,8 @@ unsigned cpu_features(void)
     /* SHA is none of those names either; its registers are those of every x86-64 program. */
     if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && (more.b & bit_SHA)) found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
-    if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
-    if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
+    if ((found & CPU_AVX2_PARTS) == CPU_AVX2_PARTS) found |= CPU_AVX2;
+    if ((found & CPU_AVX512_PARTS) == CPU_AVX512_PARTS) found |= CPU_AVX512;
     /* A name that not every compiler's run-time knows; its registers are AVX's. */
     if ((found & CPU_AVX2) && (newer_features(more).a & NEWER_A_AVXVNNI)) found |= CPU_AVXVNNI;
     if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
@@ -138,8 +132,8 @@ unsigned cpu_features(void)
     return CPU_FMA | CPU_NEON;
 #endif
 }
-#elif defined(__wasm__)
-/* A module whose instructions an engine lacks is not even compiled there. */
+#elif ARCH_WASM
+/* An engine does not even compile a module whose instructions it lacks. */
 unsigned cpu_features(void) { return HAVE_WASM ? CPU_WASM : 0; }
 #else
 unsigned cpu_features(void) { return 0; }
@@ -169,22 +163,25 @@ static const char *first_lacking(unsigned wanted, unsigned features)
     return "the processor lacks it";
 }
 
-#define FOREIGN(architecture) "a tier of " architecture
-#define NOT_BUILT(name)       "this build has no " name " tier"
-#define NOT_SAVED(name)       "the operating system does not save the registers of " name
+#define NOT_SAVED(name) "the operating system does not save the registers of " name
 
-/* Tiers that not every processor has, with the reasons for which one cannot run. */
+#define ARCH_ANY        1
+#define FOREIGN_ANY     ""
+#define FOREIGN_X86     "a tier of x86-64"
+#define FOREIGN_AARCH64 "a tier of aarch64"
+#define FOREIGN_WASM    "a tier of WebAssembly"
+
+/* The reasons for which a tier cannot run. */
 static const struct {
     bool native, built;
     const char *foreign, *not_built;
     unsigned whole, parts, not_saved; /* features: all of it; what it consists of; it or its base is not saved */
 } tiers[DEBERTA_ISA_COUNT] = {
-    [DEBERTA_ISA_AVX2] = {ARCH_X86, HAVE_AVX2, FOREIGN("x86-64"), NOT_BUILT("avx2"), CPU_AVX2, AVX2_PARTS,
-                          CPU_NO_AVX_STATE},
-    [DEBERTA_ISA_AVX512] = {ARCH_X86, HAVE_AVX512, FOREIGN("x86-64"), NOT_BUILT("avx512"), CPU_AVX512, AVX512_PARTS,
-                            CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE},
-    [DEBERTA_ISA_NEON] = {ARCH_AARCH64, HAVE_NEON, FOREIGN("aarch64"), NOT_BUILT("neon"), CPU_NEON, CPU_NEON, 0},
-    [DEBERTA_ISA_WASM] = {ARCH_WASM, HAVE_WASM, FOREIGN("WebAssembly"), NOT_BUILT("wasm"), CPU_WASM, CPU_WASM, 0},
+#define X(NAME, name, BELOW, ARCH, needs, parts, not_saved, word, peak, peak_u8)                                       \
+    [DEBERTA_ISA_##NAME] = {ARCH_##ARCH, HAVE_##NAME, FOREIGN_##ARCH, "this build has no " #name " tier",              \
+                            needs,       parts,       not_saved},
+    TIER_LIST(X)
+#undef X
 };
 
 const char *cpu_missing(deberta_isa isa, unsigned features)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Large arrays begin at huge pages and ask for them; small ones begin at cache lines. SPDX-License-Identifier: MIT */
 #include "core/base/large_floats.h"
 
 #include <stdint.h>

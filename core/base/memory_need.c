@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Parts of a piece of work are added up, and a sentence names them where they exceed the limit.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/memory_need.h"
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Suffixes are compared without regard to case; names are joined with a slash. SPDX-License-Identifier: MIT */
 #include "core/base/path.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Error texts are formatted, options of any age are copied, and the library's version is told.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
 
 #include <stdarg.h>

@@ -30,7 +30,7 @@ deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const 
         if (try_status_ != DEBERTA_OK) return try_status_;                                                             \
     } while (0)
 
-/* The same inside a function that must release something: jumps to its `fail:` label with `status` set. */
+/* DEBERTA_TRY for a function that must release something: jumps to its `fail:` label with `status` set. */
 #define DEBERTA_TRY_OR_FAIL(status, call)                                                                              \
     do {                                                                                                               \
         (status) = (call);                                                                                             \

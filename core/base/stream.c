@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Streams are flushed, closed and read by lines here, with the mark of an earlier failure in mind.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/stream.h"
 
 #include <errno.h>

@@ -285,7 +285,7 @@ int topology_worker_cpu(const topology_info *info, size_t worker)
     return worker < info->workers ? info->worker_cpu[worker] : -1;
 }
 
-/* Of the core to which this logical processor belongs; -1 if it is none of ours. */
+/* The number of the core to which this logical processor belongs; -1 if it is none of ours. */
 static int core_of(const topology_info *info, int processor)
 {
     for (size_t at = 0; at < info->workers; at++) {

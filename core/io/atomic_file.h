@@ -24,7 +24,7 @@ typedef struct atomic_file atomic_file;
 /* Where a file of this name will really be, in new memory: a symbolic link is followed, because renaming onto it would
  * replace the link. What exists and is not a regular file is refused, and a link to what does not exist. */
 deberta_status atomic_file_target(char **target, const char *path, deberta_error *err);
-/* Of atomic_file_target(path). */
+/* Opens a temporary file next to atomic_file_target(path). */
 deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
 /* For writing text: closed by commit, which reports what could not be written, or by discard. */
 deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_error *err);

@@ -141,7 +141,7 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     return DEBERTA_OK;
 }
 
-/* Of a generator and a discriminator in one file the second is the model. */
+/* Where a file has a generator and a discriminator, the discriminator is the model. */
 static void leave_generator_out(checkpoint *c, name_prefix prefix)
 {
     size_t kept = 0;

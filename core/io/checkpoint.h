@@ -18,7 +18,7 @@
 typedef struct checkpoint checkpoint;
 
 deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, deberta_error *err);
-/* The same of tensors that lie in the caller's memory, which stays the caller's: it must not change while it is read.
+/* Opens tensors that lie in the caller's memory, which stays the caller's: it must not change while it is read.
  * name: what messages call it. */
 deberta_status checkpoint_open_memory(checkpoint **checkpoint, const char *name, const deberta_tensor *tensors,
                                       size_t count, deberta_error *err);

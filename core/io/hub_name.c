@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A path that looks like ORGANISATION/NAME gets the command that downloads it. SPDX-License-Identifier: MIT */
 #include "core/io/hub_name.h"
 
 #include <errno.h>

@@ -24,8 +24,8 @@ typedef struct input_file {
  * in safetensors, lists of B lists of N integers in JSON. Other names are ignored. DEBERTA_E_ARGUMENT for another
  * suffix. On failure *input is empty. */
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err);
-/* The same from a stream up to its end, which holds either of them: a safetensors file begins with the length of its
- * header, which text is never. name: for messages. */
+/* Reads a stream up to its end. It may hold either format: a safetensors file begins with the length of its header, and
+ * no text does. name: for messages. */
 deberta_status input_file_read_stream(input_file *input, FILE *stream, const char *name, deberta_error *err);
 void input_file_free(input_file *input);
 

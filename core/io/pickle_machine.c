@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Pools, stack, memo and containers of the machine are here; every access is checked, since a pickle may be anything.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/io/pickle_machine.h"
 
 #include <stdio.h>

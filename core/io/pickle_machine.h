@@ -57,7 +57,7 @@ place_text pickle_nearest_text(const pickle *p);
     } while (0)
 
 static inline pickle_value *pickle_stack_items(const pickle *p) { return p->stack.items; }
-/* Of a tuple, list or dict. */
+/* The container of a tuple, list or dict. */
 static inline pickle_container *pickle_container_of(const pickle *p, pickle_value value)
 {
     return (pickle_container *)p->containers.items + (value.as.index - 1);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Headers of safetensors and of npy files are composed before any value is written. SPDX-License-Identifier: MIT */
 #include "core/io/tensor_header.h"
 
 #include <jansson.h>

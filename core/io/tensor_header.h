@@ -45,7 +45,7 @@ typedef struct tensor_header {
 deberta_status tensor_header_safetensors(tensor_header *header, const tensor_contents *contents, size_t least_bytes,
                                          const char *path, deberta_error *err);
 
-/* Of a matrix of float32, whatever its size. */
+/* The header of a float32 matrix, which has one length whatever the size of the matrix. */
 enum { TENSOR_HEADER_NPY_BYTES = 128 };
 void tensor_header_npy(char header[TENSOR_HEADER_NPY_BYTES], size_t rows, size_t columns);
 

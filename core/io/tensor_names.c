@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Prefixes and old endings are taken off stored names, so that the engine knows each tensor by one name.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/io/tensor_names.h"
 
 #include <stdint.h>

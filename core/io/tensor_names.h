@@ -21,8 +21,7 @@ typedef struct name_prefix {
 bool tensor_name_is_word_table(const char *name, name_prefix *prefix);
 /* The difference between two word tables, which some files hold beside one. */
 bool tensor_name_is_word_delta(const char *name);
-/* Of Microsoft's files of both models of replaced-token training: is it a name of this one, "generator" or
- * "discriminator"? */
+/* Is it a name of `half`, "generator" or "discriminator"? Microsoft's files of replaced-token training hold both. */
 bool tensor_name_is_of_half(const char *name, const char *half);
 /* How surely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them further
  * inside, a discriminator's before others and a generator's behind them; anything else. */

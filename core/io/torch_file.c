@@ -283,7 +283,7 @@ static deberta_status place_keyed_storages(torch_file *file, const pickle *keys,
     return DEBERTA_OK;
 }
 
-/* Behind the state dict: a pickle of the keys, and the storages. */
+/* After the state dict come a pickle of the keys, and the storages. */
 static deberta_status place_legacy_storages(torch_file *file, size_t at, deberta_error *err)
 {
     pickle *keys;

@@ -1,11 +1,6 @@
 /* Means that take the place of vectors. SPDX-License-Identifier: MIT */
 #include "core/model/ablation.h"
 
-deberta_status ablation_change(deberta_session *s, const deberta_ablation *list, size_t count, deberta_error *err)
-{
-    return ablation_plan_change(&s->ablation, s->model, list, count, err);
-}
-
 double ablation_mean(const deberta_session *s, size_t first, size_t n, const float *rows, size_t element)
 {
     double sum = 0;

@@ -1,5 +1,4 @@
-/* The interventions of a session (ablation_plan.h): changed between encodes, and the means that they need. What they
- * change in a head: attention_head.c.
+/* The means that ablations need (ablation_plan.h). What they change in a head: attention_head.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_ABLATION_H
@@ -7,15 +6,10 @@
 
 #include "core/model/session.h"
 
-/* Other interventions from now on, for a session that was made with interventions of the same kinds: studies go through
- * many of them. A mean that the session has no memory for is DEBERTA_E_ARGUMENT. */
-deberta_status ablation_change(deberta_session *session, const deberta_ablation *list, size_t count,
-                               deberta_error *err);
-
 /* After the projections of a layer: the mean queries of its heads that need them. */
 void ablation_take_means(deberta_session *session, size_t layer);
-/* Of one element of the rows of n tokens from `first` on that are no holes, summed in float64 in their order: the same
- * bits wherever it runs. All holes: 0. */
+/* The mean of one element over the rows of n tokens from `first` on; holes do not count. It is summed in float64 in the
+ * order of the tokens, so its bits are the same wherever it runs. Holes alone: 0. */
 double ablation_mean(const deberta_session *session, size_t first, size_t n, const float *rows, size_t element);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
-#include "include/deberta.h"
+#include "include/deberta_unstable.h"
 
 /* One "term[=kind]@layer[:head]" of a list. */
 typedef struct ablation_item {

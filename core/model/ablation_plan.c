@@ -66,24 +66,6 @@ static bool takes_mean_of(const ablation_plan *plan, bool keys)
     return false;
 }
 
-deberta_status ablation_plan_change(ablation_plan *plan, const deberta_model *model, const deberta_ablation *list,
-                                    size_t count, deberta_error *err)
-{
-    DEBERTA_TRY(ablation_check(model, list, count, err));
-    if (!plan->modes) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the session was made without interventions");
-    plan->given = list;
-    plan->given_count = count;
-    const bool fits =
-        (plan->mean_queries || !takes_mean_of(plan, false)) && (plan->mean_keys || !takes_mean_of(plan, true));
-    if (fits) {
-        memset(plan->modes, 0, model->config.layers * model->config.heads * ABLATION_TERMS);
-        fill_modes(plan, &model->config);
-    }
-    plan->given = NULL;
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the session was made without memory for these means");
-    return DEBERTA_OK;
-}
-
 void ablation_plan_carve(ablation_plan *plan, const deberta_model *model, size_t max_tokens, size_t key_panels,
                          arena *memory)
 {

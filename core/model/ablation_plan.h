@@ -33,9 +33,6 @@ deberta_status ablation_check(const deberta_model *model, const deberta_ablation
  * fills the modes when the arena is a real one. */
 void ablation_plan_carve(ablation_plan *plan, const deberta_model *model, size_t max_tokens, size_t key_panels,
                          arena *memory);
-/* ablation_change, of ablation.h. */
-deberta_status ablation_plan_change(ablation_plan *plan, const deberta_model *model, const deberta_ablation *list,
-                                    size_t count, deberta_error *err);
 /* The modes of a head's terms, [ABLATION_TERMS]. Only where the plan has modes. */
 uint8_t *ablation_modes(const ablation_plan *plan, const model_config *config, size_t layer, size_t head);
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Each activation goes to the kernel of its kind, row by row; one that is none needs no kernel.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/activation.h"
 
 #include <string.h>

@@ -238,7 +238,8 @@ static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
     if (far_left < count) far_tiles(job, FAR_LEFT, far_left, count - far_left, panel, panels);
 }
 
-/* Of the panels [first, end): those below *left_end are far left of all queries, those from *right on far right. */
+/* Finds the far ones of the panels [first, end): those below *left_end lie far left of all queries, those from *right
+ * on far right. */
 static void far_panels(const logits_job *job, size_t first, size_t end, size_t *left_end, size_t *right)
 {
     const position_map *map = &job->session->positions;
@@ -299,7 +300,7 @@ static void record_softmax(const deberta_session *s, const attention_queries *qu
     memcpy(s->recording->inverse_total + row, scratch->total, queries->count * sizeof(float));
 }
 
-/* Of a recorded pass: the totals stay those of all keys. */
+/* Drops probabilities of a recorded pass; the totals stay those of all keys. */
 static void drop_probabilities(const deberta_session *s, const attention_head *head, const attention_queries *queries,
                                size_t key, size_t keys, size_t lds, const worker_scratch *scratch)
 {

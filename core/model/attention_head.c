@@ -24,7 +24,7 @@ static void take_floats(const deberta_session *s, size_t layer, size_t place, at
     }
 }
 
-/* The same of integers; panels lie one behind the other. */
+/* Takes a head's integer operands; panels follow each other in memory. */
 static void take_integers(const deberta_session *s, size_t layer, size_t place, attention_head *head)
 {
     const deberta_model *model = s->model;
@@ -85,9 +85,8 @@ attention_head attention_head_of(const deberta_session *s, size_t layer, size_t 
     else
         take_floats(s, layer, place, &found);
     found.p2c_keys = found.keys;
-    if (s->internal.interventions.row_bias)
-        found.row_bias =
-            s->internal.interventions.row_bias + (layer * model->config.heads + head) * model->relative_rows;
+    const float *row_bias = s->internal.interventions.changes.row_bias;
+    if (row_bias) found.row_bias = row_bias + (layer * model->config.heads + head) * model->relative_rows;
     apply_ablation(s, layer, place, &found);
     return found;
 }

@@ -16,7 +16,7 @@ typedef struct row_loop {
     const deberta_observer *observer; /* may be NULL */
 } row_loop;
 
-/* Of the sequence at hand. */
+/* The number of blocks of the sequence at hand, and the queries of one. */
 size_t row_loop_blocks(const row_loop *loop);
 attention_queries row_loop_queries(const row_loop *loop, const attention_head *head, size_t block);
 /* Logits in place to probabilities: values [rows][observed_stride]. */

@@ -52,7 +52,7 @@ typedef struct model_config {
 
 /* Reads folder/config.json. On failure *config is left empty and nothing needs to be freed. */
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err);
-/* The same from text; `where` is what messages call it. */
+/* Reads a configuration from text; `where` is what messages call it. */
 deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where,
                             deberta_error *err);
 void config_free(model_config *config);

@@ -3,7 +3,7 @@
  *     H[1] = LN(Y + act(conv(H[0])))        Y the output of layer 0
  *
  * As one product: with a border of zero rows around every sequence, the `width` rows that an output row sees lie one
- * behind the other, so row t of the im2col matrix is simply memory from row t on, and its leading dimension is that of
+ * after the other, so row t of the im2col matrix is simply memory from row t on, and its leading dimension is that of
  * one row.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The decoder's queries are cut into runs of neighbours and attend to the keys that the last layer kept.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/decoder.h"
 
 #include "core/model/attention.h"

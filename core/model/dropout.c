@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Places in the model are turned into counters for the dropout kernel. SPDX-License-Identifier: MIT */
 #include "core/model/dropout.h"
 
 enum { BLOCK_ROWS = 32 };

@@ -7,7 +7,7 @@
 
 #include "core/kernels.h"
 
-/* Of a counter's last word. */
+/* Where the parts of a counter's last word begin. */
 enum { DROPOUT_SITE_SHIFT = 26, DROPOUT_PASS_SHIFT = 24, DROPOUT_LAYER_SHIFT = 12 };
 
 /* Where: the highest bits of a counter's last word. */

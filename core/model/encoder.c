@@ -186,9 +186,7 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
     s->status = DEBERTA_OK;
     embed_run(s, batch->ids, batch->token_types);
     DEBERTA_TRY(first_failure(s, err));
-    const session_interventions *interventions = &s->internal.interventions;
-    if (interventions->edit_input)
-        interventions->edit_input(interventions->edit_context, s->hidden, s->tokens, s->hidden_stride);
+    DEBERTA_TRY(interventions_edit(s, 0, err));
     DEBERTA_TRY(show_hidden(s, observer, 0, err));
     if (s->halo) convolution_keep_input(s);
     size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;
@@ -199,6 +197,7 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
         run_layer(s, i, observer);
         if (i == 0 && s->halo) s->model->convolve(s);
         DEBERTA_TRY(first_failure(s, err));
+        DEBERTA_TRY(interventions_edit(s, i + 1, err));
         DEBERTA_TRY(show_hidden(s, observer, i + 1, err));
     }
     return DEBERTA_OK;

@@ -7,7 +7,7 @@
 #include "core/model/session.h"
 
 /* Layer `index` of the batch at work a second time, from the input that its record has: fills the rest of that record
- * with the bits of the first time. The convolution behind the first layer is not run again. Overwrites the session's
+ * with the bits of the first time. The convolution after the first layer is not run again. Overwrites the session's
  * hidden states. Between executor_begin and executor_end. */
 void encoder_layer_again(deberta_session *session, size_t index);
 

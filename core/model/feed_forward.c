@@ -88,7 +88,7 @@ static void norm_rows(const feed_forward_job *job, const layer_norm *norm, const
                              config->hidden_size, config->layer_norm_eps);
 }
 
-/* What follows each product, for rows [start, start + rows) of the job. First: residual and norm behind attention. */
+/* What follows each product, for rows [start, start + rows) of the job. First: residual and norm after attention. */
 static void end_attention(const feed_forward_job *job, size_t start, size_t rows)
 {
     drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);

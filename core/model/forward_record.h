@@ -25,7 +25,7 @@ typedef struct layer_record {
     float *output_sum;              /* [rows][hidden_stride]: before the norm */
 } layer_record;
 
-/* The same of a whole encode. */
+/* What a whole encode records. */
 typedef struct forward_record {
     layer_record *layers;   /* [L] */
     layer_record *decoder;  /* [2]: the passes of the Enhanced Mask Decoder */

@@ -15,7 +15,7 @@ linear_product linear_plain(const packed_matrix *matrix, size_t rows, const floa
     };
 }
 
-/* The same block and panels as multiply_block's, of integers. */
+/* Multiplies integers: the block and the panels are multiply_block's. */
 static void multiply_integers(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
                               const void *next)
 {

@@ -25,7 +25,7 @@ typedef struct linear_product {
     const float
         *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
     size_t ld_residual;
-    /* Of low precision: where the rows become integers. Memory for all of them (quantized_rows_bytes) if run in
+    /* In low precision the rows become integers here. There is memory for all of them (quantized_rows_bytes) if run in
      * parallel, else for LINEAR_MAX_ROWS. */
     void *scratch;
     /* What the same threads multiply next, so that its first weights are requested early; NULL: unknown. */

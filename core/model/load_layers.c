@@ -122,14 +122,14 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
 /* In low precision reading keeps track of how large the channels become, product by product. */
 static bool follows_channels(const weight_loader *loader) { return loader->digits && loader->pass == LOAD_READ; }
 
-/* The hidden states: behind the norm of the embeddings, */
+/* Spreads of the hidden states: after the norm of the embeddings, */
 static void tell_hidden_of_embeddings(const weight_loader *loader, const deberta_model *model)
 {
     const layer_norm *norm = &model->embedding_norm;
     if (follows_channels(loader)) spread_of_norm(&loader->hidden, norm->gamma, norm->beta, model->config.hidden_size);
 }
 
-/* behind that of a sum, to which the last product adds, */
+/* after that of a sum, to which the last product adds, */
 static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *norm, const model_config *config)
 {
     if (follows_channels(loader))
@@ -137,7 +137,7 @@ static void tell_hidden_of_sum(const weight_loader *loader, const layer_norm *no
                            config->hidden_size);
 }
 
-/* and behind that of the convolution, which adds to the first layer what only running tells. */
+/* and after that of the convolution, which adds to the first layer what only running tells. */
 static void tell_hidden_of_convolution(const weight_loader *loader, const deberta_model *model)
 {
     if (!follows_channels(loader) || model->config.convolution_width == 0) return;

@@ -49,7 +49,7 @@ size_t model_position_key_floats(const deberta_model *model)
     return model->has_c2p ? model->config.heads * panels * model->head_size * PANEL : 0;
 }
 
-/* The same of position_queries. */
+/* The number of floats of position_queries. */
 static size_t position_query_floats(const deberta_model *model)
 {
     return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;

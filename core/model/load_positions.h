@@ -17,7 +17,7 @@ typedef struct position_workspace {
 
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
 
-/* Of the layer that the loader's prefix names, whose qkv is loaded. */
+/* Loads the projections of the layer that the loader's prefix names. Its qkv is loaded. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err);
 

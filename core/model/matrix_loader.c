@@ -162,7 +162,7 @@ static void read_panels(void *context, size_t task, size_t worker)
 
 /* --------------------------------------------------------------------------------------------------------- integers */
 
-/* The worker's largest |W| of every input, behind what panel_rows uses. */
+/* The worker's largest |W| of every input, after what panel_rows uses. */
 static float *largest_weights_of(const matrix_reading *reading, size_t worker)
 {
     return worker_scratch_of(reading, worker) + reading->plan->columns + PANEL * reading->plan->depth;

@@ -193,7 +193,7 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
     return status;
 }
 
-/* Packed weights that somebody has put beside the checkpoint are those of the whole model, made without mistakes. */
+/* Packed weights next to the checkpoint are those of the whole model, made without mistakes. */
 static deberta_status find_packed(deberta_model *model, const model_internal_options *internal, const void **contents,
                                   deberta_error *err)
 {

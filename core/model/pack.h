@@ -22,7 +22,7 @@ typedef struct packed_matrix {
     float *bias; /* [panel_count][16], zeros where there is none */
     size_t outputs, depth, panel_count, block_depth;
 
-    /* Of low precision there are no float panels but integers (quantized.h): */
+    /* In low precision there are integers (quantized.h) in the place of float panels: */
     size_t digits;    /* of an integer; 0: float32 */
     int8_t *integers; /* [block][panel][digit][input / 4][16][4], blocks rounded up to 64 inputs */
     float *scales;    /* [block][panel_count][16] */
@@ -51,7 +51,7 @@ static inline float *packed_matrix_panel(const packed_matrix *matrix, size_t blo
     return matrix->panels + (block_start * matrix->panel_count + panel * block_depth) * PANEL;
 }
 
-/* Behind the last panel of the last block. */
+/* The end of the last panel of the last block. */
 static inline const float *packed_matrix_end(const packed_matrix *matrix)
 {
     return matrix->panels + matrix->depth * matrix->panel_count * PANEL;

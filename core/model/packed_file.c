@@ -19,7 +19,7 @@ typedef struct packed_header {
     uint64_t contents_bytes;
     char stamp[DIGEST_BYTES];
     char source[DIGEST_BYTES]; /* checkpoint_digest */
-    char table[DIGEST_BYTES];  /* of the digests behind the contents */
+    char table[DIGEST_BYTES];  /* the digest of the digests after the contents */
     char header[DIGEST_BYTES]; /* of what stands before it */
 } packed_header;
 

@@ -1,4 +1,4 @@
-/* Packed weights in a file beside the model: opening then maps them instead of making them.
+/* Packed weights in a file next to the model: opening then maps them instead of making them.
  *
  *     <model folder>/deberta.packed      (low precision: deberta.int16.packed, deberta.int8.packed)
  *

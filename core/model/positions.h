@@ -25,7 +25,7 @@ typedef struct position_rule {
 } position_rule;
 
 position_rule position_rule_make(const model_config *config, deberta_reference reference);
-/* The same of a model that is known by its description. */
+/* The rule of a model that is known by its description. */
 position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);
 
 /* bucket(r), an odd function; r itself without buckets. */

@@ -65,7 +65,7 @@ static inline double profile_lap(const profile *p, size_t worker, profile_stage 
     return now;
 }
 
-/* The same for a part of attention, whose time is in its stage as well. */
+/* Ends a lap of a part of attention, whose time is in its stage as well. */
 static inline double profile_lap_part(const profile *p, size_t worker, profile_part part, double start)
 {
     if (!p) return 0;
@@ -74,8 +74,8 @@ static inline double profile_lap_part(const profile *p, size_t worker, profile_p
     return now;
 }
 
-/* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as
- * theirs. */
+/* Ends a lap of a stage that all threads share, between two of their loops: the time that they wait for each other
+ * counts as theirs. */
 static inline double profile_lap_all(const profile *p, profile_stage stage, double start)
 {
     if (!p) return 0;

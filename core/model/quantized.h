@@ -43,7 +43,7 @@ static inline const int8_t *quantized_matrix_panel(const packed_matrix *matrix, 
                                   matrix->digits * PANEL;
 }
 
-/* What is multiplied where: the first bytes of a panel, of either kind of matrix, and what lies behind the last. */
+/* What is multiplied where: the first bytes of a panel, of either kind of matrix, and the end of the last. */
 static inline const void *matrix_weights_at(const packed_matrix *matrix, size_t start, size_t panel)
 {
     if (matrix->digits) return quantized_matrix_panel(matrix, start, panel);
@@ -57,7 +57,7 @@ static inline const void *matrix_weights_end(const packed_matrix *matrix)
     return packed_matrix_end(matrix);
 }
 
-/* Rows as integers, in memory that somebody lends: tiles of all blocks, one block behind the other. */
+/* Rows as integers, in memory that somebody lends: tiles of all blocks, one block after the other. */
 typedef struct quantized_rows {
     uint8_t *digits;
     float *scales;  /* [block][capacity] */

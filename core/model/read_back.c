@@ -1,4 +1,5 @@
 /* Weights of an open model as the tensors that they were: the walk that packed them, with a listener that unpacks one.
+ * Positions as they were folded: the relative table in each layer's projections.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 #include "core/io/quote.h"
 #include "core/model/load_layers.h"
 #include "core/model/load_tasks.h"
+#include "include/deberta_unstable.h"
 
 typedef struct reader {
     const char *name;
@@ -107,5 +109,25 @@ deberta_status deberta_model_read_weight(const deberta_model *model, const char 
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: tensor '%s' has not %zu values", model->name, QUOTE(name), count);
     if (!r.found)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: tensor '%s' is not kept as it was", model->name, QUOTE(name));
+    return DEBERTA_OK;
+}
+
+deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys, float *queries,
+                                            deberta_error *err)
+{
+    if (!model || model->described_only || layer >= model->config.layers)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_model_read_positions needs a model with weights and a layer of it");
+    if ((keys && !model->has_c2p) || (queries && !model->has_p2c))
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no %s", model->name, keys && !model->has_c2p ? "c2p" : "p2c");
+    const model_layer *from = &model->layers[layer];
+    const size_t d = model->head_size, rows = model->relative_rows, panels = ceiling_divide(rows, PANEL);
+    for (size_t head_row = 0; head_row < model->config.heads * rows; head_row++) {
+        const size_t head = head_row / rows, reversed = rows - 1 - head_row % rows;
+        const float *panel = keys ? from->position_keys + (head * panels + reversed / PANEL) * d * PANEL : NULL;
+        for (size_t k = 0; k < d && keys; k++) keys[head_row * d + k] = panel[k * PANEL + reversed % PANEL];
+        if (queries)
+            memcpy(queries + head_row * d, from->position_queries + head_row * model->padded_head, d * sizeof *queries);
+    }
     return DEBERTA_OK;
 }

@@ -106,7 +106,7 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
     return session->starts[sequence + 1] - session->starts[sequence];
 }
 
-/* Panels that the packed keys of a sequence of n tokens take for each head: integers of values lie beside them, in
+/* Panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to them, in
  * whole tiles. */
 static inline size_t session_key_panels(const deberta_session *session, size_t n)
 {
@@ -162,8 +162,11 @@ static inline size_t session_sequence_of(const deberta_session *session, size_t 
 
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);
-/* The same for one that holds session->lock. */
+/* Notes a failure for a caller that holds session->lock. */
 void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error);
+
+/* The caller's edit of H[layer], if there is one, before anything reads it. */
+deberta_status interventions_edit(const deberta_session *session, size_t layer, deberta_error *err);
 
 /* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);

@@ -7,6 +7,7 @@
 #include "core/dispatch.h"
 #include "core/model/attention_layer.h"
 #include "core/model/linear.h"
+#include "include/deberta_unstable.h"
 
 enum {
     DEFAULT_MAX_TOKENS = 512,
@@ -223,9 +224,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(ablation_check(model, options->ablations, options->ablation_count, err));
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
-    if (s->internal.interventions.row_bias && !model->has_c2p)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
-                     model->name);
+    DEBERTA_TRY(interventions_check(model, &s->internal.interventions.changes, err));
     s->attend = s->internal.interventions.attend ? s->internal.interventions.attend : attention_run;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;

@@ -9,7 +9,7 @@
 #include "core/base/parallel.h"
 #include "core/model/forward_record.h"
 #include "core/model/profile.h"
-#include "include/deberta.h"
+#include "include/deberta_unstable.h"
 
 /* Which terms enter the scores. A term that is left out is not computed; the common scale stays that of the model's own
  * terms, so what remains has the same values as in the full sum. */
@@ -25,21 +25,19 @@ static inline bool term_is_selected(term_selection selection, deberta_component 
     return selection == TERM_SELECTION_FULL || (unsigned)selection & 1u << term;
 }
 
-/* May write into H[0], [tokens][stride], before the layers see it. */
-typedef void (*edit_hidden)(void *context, float *rows, size_t tokens, size_t stride);
 /* From session->queries, keys and values of the whole batch to session->context. observer may be NULL. */
 typedef void (*layer_attention)(deberta_session *session, size_t layer, const deberta_observer *observer);
 
 /* What studies put into a forward pass. What they point at is the caller's, as long as the session lives. */
 typedef struct session_interventions {
-    edit_hidden edit_input; /* NULL: nothing to edit */
-    void *edit_context;
-    layer_attention attend; /* instead of attention_run; NULL: that. The Enhanced Mask Decoder does not use it */
+    deberta_interventions changes; /* deberta_session_intervene sets them anew */
+    layer_attention attend;        /* instead of attention_run; NULL: that. The Enhanced Mask Decoder does not use it */
     const void *attend_context;
-    /* [L][A][2K] added to c2p by table row, divided by the common scale like it: a term that the model does not have,
-     * for studies of what it would do. Needs c2p. NULL: none */
-    const float *row_bias;
 } session_interventions;
+
+/* DEBERTA_E_UNSUPPORTED for what the model has no place for. */
+deberta_status interventions_check(const deberta_model *model, const deberta_interventions *changes,
+                                   deberta_error *err);
 
 typedef struct session_internal_options {
     term_selection terms;

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Spreads of channels are followed through norms, products and activations, and give a factor a channel.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/smoothing.h"
 
 #include <math.h>

@@ -26,15 +26,16 @@ typedef struct channel_spread {
 
 /* Mean 0 and deviation 1. */
 void spread_of_unknown(const channel_spread *spread, size_t channels);
-/* Behind a LayerNorm of inputs of which nothing is known. */
+/* The spread after a LayerNorm of inputs of which nothing is known. */
 void spread_of_norm(const channel_spread *spread, const float *gamma, const float *beta, size_t channels);
-/* Behind a LayerNorm of a sum: hidden states and what a sublayer adds to them. */
+/* The spread after a LayerNorm of a sum: hidden states and what a sublayer adds to them. */
 void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *added, const float *gamma,
                         const float *beta, double epsilon, size_t channels);
-/* Of one output: weights w [inputs] and bias, from the spread of the inputs. Sums in float64, in order. */
+/* The spread of one output, from its weights w [inputs], its bias and the spread of the inputs. Sums are float64, in
+ * order. */
 void spread_of_output(const channel_spread *output, size_t channel, const float *w, float bias,
                       const channel_spread *inputs, size_t channels);
-/* Of f(x), by a quadrature of five points. */
+/* The spread of f(x), by a quadrature of five points. */
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels);
 
 /* factors[j] from the spread of the inputs and the largest |W| of each, which is overwritten; 1 where there is nothing

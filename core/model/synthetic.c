@@ -10,7 +10,7 @@
 
 /* What a tensor is for decides how large its values are. */
 typedef enum made_role {
-    ROLE_TABLE,     /* unit variance: the layer norm behind it, or none for rel_embeddings, keeps it */
+    ROLE_TABLE,     /* unit variance: the layer norm after it, or none for rel_embeddings, keeps it */
     ROLE_GAIN,      /* around 1 */
     ROLE_SMALL,     /* biases */
     ROLE_QUERY_KEY, /* logits of standard deviation 1.2 */
@@ -93,7 +93,8 @@ static const struct {
     {"encoder.conv.LayerNorm.bias", GIVES_HIDDEN},
 };
 
-/* Of a tensor of that name in that layer. What the embeddings give to the first layer has no outliers. */
+/* How a tensor of that name in that layer uses hidden states. What the embeddings give to the first layer has no
+ * outliers. */
 static hidden_use use_of(const char *name, size_t layer)
 {
     if (layer == 0 && strncmp(name, "*attention.self.", 16) == 0) return NO_HIDDEN;

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A name is parsed into a config.json text, so that made-up models pass the checks of stored ones.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/synthetic_name.h"
 
 #include <errno.h>

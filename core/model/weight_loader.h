@@ -74,8 +74,8 @@ typedef struct weight_loader {
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */
 
-    /* Of low precision: digits of a layer's weights, and what is known of the channels around the matrix at hand and of
-     * the hidden states, as the last LayerNorm gives them. */
+    /* Low precision needs the digits of a layer's weights, and what is known of the channels around the matrix at hand
+     * and of the hidden states, as the last LayerNorm gives them. */
     size_t digits, channels; /* channels: the most that a matrix has on either side */
     channel_spread inputs, outputs, hidden;
 } weight_loader;
@@ -139,10 +139,10 @@ typedef struct matrix_plan {
 size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, size_t column);
 /* The plan of an ordinary linear layer. */
 matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
-/* Of one whose outputs are heads of head_size rows, each padded; the parts are the caller's. */
+/* The plan of a matrix whose outputs are heads of head_size rows, each padded; the parts are the caller's. */
 matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size, size_t padded_head, size_t inputs);
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);
-/* The same into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
+/* Loads into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
 deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
                                   deberta_error *err);
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Settings files of known wrappers are looked for, and the base model that they name goes into the refusal.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/model/wrapper.h"
 
 #include <stdlib.h>

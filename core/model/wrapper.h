@@ -1,6 +1,6 @@
 /* Checkpoints of a class of its own around a DeBERTa: their settings are the wrapper's, and name the model inside.
  *
- * Their tensors open once the config.json of that model lies beside them. So they are refused with the name of it.
+ * Their tensors open once the config.json of that model lies next to them. So they are refused with the name of it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_WRAPPER_H

@@ -1,4 +1,4 @@
-/* vocab.json and merges.txt.
+/* The files of a byte-level vocabulary are read: vocab.json and merges.txt.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/bpe_files.h"

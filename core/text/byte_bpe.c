@@ -1,4 +1,4 @@
-/* Byte-level byte-pair encoding.
+/* Words are cut by byte-level byte-pair encoding: neighbours merge in the order of their ranks.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/byte_bpe.h"

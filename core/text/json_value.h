@@ -8,12 +8,12 @@
 
 #include "core/base/status.h"
 
-/* Of any one file that holds a vocabulary. mDeBERTa's tokenizer.json, the largest known, has 16 MB. */
+/* The most that a file with a vocabulary may have. mDeBERTa's tokenizer.json, the largest known, has 16 MB. */
 enum { VOCABULARY_FILE_MOST_BYTES = 256 << 20 };
 
 /* Reads an object from a file of the size that vocabularies have. The caller releases *root; NULL on failure. */
 deberta_status json_value_read(json_t **root, const char *path, deberta_error *err);
-/* The same for a small file in which numbers do not matter: transformers writes 10^30 as an integer for "no limit". */
+/* Reads a small file in which numbers do not matter: transformers writes 10^30 as an integer for "no limit". */
 deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err);
 
 /* *value is borrowed, and NULL if the member is absent or null. JSON_TRUE means true or false, JSON_REAL any number. */

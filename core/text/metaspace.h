@@ -25,7 +25,7 @@ void metaspace_free(metaspace **words);
 
 const piece_model *metaspace_model(const metaspace *words);
 
-/* Of the tokens, those that are `normalized` are looked for in normalised texts, by their normalised spelling. */
+/* Tokens that are `normalized` are looked for in normalised texts, by their normalised spelling. */
 deberta_status metaspace_add_tokens(metaspace *words, const added_tokens *tokens, const char *where,
                                     deberta_error *err);
 

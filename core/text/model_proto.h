@@ -59,7 +59,7 @@ deberta_status piece_model_read(piece_model *model, const uint8_t *bytes, size_t
 /* For models that come from elsewhere. The text is copied. */
 deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, double score, piece_type type,
                                deberta_error *err);
-/* Of pieces with the same text all but the last become PIECE_HIDDEN. */
+/* Where pieces have the same text, all but the last become PIECE_HIDDEN. */
 deberta_status piece_model_hide_repeated(piece_model *model, const char *where, deberta_error *err);
 /* Is it something that can be used: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes? */
 deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);

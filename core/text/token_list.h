@@ -57,7 +57,7 @@ const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
  * before goes on, the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
 deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err);
 
-/* The same tokens in as little memory as they need; *copy is overwritten. */
+/* Copies the tokens into as little memory as they need; *copy is overwritten. */
 deberta_status token_list_copy(token_list *copy, const token_list *list, deberta_error *err);
 
 /* Accepts a zeroed list and leaves one. */

@@ -108,7 +108,7 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
     return DEBERTA_OK;
 }
 
-/* The tokens of the frame are the special tokens, or tokenizer.json contradicts the files beside it. */
+/* The tokens of the frame are the special tokens, or tokenizer.json contradicts the files next to it. */
 static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_frame *frame, const char *folder,
                                   deberta_error *err)
 {
@@ -181,7 +181,7 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     return DEBERTA_OK;
 }
 
-/* Fills *model or t->bpe from the file, and *config from it and the files beside it. */
+/* Fills *model or t->bpe from the file, and *config from it and the files next to it. */
 static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, const char *merges_path,
                                       const char *folder, tokenizer_config *config, piece_model *model,
                                       deberta_error *err)

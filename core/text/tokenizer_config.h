@@ -1,5 +1,5 @@
-/* What the small JSON files beside a vocabulary say: tokenizer_config.json, special_tokens_map.json, added_tokens.json,
- * and the list of added tokens in tokenizer.json. All of them are optional.
+/* What the small JSON files next to a vocabulary say: tokenizer_config.json, special_tokens_map.json,
+ * added_tokens.json, and the list of added tokens in tokenizer.json. All of them are optional.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_TOKENIZER_CONFIG_H

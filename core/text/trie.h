@@ -42,7 +42,7 @@ static inline int32_t trie_step(const trie *trie, int32_t node, char byte)
     return trie->nodes[child].parent == node ? (int32_t)child : TRIE_NO_NODE;
 }
 
-/* The same over several bytes; also from TRIE_NO_NODE. */
+/* Walks over several bytes; may begin at TRIE_NO_NODE. */
 int32_t trie_walk(const trie *trie, int32_t node, const char *text, size_t bytes);
 
 /* Length of the longest key that `text` begins with, or 0. */

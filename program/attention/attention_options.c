@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of figures are parsed here, and rows that all kinds share stand here. SPDX-License-Identifier: MIT */
 #include "program/attention/attention_options.h"
 
 #include <math.h>
@@ -42,7 +42,6 @@ const option attention_file_rows[] = {
 int attention_options_check(const attention_options *asked)
 {
     const common_options *common = &asked->reading.common;
-    if (common->json) return say_usage(common, "--json: figures are no JSON; --numbers FILE.csv has their numbers");
     if (!check_figure_paths(common)) return EXIT_USAGE;
     if (asked->data && !figure_data_knows_suffix(asked->data))
         return option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);

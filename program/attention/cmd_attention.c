@@ -46,4 +46,5 @@ const command command_attention = {
                "attention.pdf\n",
     .run = run,
     .subcommands = kinds,
+    .without = "json seed",
 };

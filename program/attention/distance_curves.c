@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Curves over the distance become data and panels; strokes mark where buckets change. SPDX-License-Identifier: MIT */
 #include "program/attention/distance_curves.h"
 
 #include <math.h>
@@ -6,6 +6,7 @@
 
 #include "program/frame/options.h"
 #include "viz/chart.h"
+#include "include/deberta_unstable.h"
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
@@ -108,7 +109,7 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     const distance_statistic middle = source->asked->statistic == STATISTIC_MEAN ? DISTANCE_MEAN : DISTANCE_MEDIAN;
     chart_series *series = options_take(source->options, DEBERTA_COMPONENT_COUNT, sizeof *series);
     chart_panel panel = {.title = source_head_title(source, index),
-                         .x = {.label = "i \u2212 j (key to the right: < 0, to the left: > 0)",
+                         .x = {.label = "i \u2212 j (> 0: key to the left)",
                                .scale = curves->reach <= LONGEST_LINEAR ? CHART_WHOLE : CHART_SIGNED_LOG},
                          .y = {.label = probabilities ? probability : source->unit},
                          .series = series,

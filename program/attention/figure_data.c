@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Matrices and columns are written as CSV or as safetensors with labels in the metadata.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_data.h"
 
 #include <jansson.h>
@@ -6,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "program/frame/options.h"
 #include "program/frame/unfinished.h"
 #include "core/base/path.h"
@@ -124,7 +127,6 @@ typedef struct note_list {
 static const char *clean(const note_list *list, const char *text)
 {
     char *drawn = draw_clean_text(text);
-    if (!drawn) exit(say_no_memory(list->options));
     const char *kept = options_text(list->options, "%s", drawn);
     free(drawn);
     return kept;
@@ -139,7 +141,7 @@ static void add_note(note_list *list, const char *key, const char *value)
 static void add_list(note_list *list, const char *key, json_t *array)
 {
     char *text = array ? json_dumps(array, JSON_COMPACT) : NULL;
-    if (!text) exit(say_no_memory(list->options));
+    if (!text) memory_short();
     add_note(list, key, options_text(list->options, "%s", text));
     json_decref(array);
     free(text);

@@ -11,14 +11,12 @@ static int matrix_of(void *context, const figure_source *source, size_t index, c
     if (column->component == DEBERTA_PROBABILITIES) return captured_matrix(context, source, index, column, whole);
     const size_t n = source->view.span[1];
     logit_terms terms = {.tokens = n, .mask = source_text_mask(source)};
-    deberta_error error = {0};
     for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
         terms.term[c] = capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), c, 0);
     float *change = options_take(source->options, n * n, sizeof *change);
     *whole = change;
-    return attention_term_change(change, &terms, column->component, &error) == DEBERTA_OK
-               ? EXIT_OK
-               : say_error(source->options, &error);
+    attention_term_change(change, &terms, column->component);
+    return EXIT_OK;
 }
 
 static int draw(figure_source *source, figure_sheet *sheet)

@@ -75,7 +75,7 @@ static int open_other_model(figure_source *source, figure_sheet *sheet, other_si
     return status;
 }
 
-/* The same text in the model as it is. */
+/* Encodes the text in the model without interventions. */
 static int open_unablated(figure_source *source, other_side *other)
 {
     other->options = *source->options;

@@ -4,7 +4,7 @@
 #include "program/attention/figure_kind.h"
 
 /* The curve of one matrix into its columns. Logits without what is constant over the keys, unless that is to stay. */
-static int measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
+static void measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
 {
     const size_t n = source->view.count, first = index * curves->entries;
     const unsigned char *mask = source_mask(source);
@@ -14,12 +14,10 @@ static int measure(const figure_source *source, distance_curves *curves, size_t 
         attention_centre_rows(centred, matrix, n, mask);
         matrix = centred;
     }
-    deberta_error error = {0};
     attention_by_distance curve;
-    const deberta_status measured =
-        attention_by_distance_measure(&curve, matrix, n, source_positions(source), mask, source->asked->ribbon, &error);
+    attention_by_distance_measure(&curve, matrix, n, source_positions(source), mask, source->asked->ribbon);
     double **column = curves->column[component];
-    for (size_t k = 0; k < curves->entries && measured == DEBERTA_OK; k++) {
+    for (size_t k = 0; k < curves->entries; k++) {
         column[DISTANCE_COUNT][first + k] = (double)curve.count[k];
         column[DISTANCE_MEAN][first + k] = curve.mean[k];
         column[DISTANCE_MEDIAN][first + k] = curve.median[k];
@@ -27,7 +25,6 @@ static int measure(const figure_source *source, distance_curves *curves, size_t 
         column[DISTANCE_HIGH][first + k] = curve.high[k];
     }
     attention_by_distance_free(&curve);
-    return measured == DEBERTA_OK ? EXIT_OK : say_error(source->options, &error);
 }
 
 static int draw(figure_source *source, figure_sheet *sheet)
@@ -38,7 +35,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     int status = source_encode(source);
     for (size_t k = 0; k < source_heads(source); k++)
         for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
-            if (source->components[c]) status = measure(source, &curves, k, c);
+            if (source->components[c]) measure(source, &curves, k, c);
     if (status != EXIT_OK) return status;
     sheet_caption(sheet, "Components of attention against the distance between query and key. ");
     return distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");

@@ -15,24 +15,20 @@ typedef struct kernel_work {
 
 static size_t sample_count(const kernel_work *w) { return source_heads(w->source) * DEBERTA_COMPONENT_COUNT; }
 
-static int open_samples(kernel_work *w, size_t reach)
+static void open_samples(kernel_work *w, size_t reach)
 {
     const common_options *options = w->source->options;
-    deberta_error error = {0};
     w->samples = options_take(options, sample_count(w), sizeof *w->samples);
     for (size_t k = 0; k < sample_count(w); k++)
-        if (w->source->components[k % DEBERTA_COMPONENT_COUNT] &&
-            distance_sample_create(&w->samples[k], reach, options->seed, &error) != DEBERTA_OK)
-            return say_error(options, &error);
-    return EXIT_OK;
+        if (w->source->components[k % DEBERTA_COMPONENT_COUNT])
+            distance_sample_create(&w->samples[k], reach, options->seed);
 }
 
 /* One captured text into the samples; terms without what is constant over the keys, unless that is to stay. */
-static int add_text(kernel_work *w, const capture *captured, const token_view *view)
+static void add_text(kernel_work *w, const capture *captured, const token_view *view)
 {
     const figure_source *source = w->source;
     const unsigned char *mask = source->input.mask ? source->input.mask + view->first_token : NULL;
-    deberta_error error = {0};
     for (size_t k = 0; k < sample_count(w); k++) {
         const deberta_component c = k % DEBERTA_COMPONENT_COUNT;
         const size_t index = k / DEBERTA_COMPONENT_COUNT;
@@ -40,10 +36,8 @@ static int add_text(kernel_work *w, const capture *captured, const token_view *v
         float *matrix = capture_matrix(captured, source_layer(source, index), source_head(source, index), c, 0);
         if (source->asked->centre == CENTRE_ROW && c != DEBERTA_PROBABILITIES)
             attention_centre_rows(matrix, matrix, view->span[1], mask);
-        if (distance_sample_add(&w->samples[k], matrix, view->span[1], mask, &error) != DEBERTA_OK)
-            return say_error(source->options, &error);
+        distance_sample_add(&w->samples[k], matrix, view->span[1], mask);
     }
-    return EXIT_OK;
 }
 
 static int run_text(kernel_work *w, size_t row)
@@ -58,7 +52,7 @@ static int run_text(kernel_work *w, size_t row)
     int status = source_open_capture(source, &source->info, &view, &captured);
     const deberta_observer observer = capture_observer(&captured);
     if (status == EXIT_OK) status = source_observe(source, source->session, row, &observer);
-    if (status == EXIT_OK) status = add_text(w, &captured, &view);
+    if (status == EXIT_OK) add_text(w, &captured, &view);
     capture_free(&captured);
     token_view_free(&view);
     return status;
@@ -106,8 +100,8 @@ static int draw(figure_source *source, figure_sheet *sheet)
     for (size_t r = 0; r < source->input.rows; r++)
         if (source->input.row[r].tokens > longest) longest = source->input.row[r].tokens;
     distance_curves curves = distance_curves_open(source, longest - 1);
-    int status = open_samples(&w, longest - 1);
-    if (status == EXIT_OK) status = run_texts(&w);
+    open_samples(&w, longest - 1);
+    int status = run_texts(&w);
     for (size_t k = 0; k < sample_count(&w); k++) {
         if (status == EXIT_OK) summarise(&w, k, &curves);
         distance_sample_free(&w.samples[k]);
@@ -124,9 +118,9 @@ static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_RO
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_kernel = {
-    FIGURE_COMMAND("kernel", "position terms against the distance, mean and quantiles over all texts",
-                   "--file texts.txt --layers 2 --heads all -o kernel.pdf", groups, FIRST_HEAD,
-                   .components = 1u << DEBERTA_C2P | 1u << DEBERTA_P2C, .statistic = STATISTIC_MEAN),
+    FIGURE_COMMAND_WITHOUT("json", "kernel", "position terms against the distance, mean and quantiles over all texts",
+                           "--file texts.txt --layers 2 --heads all -o kernel.pdf", groups, FIRST_HEAD,
+                           .components = 1u << DEBERTA_C2P | 1u << DEBERTA_P2C, .statistic = STATISTIC_MEAN),
     .all_rows = true,
     .draw = draw,
 };

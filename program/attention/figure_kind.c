@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A kind of figure is run: its source is opened, its function draws, and everything is closed.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_kind.h"
 
 #include "program/attention/figure_panels.h"

@@ -24,7 +24,7 @@ extern const option_group figure_components_groups[];
 
 /* Opens, draws, closes. */
 int figure_draw(const common_options *options, const figure_kind *kind);
-/* The same for the kind whose command the options are of. */
+/* Draws the kind whose command the options are of. */
 int figure_run(const common_options *options);
 
 #define FIRST_HEAD .layers = "0", .heads = "0"
@@ -40,7 +40,8 @@ int figure_run(const common_options *options);
         }                                                                                                              \
     }
 /* What --help and the parser know of a kind; at the end the defaults, members of attention_options. */
-#define FIGURE_COMMAND(name_, summary_, example_, groups_, ...)                                                        \
+#define FIGURE_COMMAND(...) FIGURE_COMMAND_WITHOUT("json seed", __VA_ARGS__)
+#define FIGURE_COMMAND_WITHOUT(without_, name_, summary_, example_, groups_, ...)                                      \
     .command = {                                                                                                       \
         .name = "attention " name_,                                                                                    \
         .summary = summary_,                                                                                           \
@@ -51,6 +52,7 @@ int figure_run(const common_options *options);
         .defaults = &(const attention_options){ATTENTION_DEFAULTS, __VA_ARGS__},                                       \
         .example = "  deberta attention " name_ " models/demo " example_ "\n",                                         \
         .run = figure_run,                                                                                             \
+        .without = without_,                                                                                           \
     }
 #define FIGURE_TEXT "--text 'a new store opened'"
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The figure environment, its caption and its label are written, with LaTeX's characters escaped.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_latex.h"
 
 #include <string.h>

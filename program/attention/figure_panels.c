@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Panels are filled from matrices of heads; pieces become words where these fit better. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_panels.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ int captured_matrix(void *context, const figure_source *source, size_t index, co
     return EXIT_OK;
 }
 
-/* Whether the session computed this component of the head without what belongs to it. */
+/* Did the session take this component out of the head? */
 static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
 {
     for (size_t k = 0; k < source->options->ablation_count; k++) {

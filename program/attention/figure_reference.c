@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The float64 reference is opened and given the hidden states that the encoder showed. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_reference.h"
 
 #include "program/frame/options.h"

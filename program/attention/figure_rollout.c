@@ -20,16 +20,12 @@ static int encode_up_to(figure_source *source, size_t last)
 }
 
 /* One layer further. */
-static int step(const figure_source *source, double *rollout, size_t layer)
+static void step(const figure_source *source, double *rollout, size_t layer)
 {
-    deberta_error error = {0};
     const float **heads = options_take(source->options, source->head_count, sizeof *heads);
     for (size_t a = 0; a < source->head_count; a++)
         heads[a] = capture_matrix(&source->capture, layer, source->heads[a], DEBERTA_PROBABILITIES, 0);
-    return attention_rollout_step(rollout, heads, source->head_count, source->view.span[1], source_text_mask(source),
-                                  &error) == DEBERTA_OK
-               ? EXIT_OK
-               : say_error(source->options, &error);
+    attention_rollout_step(rollout, heads, source->head_count, source->view.span[1], source_text_mask(source));
 }
 
 static attention_panel add_panel(figure_sheet *sheet, const double *rollout, size_t layer)
@@ -51,8 +47,8 @@ static int fill(figure_source *source, figure_sheet *sheet, attention_panel *pan
     int status = encode_up_to(source, last);
     attention_rollout_begin(rollout, n);
     for (size_t layer = 0, drawn = 0; layer <= last && status == EXIT_OK; layer++) {
-        status = step(source, rollout, layer);
-        if (status == EXIT_OK && source->layers[drawn] == layer) panels[drawn++] = add_panel(sheet, rollout, layer);
+        step(source, rollout, layer);
+        if (source->layers[drawn] == layer) panels[drawn++] = add_panel(sheet, rollout, layer);
     }
     return status;
 }

@@ -25,38 +25,33 @@ typedef struct shares {
     double *total;                             /* bits that the Shapley values add up to */
 } shares;
 
-static int measure_head(const figure_source *source, size_t index, shares *s)
+static void measure_head(const figure_source *source, size_t index, shares *s)
 {
     logit_terms terms = {.tokens = source->view.count, .mask = source_mask(source)};
     attention_term_effects effects = {0};
-    deberta_error error = {0};
     for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
         terms.term[c] = source_matrix(source, source_layer(source, index), source_head(source, index), c);
-    if (attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
+    attention_term_effects_measure(&effects, &terms);
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
         s->values[MEASURE_VARIANCE][t][index] = effects.variance_share[t];
         s->values[MEASURE_SHAPLEY][t][index] = effects.shapley[t];
         s->values[MEASURE_KL][t][index] = effects.kl_without[t];
     }
     s->total[index] = effects.kl_uniform;
-    return EXIT_OK;
 }
 
-static int measure_heads(const figure_source *source, shares *s)
+static void measure_heads(const figure_source *source, shares *s)
 {
     const size_t heads = source_heads(source);
     for (size_t k = 0; k < MEASURES * ATTENTION_TERMS; k++)
         s->values[k / ATTENTION_TERMS][k % ATTENTION_TERMS] = head_numbers(source);
     s->total = head_numbers(source);
     progress_bar bar = progress_begin(source->options, "measuring heads", heads);
-    int status = EXIT_OK;
-    for (size_t k = 0; k < heads && status == EXIT_OK; k++) {
+    for (size_t k = 0; k < heads; k++) {
         progress_step(&bar, k, NULL);
-        status = measure_head(source, k, s);
+        measure_head(source, k, s);
     }
     progress_end(&bar);
-    return status;
 }
 
 /* The data holds all three measures, whichever is drawn. */
@@ -156,8 +151,8 @@ static int draw(figure_source *source, figure_sheet *sheet)
     attention_figure figure;
     int status = check_form(source->asked);
     if (status == EXIT_OK) status = source_encode(source);
-    if (status == EXIT_OK) status = measure_heads(source, &s);
     if (status != EXIT_OK) return status;
+    measure_heads(source, &s);
     sheet_note(sheet, "%s", look->note);
     if (!source->view.whole) sheet_note(sheet, "Measured among the tokens that are shown. ");
     sheet_caption(sheet, "What each term of the logits is worth to each head. %s", look->note);

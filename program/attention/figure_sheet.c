@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Provenance, notes, caption and title are collected, and all files of a figure are written together.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_sheet.h"
 
 #include <stdarg.h>
@@ -46,7 +48,7 @@ static const char *list_ids(const figure_source *source)
     return options_text(source->options, "%s", text);
 }
 
-/* Of the files that are asked for, does any tell where it comes from? A .csv does not; nor is the model, which may be
+/* Does any of the files that are asked for tell where it comes from? A .csv does not; nor is the model, which may be
  * gigabytes, read for it once more. */
 static bool writes_provenance(const attention_options *asked)
 {
@@ -85,10 +87,8 @@ static int add_provenance(figure_sheet *sheet, figure_source *source)
 
 static void append(const figure_sheet *sheet, const char **text, const char *format, va_list arguments)
 {
-    char *added = NULL;
-    if (vasprintf(&added, format, arguments) < 0) exit(say_no_memory(sheet->source->options));
+    const char *added = options_print(sheet->source->options, format, arguments);
     *text = options_text(sheet->source->options, "%s%s", *text ? *text : "", added);
-    free(added);
 }
 
 void sheet_note(figure_sheet *sheet, const char *format, ...)

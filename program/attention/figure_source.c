@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Model, input, selection and session of a figure are opened, and matrices are brought into the shape of the view.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_source.h"
 
 #include <string.h>
@@ -22,7 +24,7 @@ int source_fail(const figure_source *source, const deberta_error *error)
 
 /* ----------------------------------------------------------------------------------------------------- selection */
 
-/* Of what is shown the model must have at least one. */
+/* The model must have at least one of the components that are shown. */
 static int choose_components(figure_source *source)
 {
     const attention_options *asked = source->asked;
@@ -156,7 +158,7 @@ static int select_wanted(const figure_source *source, const deberta_model_info *
 int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view, capture *capture)
 {
     deberta_error error = {0};
-    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return say_error(source->options, &error);
+    capture_create(capture, info, view->span, 1);
     const int status = select_wanted(source, info, capture);
     if (status != EXIT_OK) return status;
     size_t kept_bytes = capture_bytes(capture);

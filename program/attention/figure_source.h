@@ -69,7 +69,7 @@ const char *source_head_title(const figure_source *source, size_t index);
 
 /* Which tokens of the view are queries and keys, for functions that take a mask; NULL: all of them. */
 const unsigned char *source_mask(const figure_source *source);
-/* The same of the whole text. */
+/* The mask of the whole text. */
 const unsigned char *source_text_mask(const figure_source *source);
 /* Where the rows of the view stand, for functions that take positions; NULL: one beside the other, as words do. */
 const size_t *source_positions(const figure_source *source);

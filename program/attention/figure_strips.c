@@ -5,6 +5,7 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"
+#include "include/deberta_unstable.h"
 
 /* What both need: relative positions, the captured text, the reference. */
 static int open_strips(figure_source *source, reference_model **reference)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Numbers of heads become panels of layers by heads, columns of the data, and bars. SPDX-License-Identifier: MIT */
 #include "program/attention/head_map.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens are chosen, merged into words and labelled; matrices are merged accordingly. SPDX-License-Identifier: MIT */
 #include "program/attention/token_view.h"
 
 #include <ctype.h>
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/token_label.h"
 #include "core/base/utf8.h"
 
@@ -109,8 +110,7 @@ static bool is_unknown(const input_batch *input, size_t token)
     return input->tokenizer && input->ids[token] == deberta_tokenizer_special_id(input->tokenizer, DEBERTA_SPECIAL_UNK);
 }
 
-static deberta_status label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice,
-                                   deberta_error *err)
+static void label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice)
 {
     const deberta_tokens *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
@@ -120,10 +120,9 @@ static deberta_status label_tokens(token_view *view, const input_batch *input, c
         view->names[k] = (figure_label){.text = name, .special = special};
         view->labels[k] =
             (figure_label){.text = name ? drawn_label(view, input, token, name) : NULL, .special = special};
-        if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!view->labels[k].text) memory_short();
         if (k > 0 && !view->boundary && list && list->segments > 1 && list->token_types[token]) view->boundary = k;
     }
-    return DEBERTA_OK;
 }
 
 deberta_status token_view_make(token_view *view, const input_batch *input, size_t row, const token_view_choice *choice,
@@ -143,17 +142,16 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
     view->span[1] = n;
     if (choice->first >= n || (choice->end != SIZE_MAX && choice->end > n))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--token-range: the text has %zu tokens, 0:%zu are all of them", n, n);
-    view->starts = calloc(n + 1, sizeof *view->starts);
-    view->members = calloc(n, sizeof *view->members);
-    view->tokens = calloc(n, sizeof *view->tokens);
-    view->names = calloc(n, sizeof *view->names);
-    view->labels = calloc(n, sizeof *view->labels);
-    if (!view->starts || !view->members || !view->tokens || !view->names || !view->labels)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    view->starts = memory_take(n + 1, sizeof *view->starts);
+    view->members = memory_take(n, sizeof *view->members);
+    view->tokens = memory_take(n, sizeof *view->tokens);
+    view->names = memory_take(n, sizeof *view->names);
+    view->labels = memory_take(n, sizeof *view->labels);
     choose_tokens(view, input, choice);
     if (view->count == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
-    return label_tokens(view, input, choice, err);
+    label_tokens(view, input, choice);
+    return DEBERTA_OK;
 }
 
 void token_view_free(token_view *view)

@@ -1,4 +1,5 @@
-/* `deberta bench compare`. SPDX-License-Identifier: MIT */
+/* `deberta bench compare`: files are read, sides are compared, and a table says which points differ.
+ * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
 
 #include <string.h>
@@ -35,8 +36,7 @@ static int find_sides(compare_job *job, const compare_options *o)
         return say_usage(options, "expected A.json B.json, or A1.json A2.json ... with B1.json B2.json ...");
     if (with < count && (with == 0 || with + 1 == count))
         return say_usage(options, "expected files on both sides of 'with'");
-    job->runs = options_allocate(options, (count + 1) * sizeof *job->runs);
-    if (!job->runs) return say_no_memory(options);
+    job->runs = options_take(options, count + 1, sizeof *job->runs);
     const size_t gap = with < count, first = o->by || gap ? with : 1;
     job->a = (compare_side){job->runs, paths, first};
     job->b = (compare_side){job->runs + first, paths + first + gap, count - first - gap};
@@ -65,9 +65,9 @@ static deberta_status compare(compare_list *list, const compare_job *job, const 
     DEBERTA_TRY(read_side(&job->a, job->runs, job, o->any_environment, err));
     DEBERTA_TRY(read_side(&job->b, job->runs + job->a.count, job, o->any_environment, err));
     if (o->by)
-        DEBERTA_TRY(compare_within(list, &job->a, facets[o->by], err));
+        DEBERTA_TRY(compare_within(list, &job->a, facets[o->by]));
     else
-        DEBERTA_TRY(compare_sides(list, &job->a, &job->b, err));
+        DEBERTA_TRY(compare_sides(list, &job->a, &job->b));
     if (list->count) return DEBERTA_OK;
     if (o->by)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no two points that differ in %s alone", job->a.names[0],
@@ -121,5 +121,5 @@ const command command_bench_compare = {
                "  deberta bench compare before1.json before2.json with after1.json after2.json\n"
                "  deberta bench compare sweep.json --by threads\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " quiet",
 };

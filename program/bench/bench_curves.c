@@ -31,7 +31,7 @@ static double workspace_mb(const bench_results *results, const bench_result *r)
     return 1e-6 * (double)r->workspace_bytes;
 }
 
-/* The same work done by the scalar tier with as many threads. */
+/* The time of the scalar tier for this work, with as many threads, over that of the result. */
 static double speedup(const bench_results *results, const bench_result *r)
 {
     for (size_t k = 0; k < results->count && strcmp(r->isa, "scalar") != 0; k++) {

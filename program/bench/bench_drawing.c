@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Results are put into groups, and each group gets the name, colour and dash that all panels share.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/bench/bench_drawing.h"
 
 #include <string.h>

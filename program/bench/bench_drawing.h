@@ -44,7 +44,7 @@ bool bench_same_series(const bench_drawing *drawing, const bench_result *a, cons
 /* Whether the files are of processors with different names. */
 bool bench_machines_vary(const bench_drawing *drawing);
 
-/* Of results that are not empty. */
+/* Finds the groups of results that are not empty. */
 void bench_find_groups(bench_drawing *drawing);
 /* Name of a group for the legend of the panel that is begun; NULL where an earlier panel of the figure lists it. */
 const char *bench_legend_name(const bench_drawing *drawing, bench_group *group);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Results of several files are joined, and files that cannot share a chart are refused. SPDX-License-Identifier: MIT */
 #include "program/bench/bench_files.h"
 
 #include <string.h>

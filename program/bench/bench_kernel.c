@@ -13,13 +13,13 @@ typedef struct kernel_options {
     bool cold;
 } kernel_options;
 
-static deberta_status read_problems(kernel_problems *problems, const common_options *options, deberta_error *err)
+static deberta_status read_problems(problem_lines *problems, const common_options *options, deberta_error *err)
 {
     for (size_t k = 0; k < options->argument_count; k++) {
         const char *path = options->arguments[k];
         FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
         if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-        const deberta_status status = kernel_problems_read(problems, file, path, err);
+        const deberta_status status = problem_lines_read(problems, file, path, err);
         if (file != stdin) stream_discard(file);
         DEBERTA_TRY(status);
     }
@@ -27,7 +27,7 @@ static deberta_status read_problems(kernel_problems *problems, const common_opti
     return DEBERTA_OK;
 }
 
-static deberta_status measure(result *r, const kernel_problems *problems, const kernel_options *o, const isa_list *isas,
+static deberta_status measure(result *r, const problem_lines *problems, const kernel_options *o, const isa_list *isas,
                               deberta_error *err)
 {
     const size_t one = 1;
@@ -45,7 +45,7 @@ static deberta_status measure(result *r, const kernel_problems *problems, const 
 static int run(const common_options *options)
 {
     const kernel_options *o = (const kernel_options *)options;
-    kernel_problems problems = {0};
+    problem_lines problems = {0};
     deberta_error error = {0};
     isa_list isas = o->isas;
     result_format format;
@@ -59,7 +59,7 @@ static int run(const common_options *options)
         status = measure(r, &problems, o, &isas, &error);
         code = finish_result_in(options, &output, r, format, status, &error);
     }
-    kernel_problems_free(&problems);
+    problem_lines_free(&problems);
     return code;
 }
 

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Lists of lengths, threads and tiers are parsed, and results are printed or written at the end.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/bench/bench_options.h"
 
 #include <stdlib.h>
@@ -10,11 +12,11 @@
 /* The list moves into memory of the options. */
 static int keep_list(const common_options *options, size_list *typed, size_list *list)
 {
-    size_t *values = options_allocate(options, typed->count * sizeof *values);
-    if (values) memcpy(values, typed->values, typed->count * sizeof *values);
-    *list = (size_list){values, values ? typed->count : 0};
+    size_t *values = options_take(options, typed->count, sizeof *values);
+    if (typed->count) memcpy(values, typed->values, typed->count * sizeof *values);
+    *list = (size_list){values, typed->count};
     size_list_free(typed);
-    return values ? EXIT_OK : say_no_memory(options);
+    return EXIT_OK;
 }
 
 int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list)
@@ -92,6 +94,6 @@ int bench_finish(const common_options *options, text_output *output, bench_resul
 {
     result *r = result_new(BENCH_RESULTS_SCHEMA);
     utf8_copy(results->command, sizeof results->command, options_command_line(options, false));
-    if (done == DEBERTA_OK) done = bench_results_describe(r, results, error);
+    if (done == DEBERTA_OK) bench_results_describe(r, results);
     return finish_result_in(options, output, r, format, done, error);
 }

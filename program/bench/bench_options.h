@@ -17,7 +17,7 @@ typedef struct isa_list {
 
 enum { BENCH_MOST_MIXES = 64, BENCH_MOST_TERMS = 4 };
 
-/* Of a sweep, `deberta bench MODEL`. */
+/* Options of a sweep, `deberta bench MODEL`. */
 typedef struct bench_options {
     common_options common;
     sweep_options sweep;
@@ -27,7 +27,7 @@ typedef struct bench_options {
 } bench_options;
 
 extern const command command_bench_machine, command_bench_kernel, command_bench_schedule, command_bench_train,
-    command_bench_compare, command_bench_plot; /* the last in a program with figures */
+    command_bench_compare, command_bench_merge, command_bench_plot; /* the last in a program with figures */
 
 /* One value of a list option into a size_list: values from 1 to highest. */
 int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list);

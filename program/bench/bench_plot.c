@@ -115,7 +115,6 @@ static int run(const common_options *options)
     const plot_options *o = (const plot_options *)options;
     plot_job job = {.options = options, .style = o->style};
     deberta_error error = {0};
-    if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
     if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
     if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
     if (options->argument_count > 1 && !bench_figure_takes_files(o->figure))
@@ -156,5 +155,5 @@ const command command_bench_plot = {
                "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n"
                "  deberta bench plot laptop.json server.json -o both.pdf\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

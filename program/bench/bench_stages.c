@@ -249,7 +249,7 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
     const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
     chart_add_panel(
         c, (chart_panel){.title = options_text(drawing->options, "%s: %.0f GFLOP/s", group->name, limit.gflops),
-                         .x = {.label = options_text(drawing->options, "FLOP a byte (slope: %.0f GB/s)", limit.gbs),
+                         .x = {.label = options_text(drawing->options, "FLOP per byte (slope: %.0f GB/s)", limit.gbs),
                                .scale = CHART_LOG10},
                          .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
     for (size_t stage = 0; stage < PROFILE_STAGES; stage++) {

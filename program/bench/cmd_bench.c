@@ -170,6 +170,7 @@ static const command *const subcommands[] = {
     &command_bench_schedule,
     &command_bench_train,
     &command_bench_compare,
+    &command_bench_merge,
 #if HAVE_VIZ
     &command_bench_plot,
 #endif
@@ -178,8 +179,8 @@ static const command *const subcommands[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary =
-        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, train, compare, plot",
+    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, train, "
+               "compare, merge, plot",
     .arguments = "MODEL",
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},

@@ -26,7 +26,7 @@ static void each_command(FILE *out, const command *const *commands, command_visi
     }
 }
 
-/* Whether the command runs on its own, like `bench MODEL`, or only through its subcommands, like `study`. */
+/* Whether the command runs on its own, like `bench MODEL`, or only through its subcommands. */
 static bool runs_alone(const command *command) { return command->options || command->groups; }
 
 static void put_words(FILE *out, const command *command)
@@ -269,5 +269,5 @@ const command command_completion = {
                "  deberta completion zsh > ~/.zfunc/_deberta\n"
                "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json quiet",
 };

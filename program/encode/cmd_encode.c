@@ -1,6 +1,7 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
  * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
  * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+#include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_corpus.h"
@@ -50,7 +51,7 @@ static deberta_status write_piece(void *context, const encoded_piece *piece, deb
 static deberta_status write_file(encoded_input *e, const char *path, deberta_error *err)
 {
     const char *ablations = e->options->ablate_text, *model = metadata_name(e->options, e->info.name);
-    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!model) memory_short();
     const export_note notes[] = {{"model", model},
                                  {"reference", reference_name(e->options->reference)},
                                  {"precision", deberta_precision_name(e->info.precision)},
@@ -103,13 +104,13 @@ static int encode(encoded_input *e, const encode_options *o)
     if (status != EXIT_OK) return status;
     e->info = *deberta_model_describe(e->model);
     if ((status = input_read(&o->reading, e->options->arguments[0], &e->info, &e->input)) != EXIT_OK) return status;
-    if (encoded_prepare(e, &error) != DEBERTA_OK) return say_error(e->options, &error);
+    if (encoded_prepare(e) != DEBERTA_OK) return say_error(e->options, &error);
     if (!choose(e, o)) return EXIT_USAGE;
     if (encoded_run(e, &session_options, &error) != DEBERTA_OK ||
         (e->input.sequences && deberta_session_check_finite(e->session, &error) != DEBERTA_OK) ||
         write_file(e, path, &error) != DEBERTA_OK)
         return say_error(e->options, &error);
-    if (e->options->json && !write_json_line(stdout, describe_file(e, path))) return say_no_memory(e->options);
+    if (e->options->json) write_json_line(stdout, describe_file(e, path));
     return EXIT_OK;
 }
 

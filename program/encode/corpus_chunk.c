@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A chunk of texts is read, cut into windows, encoded, pooled and written in the order of the input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/encode/corpus_chunk.h"
 
 #include <math.h>
@@ -7,6 +9,7 @@
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 static size_t windows_of(const corpus_job *job, size_t tokens)
 {
@@ -30,7 +33,7 @@ deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
         job->text_count++;
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
         if (job->window && text->record.pair)
-            DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
+            DEBERTA_TRY(text_record_spoil(&text->record, "--window takes texts without a second segment"));
         if (!text->record.problem && !job->window)
             DEBERTA_TRY(text_batches_check_length(&job->batches, &text->record, text->tokens->count,
                                                   job->batches.longest, err));
@@ -190,17 +193,16 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     fputs("}\n", file);
 }
 
-/* Of a text that could not be used. */
-static deberta_status note_problem(corpus_job *job, const text_record *record, deberta_error *err)
+/* Notes a text that could not be used. */
+static void note_problem(corpus_job *job, const text_record *record)
 {
     char place[256];
     text_record_place(record, place);
     progress_end(&job->bar);
     text_stream_report(&job->stream, record);
     job->progress.bad++;
-    if (skips_bad(job))
-        DEBERTA_TRY(corpus_output_row(&job->output, (corpus_row){.text = record->index, .skipped = true}, err));
-    return corpus_output_problem(&job->output, place, record->problem, err);
+    if (skips_bad(job)) corpus_output_row(&job->output, (corpus_row){.text = record->index, .skipped = true});
+    corpus_output_problem(&job->output, place, record->problem);
 }
 
 deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
@@ -208,7 +210,7 @@ deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
     const size_t h = job->batches.info.hidden_size;
     for (size_t k = 0; k < job->text_count; k++) {
         corpus_text *text = &job->texts[k];
-        if (text->record.problem) DEBERTA_TRY(note_problem(job, &text->record, err));
+        if (text->record.problem) note_problem(job, &text->record);
         for (size_t r = text->first_row; r < text->first_row + text->rows; r++) {
             float *vectors = job->vectors + job->row_vectors[r] * h;
             /* A row for every text, so that rows count as lines do; without an encoding it holds no numbers. */
@@ -219,7 +221,7 @@ deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err)
             else
                 DEBERTA_TRY(corpus_output_values(&job->output, vectors,
                                                  job->pooling == POOL_NONE ? job->rows[r].tokens : 1, err));
-            DEBERTA_TRY(corpus_output_row(&job->output, job->rows[r], err));
+            corpus_output_row(&job->output, job->rows[r]);
         }
         text_record_free(&text->record);
     }

@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of a corpus are checked, its output is opened or resumed, and chunks follow until the input ends.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/encode/encode_corpus.h"
 
 #include <stddef.h>
 
+#include "output/scope.h"
 #include "program/encode/corpus_chunk.h"
 #include "program/frame/stop_request.h"
 #include "core/base/clock.h"
@@ -128,7 +131,7 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
                           reference_name(job->options->reference), "ablations", ablations ? ablations : "", "precision",
                           deberta_precision_name(job->batches.info.precision));
-    if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!*settings) memory_short();
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
     return DEBERTA_OK;
 }
@@ -150,7 +153,7 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
 static deberta_status encode_chunks(corpus_job *job, bool *end, deberta_error *err)
 {
     while (!*end && !stop_request_came()) {
-        option_memory *mark = options_mark(job->options);
+        struct scope_piece *mark = options_mark(job->options);
         DEBERTA_TRY(corpus_chunk_read(job, end, err));
         DEBERTA_TRY(corpus_chunk_encode(job, err));
         DEBERTA_TRY(corpus_chunk_write(job, err));
@@ -237,7 +240,7 @@ static int run_job(corpus_job *job)
     job->output.windows = job->window != 0;
     job->output.notes = describe_making(job);
     job->sums = options_take(job->options, job->output.width, sizeof *job->sums);
-    if (!job->output.notes) return say_no_memory(job->options);
+    if (!job->output.notes) memory_short();
     return write_rows(job);
 }
 

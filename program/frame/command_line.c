@@ -39,10 +39,6 @@ const char *options_command_line(const common_options *options, bool with_output
         add_word(&line, name);
         if (given->value) add_word(&line, given->value);
     }
-    if (line.failed) {
-        unfinished_remove();
-        exit(say_no_memory(options));
-    }
     const char *text = options_text(options, "%.*s", (int)line.size_bytes, (const char *)line.data);
     byte_buffer_free(&line);
     return text;

@@ -1,5 +1,6 @@
 /* The options that every command takes. SPDX-License-Identifier: MIT */
 #include "program/frame/option_scan.h"
+#include "core/base/tiers.h"
 #include "core/base/topology.h"
 
 int common_isa_read(common_options *options, const char *source, const char *name)
@@ -18,16 +19,19 @@ static int parse_isa(common_options *options, const char *text, void *target)
     return common_isa_read(options, "--isa", text);
 }
 
-static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon", NULL},
-                         *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL},
+#define X(NAME, name, ...) #name,
+static const char *const tiers[] = {"auto", TIER_LIST(X) NULL};
+#undef X
+static const char *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL},
                          *const precisions[] = {"float32", "int16", "int8", NULL};
 
 _Static_assert(sizeof precisions / sizeof *precisions == DEBERTA_PRECISION_COUNT + 1, "a name for each");
 
 const char *reference_name(int reference) { return references[reference]; }
 
+#define X(NAME, name, ...) ", " #name
 const option common_option_table[] = {
-    {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA",
+    {"isa", 0, "NAME", "kernels to use: auto (default)" TIER_LIST(X) "; also from DEBERTA_ISA",
      PARSED_AT(common_options, isa, parse_isa), .choices = tiers},
     {"threads", 't', "N", "threads; 0 = OMP_NUM_THREADS, else physical cores this process may use (default)",
      SIZE_AT(common_options, threads, 0, TOPOLOGY_MAX_WORKERS)},
@@ -49,3 +53,4 @@ const option common_option_table[] = {
     {"version", 'V', NULL, "the program's version", FLAG_AT(common_options, version)},
     {.name = NULL},
 };
+#undef X

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A model is opened with the common options, and wrong places get a sentence that helps.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/open_model.h"
 
 #include <errno.h>
@@ -8,7 +10,8 @@
 
 #include "core/io/hub_name.h"
 
-void fill_model_options(const common_options *options, deberta_model_options *model_options)
+/* From --reference, --precision, --threads, --memory-limit. */
+static void fill_model_options(const common_options *options, deberta_model_options *model_options)
 {
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
                                              .reference = (deberta_reference)options->reference,

@@ -4,8 +4,6 @@
 
 #include "program/frame/options.h"
 
-/* From --reference, --precision, --threads, --memory-limit. */
-void fill_model_options(const common_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
 /* For what has no low precision: EXIT_OK, or EXIT_USAGE after saying that `what`, such as "training", is in float32. */
@@ -16,9 +14,9 @@ const char *low_precision_name(const common_options *options);
 bool check_model_place(const common_options *options);
 /* Opens the first argument. EXIT_OK or the exit code, after saying why. */
 int open_model(const common_options *options, deberta_model **model);
-/* The same without its weights, for describing it. */
+/* Opens a model without its weights, for describing it. */
 int open_description(const common_options *options, deberta_model **model);
-/* The same of a model named elsewhere on the command line. */
+/* Opens a model that is named elsewhere on the command line. */
 int open_model_at(const common_options *options, const char *path, deberta_model **model);
 
 /* Compares every byte of the first argument's packed weights with their digests. EXIT_OK, or the exit code after saying

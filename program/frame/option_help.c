@@ -1,10 +1,10 @@
-/* --help and --version. SPDX-License-Identifier: MIT */
+/* --help and --version are printed from the tables of a command. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 
 #include "program/frame/option_scan.h"
 
-enum { HELP_INDENT = 33, HELP_WIDTH = 112 };
+enum { HELP_INDENT = 33, HELP_WIDTH = 112, DEFAULT_BYTES = 64 };
 
 /* Text in lines of at most HELP_WIDTH columns, the later ones indented to where the first begins. */
 static void print_wrapped(const char *text, int indent)
@@ -27,13 +27,32 @@ static void print_wrapped(const char *text, int indent)
     putchar('\n');
 }
 
-static void print_option(const option *row)
+/* " (default 16)", or nothing where the default means that the option was not given. */
+static void describe_default(const option *row, const command *command, size_t offset, char text[DEFAULT_BYTES])
 {
-    char left[64];
+    const char *at = (const char *)command->defaults + offset + row->at;
+    *text = 0;
+    if (!row->tells_default) return;
+    if (row->type == OPTION_SIZE) {
+        const size_t value = *(const size_t *)(const void *)at;
+        if (value >= row->low && value <= row->high) snprintf(text, DEFAULT_BYTES, " (default %zu)", value);
+    } else if (row->type == OPTION_NUMBER) {
+        const double value = *(const double *)(const void *)at;
+        if (value >= row->least && value <= row->most) snprintf(text, DEFAULT_BYTES, " (default %g)", value);
+    } else if (row->type == OPTION_CHOICE) {
+        snprintf(text, DEFAULT_BYTES, " (default %s)", row->choices[*(const int *)(const void *)at]);
+    }
+}
+
+static void print_option(const option *row, const command *command, size_t offset)
+{
+    char left[64], otherwise[DEFAULT_BYTES], text[512];
     snprintf(left, sizeof left, "%c%c%s --%s%s%s", row->letter ? '-' : ' ', row->letter ? row->letter : ' ',
              row->letter ? "," : " ", row->name, row->value ? " " : "", row->value ? row->value : "");
     printf("  %-30s ", left);
-    print_wrapped(row->help, HELP_INDENT);
+    describe_default(row, command, offset, otherwise);
+    snprintf(text, sizeof text, "%s%s", row->help, otherwise);
+    print_wrapped(text, HELP_INDENT);
 }
 
 /* Without what another table of the command hides: its own option hides the common one. */
@@ -43,7 +62,8 @@ static void print_group(void *context, const option_group *group)
     if (!group->options->name) return;
     printf("\n%s:\n", group->title ? group->title : "options");
     for (const option *row = group->options; row->name; row++)
-        if (option_find(command, row->name, strlen(row->name), 0).option == row) print_option(row);
+        if (option_find(command, row->name, strlen(row->name), 0).option == row)
+            print_option(row, command, group->offset);
 }
 
 static void print_subcommands(const command *command)
@@ -60,10 +80,6 @@ void options_print_help(const command *command)
 {
     printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
            command->summary);
-    if (command->claims) {
-        printf("\nputs to the test:\n  ");
-        print_wrapped(command->claims, 2);
-    }
     print_subcommands(command);
     options_visit(command, print_group, &command);
     if (command->example)

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "output/scope.h"
 #include "program/frame/options.h"
 
 typedef struct given_option {
@@ -12,12 +13,6 @@ typedef struct given_option {
     const char *value; /* NULL: a flag */
 } given_option;
 
-/* What options_allocate gave, newest first; the memory follows. */
-struct option_memory {
-    struct option_memory *next;
-    max_align_t bytes[];
-};
-
 typedef struct option_scan {
     int argc;
     char **argv;
@@ -25,7 +20,7 @@ typedef struct option_scan {
     given_option *given;               /* [argc] */
     const char **arguments;            /* [argc + 1] */
     const given_option *surplus_after; /* the option right before the first argument too many; NULL: no option */
-    option_memory *memory;
+    scope memory;                      /* of what lives as long as the options */
 } option_scan;
 
 /* The command's table that has the name or, without one, the letter; its own hide the common ones. */

@@ -72,8 +72,7 @@ static int fill_choice(const common_options *options, const option *row, const c
 /* A longer copy: earlier ones stay until the options are freed, which is soon. */
 static int append_text(const common_options *options, const char *text, text_list *list)
 {
-    const char **grown = options_allocate(options, (list->count + 1) * sizeof *grown);
-    if (!grown) return say_no_memory(options);
+    const char **grown = options_take(options, list->count + 1, sizeof *grown);
     if (list->count) memcpy(grown, list->items, list->count * sizeof *grown);
     grown[list->count] = text;
     *list = (text_list){grown, list->count + 1};
@@ -87,6 +86,7 @@ static int fill_one(common_options *options, const given_option *given)
     switch (row->type) {
     case OPTION_UNTYPED: assert(!"a row without a type"); return EXIT_OK;
     case OPTION_FLAG: *(bool *)target = true; return EXIT_OK;
+    case OPTION_SWITCH: *(int *)target = 1; return EXIT_OK;
     case OPTION_TEXT: *(const char **)target = given->value; return EXIT_OK;
     case OPTION_TEXTS: return append_text(options, given->value, target);
     case OPTION_SIZE: return fill_size(options, row, given->value, target);
@@ -131,10 +131,10 @@ static int check_combination(const common_options *options, const option *row)
                 (size_t)snprintf(names + used, sizeof names - used, "%s--%.*s", used ? " or " : "", (int)length, at);
         at += length;
     }
-    return say_usage(options, "--%s needs %s", row->name, names);
+    return used ? say_usage(options, "--%s needs %s", row->name, names) : EXIT_OK;
 }
 
-/* Of the folder that a path lies in; false where there is none. */
+/* Looks at the folder that a path lies in; false where there is none. */
 static bool find_folder(const char *path, struct stat *about)
 {
     const char *slash = strrchr(path, '/');

@@ -25,6 +25,7 @@
 #ifndef COMMAND_OPTIONS_H
 #define COMMAND_OPTIONS_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +38,6 @@ enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_
 typedef struct command command;
 typedef struct common_options common_options;
 typedef struct option option;
-typedef struct option_memory option_memory;
 
 /* All values of an option that may be repeated, in order. */
 typedef struct text_list {
@@ -74,6 +74,7 @@ struct common_options {
 typedef enum option_type {
     OPTION_UNTYPED, /* ends a table; no row with a name has it */
     OPTION_FLAG,    /* bool */
+    OPTION_SWITCH,  /* int: 1 where it was given */
     OPTION_TEXT,    /* const char *; NULL: not given */
     OPTION_TEXTS,   /* text_list */
     OPTION_SIZE,    /* size_t, from low to high */
@@ -108,12 +109,14 @@ struct option {
     option_parser parse;
     const char *needs, *not_with; /* names of options, between blanks: one of them must be given, none of them may be;
                                      those that the command lacks count for nothing */
+    bool tells_default;           /* --help prints the default of the command's struct, if it is in the range */
     option_role role;
 };
 
 /* The typed end of a row: where the value goes. The member's type is checked when the table is compiled. */
 #define OPTION_AT(S, member, T) .at = offsetof(S, member) + 0 * sizeof(&((S *)0)->member == (T *)0)
 #define FLAG_AT(S, member)      .type = OPTION_FLAG, OPTION_AT(S, member, bool)
+#define SWITCH_AT(S, member)    .type = OPTION_SWITCH, OPTION_AT(S, member, int)
 #define TEXT_AT(S, member)      .type = OPTION_TEXT, OPTION_AT(S, member, const char *)
 #define TEXTS_AT(S, member)     .type = OPTION_TEXTS, OPTION_AT(S, member, text_list)
 #define SIZE_AT(S, member, low_, high_)                                                                                \
@@ -148,7 +151,6 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
-    const char *claims; /* of a study: what it puts to the test */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };
@@ -171,17 +173,16 @@ void options_free(common_options **options);
 bool option_given(const common_options *options, const void *member);
 /* Whether the command has such an option at all. */
 bool option_exists(const common_options *options, const void *member);
-/* Zeroed memory that lives as long as the options; NULL when there is none. */
-void *options_allocate(const common_options *options, size_t bytes);
-/* The same for an array, and a printed text. Without memory they say so, remove what is unfinished among the outputs
- * and end the program (EXIT_SYSTEM). */
+/* Memory of a scope (output/scope.h) that lives as long as the options: zeros, and a printed text. */
 void *options_take(const common_options *options, size_t count, size_t bytes_each);
 /* `items` or a larger copy of its `count` elements, with room for one more: doubled where *capacity is reached. */
 void *options_grown(const common_options *options, void *items, size_t *capacity, size_t count, size_t bytes_each);
 const char *options_text(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *options_print(const common_options *options, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 /* options_release frees what was taken since options_mark: for the memory of one text among many. */
-option_memory *options_mark(const common_options *options);
-void options_release(const common_options *options, option_memory *mark);
+struct scope_piece *options_mark(const common_options *options);
+void options_release(const common_options *options, struct scope_piece *mark);
 /* The command line as a shell would take it again, without what is only said meanwhile; with_outputs: with the options
  * that say where results go and how they are written. Lives as long as the options. */
 const char *options_command_line(const common_options *options, bool with_outputs);
@@ -209,7 +210,7 @@ void options_print_version(void);
 void options_visit(const command *command, void (*visit)(void *context, const option_group *group), void *context);
 /* The row of that name in the command's tables: its own hides a common one. NULL: none. */
 const option *options_find(const command *command, const char *name);
-/* Of the common table, not a command's own. */
+/* Is it a row of the common table, not a command's own? */
 bool option_is_common(const option *row);
 /* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
  * near enough to be what was meant. */
@@ -229,7 +230,9 @@ int option_wrong(const common_options *options, const void *member, const char *
 /* Prints "deberta <command>: <message>" to stderr and returns the exit code that belongs to the status. */
 int say_error(const common_options *options, const deberta_error *error);
 /* Says that memory ran out; EXIT_SYSTEM. */
-int say_no_memory(const common_options *options);
+/* From now on a shortage of memory (output/scope.h) ends the program with a sentence in this command's name, after
+ * unfinished outputs are removed. */
+void say_when_memory_is_short(const command *command);
 /* A wrong command line: prints the sentence and where to read on, returns EXIT_USAGE. */
 int say_usage(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A note on stderr unless --quiet. */

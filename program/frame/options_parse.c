@@ -71,7 +71,9 @@ static const option *common_option_named(const command *command, const char *nam
 
 static int refuse_absent(const common_options *options, const option *row)
 {
-    return say_usage(options, "--%s would change nothing here", row->name);
+    if (strcmp(row->name, "json") != 0) return say_usage(options, "--%s would change nothing here", row->name);
+    return say_usage(options, "--json: what this command makes is no JSON%s",
+                     options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
@@ -240,23 +242,16 @@ static int parse(common_options *options)
 /* The struct in its first state, with room for all that could be typed. NULL: out of memory. */
 static common_options *new_options(const command *command, const struct command *const *commands, int argc, char **argv)
 {
-    common_options *options = calloc(1, command->size ? command->size : sizeof *options);
-    if (!options) return NULL;
+    common_options *options = memory_take(1, command->size ? command->size : sizeof *options);
     if (command->defaults) memcpy(options, command->defaults, command->size);
     options->seed = 1;
     options->command = options->teller = command;
     options->commands = commands;
-    options->scan = calloc(1, sizeof *options->scan);
-    if (!options->scan) {
-        free(options);
-        return NULL;
-    }
-    *options->scan = (option_scan){.argc = argc,
-                                   .argv = argv,
-                                   .given = calloc((size_t)argc + 1, sizeof(given_option)),
-                                   .arguments = calloc((size_t)argc + 1, sizeof(char *))};
+    options->scan = memory_take(1, sizeof *options->scan);
+    *options->scan = (option_scan){.argc = argc, .argv = argv};
+    options->scan->given = options_take(options, (size_t)argc + 1, sizeof(given_option));
+    options->scan->arguments = options_take(options, (size_t)argc + 1, sizeof(char *));
     options->arguments = options->scan->arguments;
-    if (!options->scan->given || !options->scan->arguments) options_free(&options);
     return options;
 }
 
@@ -264,11 +259,8 @@ int options_parse(common_options **out, const command *command, const struct com
                   char **argv)
 {
     *out = NULL;
+    say_when_memory_is_short(command);
     common_options *options = new_options(command, commands, argc, argv);
-    if (!options) {
-        fprintf(stderr, "deberta: out of memory\n");
-        return EXIT_SYSTEM;
-    }
     const int status = parse(options);
     if (status == EXIT_OK && options->help)
         options_print_help(command);
@@ -287,7 +279,6 @@ enum { MOST_GIVEN = 32 }; /* to one call */
 common_options *options_begin(const command *command, const common_options *caller, const char *argument)
 {
     common_options *options = new_options(command, caller->commands, MOST_GIVEN, NULL);
-    if (!options) exit(say_no_memory(caller));
     options->teller = caller->teller;
     options->scan->arguments[options->argument_count++] = argument;
     return options;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Paths of --out are parted into pictures and the one file of text. SPDX-License-Identifier: MIT */
 #include "program/frame/output_paths.h"
 
 #include "program/frame/options.h"

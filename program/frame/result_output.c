@@ -1,17 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* The format of a result is chosen from --format, --json and suffixes, and the result is printed in it.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/result_output.h"
 
 #include "core/base/path.h"
 
-const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL},
-                  *const result_format_names_no_latex[] = {"table", "md", "csv", "json", NULL};
+const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL};
 
-static bool has_latex(const common_options *options)
-{
-    return options_find(options->command, "format")->choices == result_format_names;
-}
-
-/* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
+/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
 static result_format format_of_output(const common_options *options)
 {
     static const char *const suffixes[] = {
@@ -19,8 +15,7 @@ static result_format format_of_output(const common_options *options)
     result_format found = RESULT_TEXT;
     for (size_t k = 0; k < options->outs.count; k++)
         for (size_t f = RESULT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
-            if (path_has_suffix(options->outs.items[k], suffixes[f]) && (f != RESULT_LATEX || has_latex(options)))
-                found = (result_format)f;
+            if (path_has_suffix(options->outs.items[k], suffixes[f])) found = (result_format)f;
     return found;
 }
 
@@ -53,19 +48,12 @@ bool result_format_read(const common_options *options, result_format *format)
     return true;
 }
 
-int print_result(const common_options *options, const char *path, const result *r, result_format format)
+int finish_result(const common_options *options, const char *path, result *r, result_format format)
 {
     deberta_error error = {0};
     text_output output;
     const int code = text_output_open(options, path, &output);
-    if (code != EXIT_OK) return code;
-    const deberta_status status = result_write(r, output.file, format, &error);
-    return text_output_finish(options, &output, status, &error);
-}
-
-int finish_result(const common_options *options, const char *path, result *r, result_format format)
-{
-    const int code = print_result(options, path, r, format);
+    if (code == EXIT_OK) return finish_result_in(options, &output, r, format, DEBERTA_OK, &error);
     result_free(&r);
     return code;
 }
@@ -73,7 +61,7 @@ int finish_result(const common_options *options, const char *path, result *r, re
 int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
                      deberta_status status, deberta_error *error)
 {
-    if (status == DEBERTA_OK) status = result_write(r, output->file, format, error);
+    if (status == DEBERTA_OK) result_write(r, output->file, format);
     result_free(&r);
     return text_output_finish(options, output, status, error);
 }

@@ -7,18 +7,16 @@
 #include "program/frame/text_output.h"
 #include "output/result.h"
 
-extern const char *const result_format_names[], *const result_format_names_no_latex[];
+extern const char *const result_format_names[];
 
 /* What the options say; without them, what --out ends in. False after saying that there is no such format, or that two
  * were asked for. */
 bool result_format_read(const common_options *options, result_format *format);
 
-/* The result into a file, or for path NULL to stdout. The exit code. */
-int print_result(const common_options *options, const char *path, const result *r, result_format format);
-/* The same for a result that is needed no more, and is freed. */
+/* The result into a file, or for path NULL to stdout, and frees it. The exit code. */
 int finish_result(const common_options *options, const char *path, result *r, result_format format);
-/* The same into an output that was opened before the result was computed, so that nobody waits for minutes to hear that
- * a folder does not exist; status: whether it could be. */
+/* Prints into an output that was opened before the result was computed, so that nobody waits for minutes to hear that a
+ * folder does not exist; status: whether it could be. */
 int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
                      deberta_status status, deberta_error *error);
 /* finish_result of a command that has text and, with --json, JSON, into --out. */

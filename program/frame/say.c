@@ -1,8 +1,10 @@
 /* What the program says on stderr: errors, wrong usage, notes. SPDX-License-Identifier: MIT */
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "program/frame/option_scan.h"
+#include "program/frame/unfinished.h"
 
 int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments)
 {
@@ -33,9 +35,20 @@ int say_error(const common_options *options, const deberta_error *error)
     }
 }
 
-int say_no_memory(const common_options *options)
+/* Whose command the program runs: a program has one. */
+static const char *at_work;
+
+static void end_for_memory(void)
 {
-    return say_error(options, &(deberta_error){.code = DEBERTA_E_MEMORY, .message = "out of memory"});
+    unfinished_remove();
+    fprintf(stderr, "deberta %s: out of memory\n", at_work);
+    exit(EXIT_SYSTEM);
+}
+
+void say_when_memory_is_short(const command *command)
+{
+    at_work = command->name;
+    memory_on_shortage(end_for_memory);
 }
 
 void say_note(const common_options *options, const char *format, ...)

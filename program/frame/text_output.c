@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "output/scope.h"
 #include "program/frame/unfinished.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
@@ -123,14 +124,15 @@ bool check_text_path(const common_options *options)
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-static bool dump_json(FILE *out, json_t *object, size_t flags)
+/* Whoever closes the file finds what cannot be written. */
+static void dump_json(FILE *out, json_t *object, size_t flags)
 {
-    const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
+    if (json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) != 0 && !ferror(out)) memory_short();
     json_decref(object);
-    return (whole && fputc('\n', out) != EOF) || ferror(out);
+    fputc('\n', out);
 }
 
-bool write_json_line(FILE *out, json_t *object) { return dump_json(out, object, 0); }
+void write_json_line(FILE *out, json_t *object) { dump_json(out, object, 0); }
 
 int print_json_to(const common_options *options, const char *path, json_t *object)
 {
@@ -140,9 +142,8 @@ int print_json_to(const common_options *options, const char *path, json_t *objec
         json_decref(object);
         return status;
     }
-    if (dump_json(output.file, object, JSON_INDENT(2))) return text_output_close(options, &output);
-    text_output_discard(&output);
-    return say_no_memory(options);
+    dump_json(output.file, object, JSON_INDENT(2));
+    return text_output_close(options, &output);
 }
 
 int print_json(const common_options *options, json_t *object)

@@ -29,7 +29,7 @@ bool is_figure_path(const char *path);
 bool is_picture_path(const char *path);
 /* Whether --out does not end like a picture, for commands that print there. False after saying so. */
 bool check_text_path(const common_options *options);
-/* The same for a command that writes one --out, the common one. */
+/* Checks the output of a command that writes one --out, the common one. */
 bool check_text_out(const common_options *options);
 /* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
 bool check_figure_paths(const common_options *options);
@@ -39,7 +39,7 @@ int print_json(const common_options *options, json_t *object);
 int print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
 /* Into a file that is open, on one line (results that come one a text); releases. False if memory ran out for the
  * object or its text; what cannot be written is found by whoever closes the file. */
-bool write_json_line(FILE *out, json_t *object);
+void write_json_line(FILE *out, json_t *object);
 
 /* A name of a model for the metadata of a file, which is UTF-8: what is none becomes U+FFFD, and a note says so. Lives
  * as long as the options; NULL if memory ran out. */

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A table holds the files that the handler of signals removes; the handler uses nothing but system calls and flags.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
 
 #include <signal.h>

@@ -15,7 +15,10 @@ static deberta_status add_row(void *context, const merge_shard *shard, const cor
         DEBERTA_TRY(corpus_output_values(output, (const float *)(const void *)bytes,
                                          count_bytes / sizeof(float) / output->width, err));
     }
-    if (output->per_token || output->windows) return corpus_output_row(output, *row, err);
+    if (output->per_token || output->windows) {
+        corpus_output_row(output, *row);
+        return DEBERTA_OK;
+    }
     output->vectors += !row->skipped;
     return DEBERTA_OK;
 }

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Manifests of all shards are read and compared, their files are checked, and rows are walked in the order of the
+ * input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/merge/merge_shards.h"
 
 #include <dirent.h>
@@ -10,6 +13,7 @@
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/io/tensor_header.h"
+#include "output/scope.h"
 #include "program/frame/input/item_choice.h"
 
 static int fail(const merge_shards *shards, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -50,7 +54,7 @@ static int read_manifest(merge_shards *shards, size_t number)
 {
     deberta_error error = {0};
     char *path = shard_path(shards->folder, number, shards->shards, ".json");
-    if (!path) return say_no_memory(shards->options);
+    if (!path) memory_short();
     if (access(path, F_OK) != 0) {
         shards->missing[shards->missing_count++] = number;
         free(path);
@@ -71,9 +75,8 @@ int merge_shards_open(merge_shards *shards, const common_options *options, const
     *shards = (merge_shards){.options = options, .folder = folder};
     int status = find_division(shards);
     if (status != EXIT_OK) return status;
-    shards->list = calloc(shards->shards, sizeof *shards->list);
-    shards->missing = calloc(shards->shards, sizeof *shards->missing);
-    if (!shards->list || !shards->missing) return say_no_memory(options);
+    shards->list = memory_take(shards->shards, sizeof *shards->list);
+    shards->missing = memory_take(shards->shards, sizeof *shards->missing);
     for (size_t k = 0; k < shards->shards && status == EXIT_OK; k++) status = read_manifest(shards, k);
     return status;
 }
@@ -139,7 +142,7 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     char found[65];
     size_t size_bytes;
     char *path = path_join(folder, name);
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!path) memory_short();
     deberta_status status = shard_digest(path, found, &size_bytes, err);
     if (status == DEBERTA_OK && strcmp(found, digest) != 0)
         status = status_fail(err, DEBERTA_E_FORMAT,
@@ -236,8 +239,7 @@ static int claim_items(merge_shards *shards, size_t place)
 
 int merge_shards_cover(merge_shards *shards)
 {
-    shards->owner = calloc(shards->total ? shards->total : 1, sizeof *shards->owner);
-    if (!shards->owner) return say_no_memory(shards->options);
+    shards->owner = memory_take(shards->total ? shards->total : 1, sizeof *shards->owner);
     for (size_t k = 0; k < shards->count; k++) {
         const int status = claim_items(shards, k);
         if (status != EXIT_OK) return status;

@@ -31,7 +31,7 @@ typedef struct merge_shards {
 
 /* Reads the manifests and finds what is missing. EXIT_OK or an exit code, after saying why. */
 int merge_shards_open(merge_shards *shards, const common_options *options, const char *folder);
-/* Of those that are there: one version, model, input, layout; rows and items as they were written. */
+/* Checks the shards that are there: one version, model, input, layout; rows and items as they were written. */
 int merge_shards_check(merge_shards *shards);
 /* Every item of the input is in exactly one shard. */
 int merge_shards_cover(merge_shards *shards);

@@ -11,16 +11,14 @@
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "output/json_text.h"
-
-static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
-enum { TIERS = sizeof tiers / sizeof *tiers };
+#include "include/deberta_unstable.h"
 
 static void add_tiers(result *r)
 {
     json_t *list = json_array();
     result_say(r, "\ntiers (implementations of the kernels, one an instruction set; all give the same bits)");
-    for (size_t k = 0; k < TIERS; k++) {
-        const char *missing = deberta_isa_missing(tiers[k]), *name = deberta_isa_name(tiers[k]);
+    for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
+        const char *missing = deberta_isa_missing((deberta_isa)isa), *name = deberta_isa_name((deberta_isa)isa);
         json_array_append_new(list, json_pack("{s:s, s:b, s:s}", "name", name, "available", missing == NULL, "reason",
                                               missing ? missing : ""));
         result_say(r, "  %-8s %s%s", name, missing ? "not here: " : "available", missing ? missing : "");
@@ -202,5 +200,5 @@ const command command_info = {
     .example =
         "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,
-    .without = WITHOUT_CHANCE,
+    .without = WITHOUT_CHANCE " threads",
 };

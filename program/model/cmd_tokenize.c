@@ -47,16 +47,13 @@ static void print_table(FILE *out, const deberta_tokens *list)
 
 static int print(const common_options *options, const input_batch *input, text_output *output)
 {
-    bool fits = true;
-    for (size_t r = 0; fits && r < input->rows; r++) {
+    for (size_t r = 0; r < input->rows; r++) {
         if (options->json)
-            fits = write_json_line(output->file, describe(input->token_lists[r]));
+            write_json_line(output->file, describe(input->token_lists[r]));
         else
             print_table(output->file, input->token_lists[r]);
     }
-    if (fits) return text_output_close(options, output);
-    text_output_discard(output);
-    return say_no_memory(options);
+    return text_output_close(options, output);
 }
 
 static int run(const common_options *options)

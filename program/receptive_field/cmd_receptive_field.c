@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/frame/input/input.h"
@@ -38,8 +39,7 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
                      f->info.name);
     DEBERTA_TRY(receptive_field_of_model(&f->field, &f->info, f->reference, f->length, err));
     DEBERTA_TRY(receptive_field_make_paired(&f->paired, &f->field.rule, f->length, err));
-    f->composed = calloc(f->layers, sizeof *f->composed);
-    if (!f->composed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", f->layers);
+    f->composed = memory_take(f->layers, sizeof *f->composed);
     DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
     f->longest = receptive_field_longest_unambiguous(&f->field.rule, err);
     return DEBERTA_OK;
@@ -233,4 +233,5 @@ const command command_receptive_field = {
         "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
         "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
     .run = run,
+    .without = "precision",
 };

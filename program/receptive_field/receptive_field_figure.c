@@ -1,7 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* Panels of the receptive field are filled: the band over the layers, formulas, table rows, aliases and influence.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
 #include "viz/chart_columns.h"
+#include "include/deberta_unstable.h"
 
 enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 

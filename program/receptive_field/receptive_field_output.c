@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Findings are told as sentences and tables for people and as members for JSON. SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
 #include <inttypes.h>

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "bench/range.h"
+#include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/report/explorer.h"
 #include "program/frame/input/input.h"
@@ -19,11 +20,7 @@
 
 static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
-    bool *selected = calloc(limit, sizeof *selected);
-    if (!selected) {
-        say_no_memory(options);
-        return false;
-    }
+    bool *selected = memory_take(limit, sizeof *selected);
     const bool fine = parse_index_list(options, list, selected, limit);
     free(selected);
     return fine;
@@ -149,8 +146,6 @@ static int write_commands(explorer_job *job)
 
 static int run_job(explorer_job *job)
 {
-    if (job->options->json)
-        return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
     if (!check_model_place(job->options)) return EXIT_INPUT;
     int status = read_input(job);
     if (status == EXIT_OK) status = check_against_model(job);
@@ -254,4 +249,5 @@ const command command_report = {
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
     .run = run,
+    .without = "json",
 };

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Matrices of a head are centred, pooled where they are large, and packed as floats or bytes.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_cells.h"
 
 #include <math.h>

@@ -17,19 +17,17 @@ static json_t *numbers(const double *values, size_t count)
     return list;
 }
 
-static deberta_status describe_effects(size_t tokens, float *const matrices[DEBERTA_COMPONENT_COUNT], json_t *about,
-                                       deberta_error *err)
+static void describe_effects(size_t tokens, float *const matrices[DEBERTA_COMPONENT_COUNT], json_t *about)
 {
     const logit_terms terms = {.term = {matrices[DEBERTA_C2C], matrices[DEBERTA_C2P], matrices[DEBERTA_P2C]},
                                .tokens = tokens};
     const attention_summary summary = attention_summarize(matrices[DEBERTA_PROBABILITIES], tokens, NULL, NULL);
     attention_term_effects effects;
-    DEBERTA_TRY(attention_term_effects_measure(&effects, &terms, err));
+    attention_term_effects_measure(&effects, &terms);
     json_object_set_new(about, "share", numbers(effects.variance_share, ATTENTION_TERMS));
     json_object_set_new(about, "shapley", numbers(effects.shapley, ATTENTION_TERMS));
     json_object_set_new(about, "entropy", number(summary.entropy));
     json_object_set_new(about, "distance", number(summary.distance));
-    return DEBERTA_OK;
 }
 
 static void describe_habits(size_t tokens, const float *probabilities, const unsigned char *special, json_t *about)
@@ -50,13 +48,12 @@ static void describe_scales(const cell_scales *scales, json_t *about)
     json_object_set_new(about, "not_finite", json_integer((json_int_t)scales->not_finite));
 }
 
-deberta_status explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
-                                  const unsigned char *special, uint8_t *bytes, json_t *about, deberta_error *err)
+void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
+                        const unsigned char *special, uint8_t *bytes, json_t *about)
 {
     cell_scales scales;
-    DEBERTA_TRY(describe_effects(layout->n, matrices, about, err));
+    describe_effects(layout->n, matrices, about);
     describe_habits(layout->n, matrices[DEBERTA_PROBABILITIES], special, about);
     cells_pack(layout, matrices, bytes, &scales);
     describe_scales(&scales, about);
-    return DEBERTA_OK;
 }

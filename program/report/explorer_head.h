@@ -10,7 +10,7 @@
 
 /* matrices as for cells_pack, by which they are then packed into bytes; special: [n], not 0 for tokens that frame the
  * text. Adds to the object `about`. */
-deberta_status explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
-                                  const unsigned char *special, uint8_t *bytes, json_t *about, deberta_error *err);
+void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
+                        const unsigned char *special, uint8_t *bytes, json_t *about);
 
 #endif

@@ -1,10 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* The page is put together from its sources and from the JSON of what the commands found.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_page.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
@@ -63,14 +66,14 @@ static void put_json(page_writer *page, const char *name, const json_t *value)
 {
     fprintf(page->out, "<script type=\"application/json\" id=\"json-%s\">", name);
     if (json_dump_callback(value, put_json_bytes, page->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 &&
-        page->status == DEBERTA_OK)
-        page->status = status_fail(&page->error, DEBERTA_E_MEMORY, "out of memory for the data of the page");
+        !ferror(page->out))
+        memory_short();
     fputs("</script>\n", page->out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the data */
 
-/* The same tables as the figures': base64 of red, green, blue of every level. */
+/* The palettes are the figures': base64 of red, green, blue of every level. */
 static json_t *describe_palettes(void)
 {
     static const char *const names[] = {"polar", "blues", "greys", "cividis", "viridis", "magma"};
@@ -85,8 +88,7 @@ static json_t *describe_palettes(void)
         byte_buffer_base64(&text, rgb, 3 * levels);
         json_object_set_new(object, names[k],
                             json_pack("{s:b, s:s#}", "diverging", palette_is_diverging(map), "rgb",
-                                      text.failed ? "" : (const char *)text.data,
-                                      text.failed ? (size_t)0 : text.size_bytes));
+                                      (const char *)text.data, text.size_bytes));
         byte_buffer_free(&text);
     }
     return object;

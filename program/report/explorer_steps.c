@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Each step fills the options of another command, runs it, and keeps its command line for the page.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_steps.h"
 
 #include <string.h>

@@ -1,9 +1,12 @@
-/* SPDX-License-Identifier: MIT */
+/* Attention of one text is read from the file that `encode` wrote and packed for the page, head by head.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/attention/token_view.h"
 #include "program/report/explorer_head.h"
 #include "core/io/mapped_file.h"
@@ -44,12 +47,11 @@ static deberta_status open_data(text_data *data, const char *path, size_t tokens
     while (find(data, data->layers, DEBERTA_PROBABILITIES)) data->layers++;
     data->layout = cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C),
                                       data->layers * data->heads, budget_bytes);
-    data->bytes = malloc(cell_layout_bytes(&data->layout));
-    data->special = calloc(tokens ? tokens : 1, 1);
-    bool fine = data->bytes && data->special;
+    data->bytes = memory_take(cell_layout_bytes(&data->layout), 1);
+    data->special = memory_take(tokens, 1);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        if (data->layout.has[c]) fine = (data->matrices[c] = malloc(tokens * tokens * sizeof(float))) != NULL && fine;
-    return fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+        if (data->layout.has[c]) data->matrices[c] = memory_take(tokens * tokens, sizeof(float));
+    return DEBERTA_OK;
 }
 
 static void close_data(text_data *data)
@@ -80,14 +82,13 @@ static deberta_status put_head(text_data *data, size_t text, size_t layer, size_
 {
     byte_buffer encoded = {0};
     DEBERTA_TRY(read_head(data, layer, head, err));
-    DEBERTA_TRY(explorer_head_pack(&data->layout, data->matrices, data->special, data->bytes, about, err));
+    explorer_head_pack(&data->layout, data->matrices, data->special, data->bytes, about);
     byte_buffer_base64(&encoded, data->bytes, cell_layout_bytes(&data->layout));
     fprintf(out, "<script type=\"text/plain\" id=\"cells-%zu-%zu-%zu\">", text, layer, head);
     fwrite(encoded.data, 1, encoded.size_bytes, out);
     fputs("</script>\n", out);
-    const bool failed = encoded.failed;
     byte_buffer_free(&encoded);
-    return failed ? status_fail(err, DEBERTA_E_MEMORY, "out of memory") : DEBERTA_OK;
+    return DEBERTA_OK;
 }
 
 static const char *base_name(const char *path)
@@ -147,7 +148,7 @@ deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t
     }
     if (status == DEBERTA_OK) {
         *about = describe_text(text, &data, &view, heads);
-        if (!*about) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!*about) memory_short();
     } else {
         json_decref(heads);
     }

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Paths are kept in the order in which they were made, and are removed in the other one.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/report/made_files.h"
 
 #include <stdio.h>

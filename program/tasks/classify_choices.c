@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Choices of a text are tokenized as pairs, scored together, and ranked by a softmax. SPDX-License-Identifier: MIT */
 #include "program/tasks/classify_choices.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static deberta_status tokenize_choice(choice_job *job, text_record *record, size
     if (status == DEBERTA_OK && !one.problem)
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
-        status = text_record_spoil(record, err, "with choice %zu: %s", choice, one.problem);
+        status = text_record_spoil(record, "with choice %zu: %s", choice, one.problem);
     free(one.problem);
     job->pieces[choice] =
         (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};
@@ -94,9 +94,9 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
         DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
     if (text->record.problem) return DEBERTA_OK;
-    option_memory *mark = options_mark(run->options);
+    struct scope_piece *mark = options_mark(run->options);
     deberta_status status = text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err);
-    if (status == DEBERTA_OK) status = task_text_out(run, text, &out, err);
+    if (status == DEBERTA_OK) task_text_out(run, text, &out);
     if (status == DEBERTA_OK) describe(job, text, out);
     options_release(run->options, mark);
     return status;

@@ -19,9 +19,10 @@ typedef struct answer_options {
 
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
+    (void)err;
     (void)run;
     if (deberta_context_tokens(text->tokens) > 0) return DEBERTA_OK;
-    return text_record_spoil(&text->record, err, "the context holds no tokens");
+    return text_record_spoil(&text->record, "the context holds no tokens");
 }
 
 static json_t *describe_span(const task_text *text, const deberta_answer *span)

@@ -58,9 +58,8 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     if (masks == 0) {
         size_t bytes;
         const char *other = find_other_mask(text->record.text, &bytes);
-        return text_record_spoil(&text->record, err, "there is no %s in the text%s%.*s%s", job->mask,
-                                 other ? "; '" : "", (int)minimum(bytes, 20), other ? other : "",
-                                 other ? "' is not it" : "");
+        return text_record_spoil(&text->record, "there is no %s in the text%s%.*s%s", job->mask, other ? "; '" : "",
+                                 (int)minimum(bytes, 20), other ? other : "", other ? "' is not it" : "");
     }
     if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
     /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */
@@ -78,7 +77,7 @@ static deberta_status decode(task_run *run, const task_batch *batch, size_t deco
 {
     const size_t vocabulary = run->batches.info.vocabulary_size, top = ((const fill_mask_options *)run->options)->top;
     size_t positions[MASKS_AT_ONCE], *chosen;
-    option_memory *mark = options_mark(run->options);
+    struct scope_piece *mark = options_mark(run->options);
     float *logits = options_take(run->options, count, vocabulary * sizeof *logits);
     double *probabilities = options_take(run->options, vocabulary, sizeof *probabilities);
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
@@ -189,7 +188,7 @@ static deberta_status answer_masks(task_run *run, const task_batch *batch, const
         task_text *text = batch->texts[places[k].text];
         candidate *const columns[DECODERS] = {found[0][k], found[1][k]};
         FILE *out;
-        DEBERTA_TRY(task_text_out(run, text, &out, err));
+        task_text_out(run, text, &out);
         if (out)
             show_mask(out, run, text, &places[k], columns, candidates);
         else

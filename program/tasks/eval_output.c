@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tables of classes and of confusions are filled from the scores. SPDX-License-Identifier: MIT */
 #include "program/tasks/eval_output.h"
 
 #include "output/json_text.h"

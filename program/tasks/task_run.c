@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Windows of texts are read, encoded in batches, answered, and printed in the order of the input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/tasks/task_run.h"
 
 #include <math.h>
@@ -6,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/stop_request.h"
@@ -13,6 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 enum {
     WINDOW_TEXTS = 512,
@@ -73,14 +77,13 @@ const char *task_run_label(const task_run *run, size_t label)
     return name ? name : options_text(run->options, "LABEL_%zu", label);
 }
 
-deberta_status task_text_out(const task_run *run, task_text *text, FILE **out, deberta_error *err)
+void task_text_out(const task_run *run, task_text *text, FILE **out)
 {
     *out = NULL;
-    if (run->options->json) return DEBERTA_OK;
+    if (run->options->json) return;
     if (!text->out) text->out = open_memstream(&text->shown, &text->shown_bytes);
-    if (!text->out) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for an answer");
+    if (!text->out) memory_short();
     *out = text->out;
-    return DEBERTA_OK;
 }
 
 deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
@@ -156,7 +159,7 @@ static deberta_status describe_batch(task_run *run, const task_batch *batch, deb
     for (size_t k = 0; k < batch->count; k++) {
         const float *rows_of_text = logits + (whole ? k : batch->starts[k]) * width;
         FILE *out = NULL;
-        if (!run->command->silent) DEBERTA_TRY(task_text_out(run, batch->texts[k], &out, err));
+        if (!run->command->silent) task_text_out(run, batch->texts[k], &out);
         DEBERTA_TRY(run->command->describe(run, batch->texts[k], rows_of_text, out, err));
     }
     return DEBERTA_OK;
@@ -167,7 +170,7 @@ static deberta_status answer_batch(void *context, const text_piece *pieces, size
 {
     (void)outputs;
     task_run *run = context;
-    option_memory *mark = options_mark(run->options);
+    struct scope_piece *mark = options_mark(run->options);
     task_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
     batch.texts = options_take(run->options, count, sizeof *batch.texts);
     for (size_t k = 0; k < count; k++) batch.texts[k] = &run->texts[pieces[k].index];
@@ -179,7 +182,7 @@ static deberta_status answer_batch(void *context, const text_piece *pieces, size
 static deberta_status answer_window(task_run *run, deberta_error *err)
 {
     size_t count = 0;
-    option_memory *mark = options_mark(run->options);
+    struct scope_piece *mark = options_mark(run->options);
     text_piece *pieces = options_take(run->options, run->count, sizeof *pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
@@ -203,33 +206,31 @@ static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
     return whole;
 }
 
-/* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. False if memory ran out. */
-static bool print_json_line(task_run *run, const task_text *text)
+/* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. */
+static void print_json_line(task_run *run, const task_text *text)
 {
     const text_record *record = &text->record;
     FILE *out = run->output.file;
     json_t *place = json_pack("{s:I}", "line", (json_int_t)record->line), *rest = json_object();
-    bool fits = !record->source || json_object_set_new(place, "file", json_clean_text(record->source)) == 0;
-    if (record->id) fits = json_object_set(place, "id", record->id) == 0 && fits;
-    if (record->problem) fits = json_object_set_new(rest, "error", json_clean_text(record->problem)) == 0 && fits;
-    if (text->answer) fits = json_object_update(rest, text->answer) == 0 && fits;
+    if (record->source) json_put(place, "file", json_clean_text(record->source));
+    if (record->id) json_put(place, "id", json_incref(record->id));
+    if (record->problem) json_put(rest, "error", json_clean_text(record->problem));
+    if (text->answer && json_object_update(rest, text->answer) != 0) memory_short();
     const char *precision = low_precision_name(run->options);
-    if (text->answer && precision) fits = json_object_set_new(rest, "precision", json_string(precision)) == 0 && fits;
+    if (text->answer && precision) json_put(rest, "precision", json_string(precision));
     fputc('{', out);
-    fits = put_members(out, place, true, 0) && fits;
-    fits = put_members(out, rest, false, JSON_REAL_PRECISION(9)) && fits;
+    const bool fits = put_members(out, place, true, 0) && put_members(out, rest, false, JSON_REAL_PRECISION(9));
+    if (!fits && !ferror(out)) memory_short();
     fputs("}\n", out);
-    return fits || ferror(out);
 }
 
-/* The answer for a person, in the memory it was written to; false if that ran out. */
-static bool print_shown(task_run *run, task_text *text)
+/* The answer for a person, in the memory it was written to. */
+static void print_shown(task_run *run, task_text *text)
 {
-    const bool fits = stream_close(text->out);
+    if (!stream_close(text->out)) memory_short();
     text->out = NULL;
     if (run->printed++) fputc('\n', run->output.file);
-    if (fits) fwrite(text->shown, 1, text->shown_bytes, run->output.file);
-    return fits;
+    fwrite(text->shown, 1, text->shown_bytes, run->output.file);
 }
 
 static void forget_answer(task_text *text)
@@ -240,45 +241,43 @@ static void forget_answer(task_text *text)
     text->answer = NULL, text->out = NULL, text->shown = NULL;
 }
 
-static bool print_text(task_run *run, task_text *text)
+static void print_text(task_run *run, task_text *text)
 {
-    bool fits = true;
     const bool skipped = text->record.problem && run->stream.choice.skip_bad;
     if (text->record.problem) {
         stream_flush(run->output.file);
         text_stream_report(&run->stream, &text->record);
         run->bad++;
     }
-    if (run->options->json && !run->command->silent)
-        fits = skipped || print_json_line(run, text);
+    if (run->options->json && !run->command->silent && !skipped)
+        print_json_line(run, text);
     else if (text->out && !text->record.problem)
-        fits = print_shown(run, text);
+        print_shown(run, text);
     forget_answer(text);
     text_record_free(&text->record);
-    return fits;
 }
 
 /* The answer as a row of the shard. */
-static deberta_status note_row(task_run *run, const task_text *text, deberta_error *err)
+static void note_row(task_run *run, const task_text *text)
 {
     char place[256];
     const text_record *record = &text->record;
     const bool skipped = record->problem && run->stream.choice.skip_bad;
     const corpus_row row = {
         .text = record->index, .tokens = record->problem ? 0 : text->tokens->count, .skipped = skipped};
-    if (!run->rows.of_shard) return DEBERTA_OK;
-    DEBERTA_TRY(corpus_output_row(&run->rows, row, err));
-    if (!record->problem) return DEBERTA_OK;
+    if (!run->rows.of_shard) return;
+    corpus_output_row(&run->rows, row);
+    if (!record->problem) return;
     run->progress.bad++;
     text_record_place(record, place);
-    return corpus_output_problem(&run->rows, place, record->problem, err);
+    corpus_output_problem(&run->rows, place, record->problem);
 }
 
 static deberta_status print_window(task_run *run, deberta_error *err)
 {
     for (size_t k = 0; k < run->count; k++) {
-        DEBERTA_TRY(note_row(run, &run->texts[k], err));
-        if (!print_text(run, &run->texts[k])) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        note_row(run, &run->texts[k]);
+        print_text(run, &run->texts[k]);
     }
     if (!run->rows.of_shard) return DEBERTA_OK;
     run->progress.texts = run->stream.read;

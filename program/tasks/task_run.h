@@ -68,7 +68,7 @@ typedef struct task_command {
     /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
     bool silent; /* answers are not printed one by one */
-    /* Behind the last text; may be NULL. */
+    /* Is called after the last text; may be NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 
@@ -84,7 +84,7 @@ int task_run_check_labels(const task_run *run, size_t labels);
 /* The label's name, or "LABEL_<k>" where the config has none. Lives as long as the batch. */
 const char *task_run_label(const task_run *run, size_t label);
 /* Where the answer for a person goes; *out is NULL with --json. */
-deberta_status task_text_out(const task_run *run, task_text *text, FILE **out, deberta_error *err);
+void task_text_out(const task_run *run, task_text *text, FILE **out);
 /* deberta_task_logits for the batch, stride = width of the head; values that are no numbers are an error
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
 deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,

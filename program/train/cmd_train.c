@@ -115,7 +115,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
-    if (o->resume && first == 0)
+    if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
     watch_signals();
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),

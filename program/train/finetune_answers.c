@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/finetune_lists.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
+#include "include/deberta_unstable.h"
 
 enum { FEWEST_CONTEXT_TOKENS = 8 }; /* that a window must have room for */
 
@@ -22,8 +24,6 @@ typedef struct question {
     size_t first, count;       /* tokens of the context */
     size_t answer, answer_end; /* of these, inclusive */
 } question;
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 static const char *skip_characters(const char *text, const char *end, size_t count)
 {
@@ -46,33 +46,32 @@ static size_t count_characters(const char *text, size_t bytes)
 
 static const char *const other_keys[] = {"answers", "answer", "answer_text", "answer_start", "start"};
 
-static deberta_status find_answer(question *q, deberta_error *err)
+static deberta_status find_answer(question *q)
 {
     text_record *r = q->record;
     const json_t *text = json_object_get(r->object, "text"), *start = json_object_get(r->object, "start");
     /* without "text" there is no answer, which a key of another name must not come to mean */
     for (size_t k = 0; !text && k < sizeof other_keys / sizeof *other_keys; k++)
         if (json_object_get(r->object, other_keys[k]))
-            return text_record_spoil(r, err,
-                                     "found \"%s\", expected \"text\", the answer, and \"start\", its first character",
-                                     other_keys[k]);
+            return text_record_spoil(
+                r, "found \"%s\", expected \"text\", the answer, and \"start\", its first character", other_keys[k]);
     q->answered = json_is_string(text) && json_string_length(text) > 0;
     if (!q->answered) return DEBERTA_OK;
     if (!json_is_integer(start) || json_integer_value(start) < 0)
-        return text_record_spoil(r, err, "expected \"start\", the answer's first character in the context");
+        return text_record_spoil(r, "expected \"start\", the answer's first character in the context");
     const size_t bytes = json_string_length(text);
     const char *end = r->pair + r->pair_bytes;
     q->begin = (size_t)json_integer_value(start);
     q->end = q->begin + count_characters(json_string_value(text), bytes);
     const char *at = skip_characters(r->pair, end, q->begin);
     if (!at || (size_t)(end - at) < bytes || memcmp(at, json_string_value(text), bytes) != 0)
-        return text_record_spoil(r, err, "the context does not have the answer '%.60s' at character %zu",
+        return text_record_spoil(r, "the context does not have the answer '%.60s' at character %zu",
                                  json_string_value(text), q->begin);
     return DEBERTA_OK;
 }
 
 /* Tokens of the context, and which of them the answer has. */
-static deberta_status place_answer(question *q, deberta_error *err)
+static deberta_status place_answer(question *q)
 {
     const deberta_tokens *tokens = q->tokens;
     q->answer = q->answer_end = SIZE_MAX;
@@ -84,24 +83,19 @@ static deberta_status place_answer(question *q, deberta_error *err)
         if (q->answer == SIZE_MAX) q->answer = t - q->first;
         q->answer_end = t - q->first;
     }
-    if (q->count == 0) return text_record_spoil(q->record, err, "the context holds no tokens");
-    if (q->answered && q->answer == SIZE_MAX) return text_record_spoil(q->record, err, "the answer holds no tokens");
+    if (q->count == 0) return text_record_spoil(q->record, "the context holds no tokens");
+    if (q->answered && q->answer == SIZE_MAX) return text_record_spoil(q->record, "the answer holds no tokens");
     return DEBERTA_OK;
 }
 
 /* [CLS] question [SEP] the window's tokens [SEP]. */
-static deberta_status add_window(const question *q, size_t offset, size_t count, example_list *list, deberta_error *err)
+static deberta_status add_window(const question *q, size_t offset, size_t count, example_list *list)
 {
     const size_t tokens = q->first + count + 1;
     const deberta_tokens *all = q->tokens;
-    int32_t *ids = malloc(2 * tokens * sizeof *ids), *types = ids ? ids + tokens : NULL;
+    int32_t *ids = memory_take(2 * tokens, sizeof *ids), *types = ids ? ids + tokens : NULL;
     deberta_example *added;
-    answer_window *windows = grown(list->windows, &list->window_capacity, list->count + 1, sizeof *windows);
-    if (windows) list->windows = windows;
-    if (!ids || !windows) {
-        free(ids);
-        return no_memory(err);
-    }
+    list->windows = memory_grown(list->windows, &list->window_capacity, list->count + 1, sizeof *list->windows);
     memcpy(ids, all->ids, q->first * sizeof *ids);
     memcpy(types, all->token_types, q->first * sizeof *types);
     memcpy(ids + q->first, all->ids + q->first + offset, count * sizeof *ids);
@@ -117,40 +111,40 @@ static deberta_status add_window(const question *q, size_t offset, size_t count,
         .start = inside ? (int32_t)(q->first + q->answer - offset) : none,
         .end = inside ? (int32_t)(q->first + q->answer_end - offset) : none,
     };
-    windows[list->count] = (answer_window){list->questions, q->first, count, offset, q->answer, q->answer_end};
-    const deberta_status status = example_list_add(list, &example, &added, err);
+    list->windows[list->count] = (answer_window){list->questions, q->first, count, offset, q->answer, q->answer_end};
+    example_list_add(list, &example, &added);
     free(ids);
-    return status;
+    return DEBERTA_OK;
 }
 
-static deberta_status add_windows(const finetune_reader *r, const question *q, example_list *list, deberta_error *err)
+static deberta_status add_windows(const finetune_reader *r, const question *q, example_list *list)
 {
     const size_t frame = q->first + 1, room = r->most_tokens > frame ? r->most_tokens - frame : 0;
     if (room < FEWEST_CONTEXT_TOKENS && room < q->count)
-        return text_record_spoil(q->record, err, "the question has %zu tokens, which leaves no room for its context",
+        return text_record_spoil(q->record, "the question has %zu tokens, which leaves no room for its context",
                                  q->first);
     for (size_t offset = 0; offset == 0 || offset + room - room / 2 < q->count; offset += room / 2) {
         const size_t count = q->count - offset < room ? q->count - offset : room;
-        DEBERTA_TRY(add_window(q, offset, count, list, err));
+        DEBERTA_TRY(add_window(q, offset, count, list));
         if (offset + count == q->count) break;
     }
     list->questions++;
     return DEBERTA_OK;
 }
 
-static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list, deberta_error *err)
+static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list)
 {
     finetune_reader whole = *r;
     question q = {.record = record};
-    if (record->text_bytes == 0) return text_record_spoil(record, err, "the question is empty");
-    DEBERTA_TRY(find_answer(&q, err));
+    if (record->text_bytes == 0) return text_record_spoil(record, "the question is empty");
+    DEBERTA_TRY(find_answer(&q));
     whole.most_tokens = SIZE_MAX; /* windows are cut here */
     whole.cuts = false;
-    if (!record->problem) DEBERTA_TRY(reader_tokenize(&whole, record, record->pair, record->pair_bytes, err));
+    if (!record->problem) DEBERTA_TRY(reader_tokenize(&whole, record, record->pair, record->pair_bytes));
     r->tokens = whole.tokens;
     q.tokens = whole.tokens;
-    if (!record->problem) DEBERTA_TRY(place_answer(&q, err));
-    return record->problem ? DEBERTA_OK : add_windows(r, &q, list, err);
+    if (!record->problem) DEBERTA_TRY(place_answer(&q));
+    return record->problem ? DEBERTA_OK : add_windows(r, &q, list);
 }
 
 deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
@@ -160,7 +154,7 @@ deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, ex
     for (bool end = false; status == DEBERTA_OK && !end;) {
         text_record record;
         DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
-        if (!end && !record.problem) status = take_question(r, &record, list, err);
+        if (!end && !record.problem) status = take_question(r, &record, list);
         if (status == DEBERTA_OK) status = reader_problem(&record, err);
         text_record_free(&record);
     }

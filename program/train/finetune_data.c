@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Files of examples are read for a task, labels are settled, and the trainer's options get both.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/finetune_data.h"
 
 #include <errno.h>
@@ -6,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/task_scores.h"
 #include "program/frame/open_model.h"
 #include "core/base/status.h"
@@ -26,35 +29,31 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
     labels->count = counted ? number : 1;
     for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
     labels->capacity = labels->count;
-    labels->names = calloc(labels->count, sizeof *labels->names);
-    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    labels->names = memory_take(labels->count, sizeof *labels->names);
     for (size_t k = 0; !counted && k < labels->count; k++, text++) {
         const size_t length = strcspn(text, ",");
         if (length == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: name %zu is empty", k);
         labels->names[k] = strndup(text, length);
-        if (!labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!labels->names[k]) memory_short();
         text += length;
     }
     for (size_t k = 0, first; !counted && k < labels->count; k++) {
-        if (!label_list_number(labels, labels->names[k], &first)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!label_list_number(labels, labels->names[k], &first)) memory_short();
         if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
     }
     return DEBERTA_OK;
 }
 
-static deberta_status take_model_labels(label_list *labels, const deberta_model *model, size_t count,
-                                        deberta_error *err)
+static void take_model_labels(label_list *labels, const deberta_model *model, size_t count)
 {
-    labels->names = calloc(count + 1, sizeof *labels->names);
-    if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    labels->names = memory_take(count + 1, sizeof *labels->names);
     labels->count = labels->capacity = count;
     labels->of_model = true;
     for (size_t k = 0; k < count; k++) {
         const char *name = deberta_model_label(model, k);
         labels->names[k] = name ? strdup(name) : NULL;
-        if (name && !labels->names[k]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (name && !labels->names[k]) memory_short();
     }
-    return DEBERTA_OK;
 }
 
 static deberta_task head_of(deberta_training_task task)
@@ -68,7 +67,7 @@ static bool has_names(deberta_training_task task)
     return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
 }
 
-/* Of --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
+/* Takes --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
 static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
 {
     const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;
@@ -91,7 +90,7 @@ static deberta_status choose_labels(finetune_data *data, const deberta_model *mo
         if (width == 0)
             DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head for this task: %s makes one", r->model,
                          has_names(r->task) ? "--labels or --new-head" : "--new-head");
-        DEBERTA_TRY(take_model_labels(&r->labels, model, width, err));
+        take_model_labels(&r->labels, model, width);
     }
     r->regression = r->task == DEBERTA_TRAIN_SEQUENCE && !r->labels.collects && r->labels.count == 1;
     return DEBERTA_OK;
@@ -202,8 +201,7 @@ static deberta_status finish(finetune_data *data, deberta_trainer_options *t, de
     t->held_out_example_count = data->held_out.count;
     t->held_out_count = 0;
     if (data->held_out.count == 0) return DEBERTA_OK;
-    DEBERTA_TRY(
-        task_scorer_make(&data->scorer, r->task, &data->held_out, &r->labels, r->labels.count, r->regression, err));
+    task_scorer_make(&data->scorer, r->task, &data->held_out, &r->labels, r->labels.count, r->regression);
     t->scorer = &data->scorer;
     return DEBERTA_OK;
 }
@@ -236,13 +234,13 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
     return EXIT_OK;
 }
 
-static deberta_status sort_labels(finetune_data *data, deberta_error *err)
+static deberta_status sort_labels(finetune_data *data)
 {
     size_t *places = NULL;
-    const deberta_status status = label_list_sort(&data->reader.labels, &places, err);
-    if (status == DEBERTA_OK) example_list_renumber(&data->train, places);
+    label_list_sort(&data->reader.labels, &places);
+    example_list_renumber(&data->train, places);
     free(places);
-    return status;
+    return DEBERTA_OK;
 }
 
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
@@ -257,7 +255,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     if (status != EXIT_OK) return status;
     if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
-    if (collects && sort_labels(data, &error) != DEBERTA_OK) return say_error(&o->common, &error);
+    if (collects && sort_labels(data) != DEBERTA_OK) return say_error(&o->common, &error);
     if (collects && data->reader.labels.count < 2) {
         status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
                     data->reader.labels.names[0]);

@@ -11,6 +11,7 @@
 
 #include "program/train/finetune_lists.h"
 #include "program/train/train_options.h"
+#include "include/deberta_training.h"
 
 typedef struct finetune_data {
     const train_options *options;

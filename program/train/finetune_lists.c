@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Examples are copied into growing lists, and records that cannot be used are told of. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_lists.h"
 
 #include <stdlib.h>
@@ -6,8 +6,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+#include "output/scope.h"
 
 /* --------------------------------------------------------------------------------------------------------- examples */
 
@@ -18,11 +17,9 @@ static int32_t *copy_numbers(const int32_t *numbers, size_t count)
     return copy;
 }
 
-deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
-                                deberta_error *err)
+void example_list_add(example_list *list, const deberta_example *example, deberta_example **added)
 {
-    deberta_example *items = grown(list->items, &list->capacity, list->count + 1, sizeof *items);
-    if (!items) return no_memory(err);
+    deberta_example *items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *items);
     list->items = items;
     deberta_example *item = &items[list->count];
     *item = *example;
@@ -32,8 +29,7 @@ deberta_status example_list_add(example_list *list, const deberta_example *examp
     list->count++;
     *added = item;
     if (!item->ids || (example->token_types && !item->token_types) || (example->token_labels && !item->token_labels))
-        return no_memory(err);
-    return DEBERTA_OK;
+        memory_short();
 }
 
 void example_list_free(example_list *list)
@@ -69,8 +65,7 @@ deberta_status reader_problem(const text_record *record, deberta_error *err)
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
 }
 
-deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes,
-                               deberta_error *err)
+deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes)
 {
     const deberta_text text = {.struct_size = sizeof text,
                                .text = record->text,
@@ -81,10 +76,10 @@ deberta_status reader_tokenize(finetune_reader *r, text_record *record, const ch
                                .strict = 1};
     deberta_error reason = {0};
     const deberta_status status = deberta_tokenize(&r->tokens, r->tokenizer, &text, &reason);
-    if (status == DEBERTA_E_MEMORY) return no_memory(err);
-    if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", reason.message);
+    if (status == DEBERTA_E_MEMORY) memory_short();
+    if (status != DEBERTA_OK) return text_record_spoil(record, "%s", reason.message);
     if (r->tokens->count > r->most_tokens)
-        return text_record_spoil(record, err, "%s has %zu tokens, expected at most %zu: --cut shortens it",
+        return text_record_spoil(record, "%s has %zu tokens, expected at most %zu: --cut shortens it",
                                  pair ? "the pair" : "the text", r->tokens->count, r->most_tokens);
     return DEBERTA_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "program/train/label_list.h"
 #include "program/frame/input/text_stream.h"
+#include "include/deberta_training.h"
 
 /* What a window of a context needs so that answers of several windows can be compared. */
 typedef struct answer_window {
@@ -32,8 +33,7 @@ typedef struct finetune_reader {
 } finetune_reader;
 
 /* Appends a copy; *added: the list's own, valid until the next. */
-deberta_status example_list_add(example_list *list, const deberta_example *example, deberta_example **added,
-                                deberta_error *err);
+void example_list_add(example_list *list, const deberta_example *example, deberta_example **added);
 void example_list_free(example_list *list);
 /* Labels become places[label]. */
 void example_list_renumber(example_list *list, const size_t *places);
@@ -41,8 +41,7 @@ void example_list_renumber(example_list *list, const size_t *places);
 /* "FILE, line N: ..." as an error, if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);
 /* reader->tokens of the text and its pair (NULL: none), at most most_tokens; a longer one becomes a problem. */
-deberta_status reader_tokenize(finetune_reader *reader, text_record *record, const char *pair, size_t pair_bytes,
-                               deberta_error *err);
+deberta_status reader_tokenize(finetune_reader *reader, text_record *record, const char *pair, size_t pair_bytes);
 
 /* Each reads one file. */
 deberta_status finetune_read_texts(finetune_reader *reader, text_stream *stream, example_list *list,

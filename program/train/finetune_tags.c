@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/train/finetune_lists.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 /* A sentence while its words come in. */
 typedef struct sentence {
@@ -17,25 +19,21 @@ typedef struct sentence {
     size_t words, begins_capacity, labels_capacity, bytes_capacity;
 } sentence;
 
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
-
-static deberta_status add_word(sentence *s, const char *word, int32_t label, deberta_error *err)
+static void add_word(sentence *s, const char *word, int32_t label)
 {
     text_record *r = &s->record;
     const size_t length = strlen(word);
-    char *text = grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
+    char *text = memory_grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
     if (text) r->text = text;
-    size_t *begins = grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
+    size_t *begins = memory_grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
     if (begins) s->begins = begins;
-    int32_t *labels = grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
+    int32_t *labels = memory_grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
     if (labels) s->labels = labels;
-    if (!text || !begins || !labels) return no_memory(err);
     if (s->words > 0) text[r->text_bytes++] = ' ';
     begins[s->words] = r->text_bytes;
     labels[s->words++] = label;
     memcpy(text + r->text_bytes, word, length + 1);
     r->text_bytes += length;
-    return DEBERTA_OK;
 }
 
 static void free_sentence(sentence *s)
@@ -67,12 +65,11 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
 {
     deberta_example *added;
     if (s->words == 0) return DEBERTA_OK;
-    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0, err));
+    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0));
     if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
         DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
-    int32_t *labels = malloc(r->tokens->count * sizeof *labels);
-    if (!labels) return no_memory(err);
+    int32_t *labels = memory_take(r->tokens->count, sizeof *labels);
     label_tokens(s, r->tokens, labels);
     const deberta_example example = {.tokens = r->tokens->count,
                                      .ids = r->tokens->ids,
@@ -81,48 +78,49 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
                                      .label = NO_LABEL,
                                      .start = NO_LABEL,
                                      .end = NO_LABEL};
-    const deberta_status status = example_list_add(list, &example, &added, err);
+    example_list_add(list, &example, &added);
     free(labels);
     free_sentence(s);
-    return status;
+    return DEBERTA_OK;
 }
 
 static deberta_status take_word(finetune_reader *r, sentence *s, text_record *record, const char *word,
-                                const char *name, deberta_error *err)
+                                const char *name)
 {
     int32_t label;
-    if (!*word) return text_record_spoil(record, err, "the word is empty");
-    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record, err));
+    if (!*word) return text_record_spoil(record, "the word is empty");
+    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record));
     if (record->problem) return DEBERTA_OK;
     if (s->words == 0) {
         s->record.source = record->source;
         s->record.line = record->line;
     }
-    return add_word(s, word, label, err);
+    add_word(s, word, label);
+    return DEBERTA_OK;
 }
 
-static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record)
 {
     const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
     const size_t count = json_array_size(words);
     if (!json_is_array(words) || !json_is_array(labels) || json_array_size(labels) != count || count == 0)
-        return text_record_spoil(record, err, "expected arrays \"words\" and \"labels\" of the same length");
+        return text_record_spoil(record, "expected arrays \"words\" and \"labels\" of the same length");
     for (size_t k = 0; k < count && !record->problem; k++) {
         const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
         if (!json_is_string(word) || !json_is_string(label))
-            return text_record_spoil(record, err, "word %zu or its label is no text", k);
-        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label), err));
+            return text_record_spoil(record, "word %zu or its label is no text", k);
+        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label)));
     }
     return DEBERTA_OK;
 }
 
-static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record, deberta_error *err)
+static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
-    if (!tab) return text_record_spoil(record, err, "expected a word, a tab and a label, found no tab");
-    if (strchr(tab + 1, '\t')) return text_record_spoil(record, err, "expected a word and a label, found more fields");
+    if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
+    if (strchr(tab + 1, '\t')) return text_record_spoil(record, "expected a word and a label, found more fields");
     *tab = 0;
-    return take_word(r, s, record, record->text, tab + 1, err);
+    return take_word(r, s, record, record->text, tab + 1);
 }
 
 static deberta_status take_record(finetune_reader *r, sentence *s, text_record *record, example_list *list,
@@ -130,9 +128,9 @@ static deberta_status take_record(finetune_reader *r, sentence *s, text_record *
 {
     const bool ends = record->object || record->text_bytes == 0;
     if (record->object)
-        DEBERTA_TRY(take_object(r, s, record, err));
+        DEBERTA_TRY(take_object(r, s, record));
     else if (!record->problem && !ends)
-        DEBERTA_TRY(take_line(r, s, record, err));
+        DEBERTA_TRY(take_line(r, s, record));
     DEBERTA_TRY(reader_problem(record, err));
     return ends ? end_sentence(r, s, list, err) : DEBERTA_OK;
 }

@@ -6,14 +6,13 @@
 #include "program/frame/input/labelled_text.h"
 #include "core/base/status.h"
 
-static deberta_status read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record,
-                                 deberta_error *err)
+static deberta_status read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record)
 {
     char *end;
-    if (!r->regression) return label_list_find(&r->labels, text, &example->label, record, err);
+    if (!r->regression) return label_list_find(&r->labels, text, &example->label, record);
     example->target = strtof(text, &end);
     if (*text && !*end && isfinite(example->target)) return DEBERTA_OK;
-    return text_record_spoil(record, err, "the label is '%.80s', expected a number", text);
+    return text_record_spoil(record, "the label is '%.80s', expected a number", text);
 }
 
 static deberta_example example_of(const deberta_tokens *tokens)
@@ -51,12 +50,14 @@ static deberta_status read_lines(finetune_reader *r, text_stream *stream, exampl
 static deberta_status take_text(finetune_reader *r, text_record *record, const labelled_text *labelled,
                                 example_list *list, deberta_error *err)
 {
+    (void)err;
     deberta_example *added;
-    DEBERTA_TRY(reader_tokenize(r, record, record->pair, record->pair_bytes, err));
+    DEBERTA_TRY(reader_tokenize(r, record, record->pair, record->pair_bytes));
     if (record->problem) return DEBERTA_OK;
     deberta_example example = example_of(r->tokens);
-    DEBERTA_TRY(read_label(r, labelled->label, &example, record, err));
-    return record->problem ? DEBERTA_OK : example_list_add(list, &example, &added, err);
+    DEBERTA_TRY(read_label(r, labelled->label, &example, record));
+    if (!record->problem) example_list_add(list, &example, &added);
+    return DEBERTA_OK;
 }
 
 deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
@@ -66,37 +67,37 @@ deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, exam
 }
 
 /* The label is the number of a choice. */
-static deberta_status read_choice(const labelled_text *labelled, int32_t *label, text_record *record,
-                                  deberta_error *err)
+static deberta_status read_choice(const labelled_text *labelled, int32_t *label, text_record *record)
 {
     char *end;
     const size_t count = json_array_size(labelled->choices);
     const unsigned long number = strtoul(labelled->label, &end, 10);
     *label = (int32_t)number;
     if (labelled->label[0] >= '0' && labelled->label[0] <= '9' && !*end && number < count) return DEBERTA_OK;
-    return text_record_spoil(record, err, "the label is '%.80s', expected the right choice, 0 to %zu", labelled->label,
+    return text_record_spoil(record, "the label is '%.80s', expected the right choice, 0 to %zu", labelled->label,
                              count - 1);
 }
 
 static deberta_status take_choices(finetune_reader *r, text_record *record, const labelled_text *labelled,
                                    example_list *list, deberta_error *err)
 {
+    (void)err;
     int32_t label;
     size_t k;
     const json_t *choice;
     const size_t count = json_array_size(labelled->choices);
-    DEBERTA_TRY(read_choice(labelled, &label, record, err));
+    DEBERTA_TRY(read_choice(labelled, &label, record));
     if (!list->choices) list->choices = count;
     if (count != list->choices)
-        return text_record_spoil(record, err, "%zu choices, expected %zu as before", count, list->choices);
+        return text_record_spoil(record, "%zu choices, expected %zu as before", count, list->choices);
     json_array_foreach(labelled->choices, k, choice)
     {
         deberta_example *added;
-        DEBERTA_TRY(reader_tokenize(r, record, json_string_value(choice), json_string_length(choice), err));
+        DEBERTA_TRY(reader_tokenize(r, record, json_string_value(choice), json_string_length(choice)));
         if (record->problem) return DEBERTA_OK;
         deberta_example example = example_of(r->tokens);
         example.label = label;
-        DEBERTA_TRY(example_list_add(list, &example, &added, err));
+        example_list_add(list, &example, &added);
     }
     return DEBERTA_OK;
 }

@@ -1,14 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* Labels are found by name through a small hash table, and are added or refused. SPDX-License-Identifier: MIT */
 #include "program/train/label_list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/labelled_text.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
@@ -23,7 +22,7 @@ static size_t slot_of(const label_list *labels, const char *name)
     return slot;
 }
 
-/* Of two labels with one name the first is found. */
+/* Where two labels have one name, the first is found. */
 static void index_label(label_list *labels, size_t number)
 {
     const size_t slot = labels->names[number] ? slot_of(labels, labels->names[number]) : 0;
@@ -56,37 +55,34 @@ bool label_list_number(label_list *labels, const char *name, size_t *number)
 
 /* ---------------------------------------------------------------------------------------------------------- the labels */
 
-static deberta_status add_label(label_list *labels, const char *name, deberta_error *err)
+static void add_label(label_list *labels, const char *name)
 {
-    const char **names = grown(labels->names, &labels->capacity, labels->count + 1, sizeof *names);
-    if (!names) return no_memory(err);
-    labels->names = names;
-    names[labels->count] = strdup(name);
-    return names[labels->count++] ? DEBERTA_OK : no_memory(err);
+    labels->names = memory_grown(labels->names, &labels->capacity, labels->count + 1, sizeof *labels->names);
+    labels->names[labels->count++] = memory_copy_text(name);
 }
 
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
-                               deberta_error *err)
+deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record)
 {
     size_t found;
     *label = NO_LABEL;
-    if (!*name) return text_record_spoil(record, err, "the label is empty");
+    if (!*name) return text_record_spoil(record, "the label is empty");
     labels->lines += labels->collects && !record->object;
-    if (!label_list_number(labels, name, &found)) return no_memory(err);
+    if (!label_list_number(labels, name, &found)) memory_short();
     if (found == SIZE_MAX && labels->collects) {
         *label = (int32_t)labels->count;
-        return add_label(labels, name, err);
+        add_label(labels, name);
+        return DEBERTA_OK;
     }
     if (found == SIZE_MAX) found = labelled_text_number(labels->count, name);
     if (found == SIZE_MAX)
-        return text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
+        return text_record_spoil(record, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
                                  labels->count - 1,
                                  labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
     *label = (int32_t)found;
     return DEBERTA_OK;
 }
 
-/* Of labels few are used by one line only, of texts nearly all. A small file may be an exception; a large one can be
+/* Few labels are used by one line only; nearly all texts are. A small file may be an exception; a large one can be
  * given as objects, which name the label. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
 {
@@ -108,23 +104,19 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-deberta_status label_list_sort(label_list *labels, size_t **result, deberta_error *err)
+void label_list_sort(label_list *labels, size_t **result)
 {
     const size_t count = labels->count;
-    const char **before = malloc((count + 1) * sizeof *before);
-    size_t *places = malloc((count + 1) * sizeof *places);
-    bool fits = before && places;
-    *result = places;
-    if (fits) {
-        memcpy(before, labels->names, count * sizeof *before);
-        qsort(labels->names, count, sizeof *labels->names, compare_names);
-        free(labels->slots);
-        labels->slots = NULL;
-    }
-    for (size_t k = 0; fits && k < count; k++) fits = label_list_number(labels, before[k], &places[k]);
+    const char **before = memory_take(count, sizeof *before);
+    size_t *places = *result = memory_take(count, sizeof *places);
+    if (count) memcpy(before, labels->names, count * sizeof *before);
+    qsort(labels->names, count, sizeof *labels->names, compare_names);
+    free(labels->slots);
+    labels->slots = NULL;
+    for (size_t k = 0; k < count; k++)
+        if (!label_list_number(labels, before[k], &places[k])) memory_short();
     labels->collects = false;
     free(before);
-    return fits ? DEBERTA_OK : no_memory(err);
 }
 
 void label_list_free(label_list *labels)

@@ -5,7 +5,7 @@
 #define CLI_TRAIN_LABEL_LIST_H
 
 #include "program/frame/input/text_stream.h"
-#include "include/deberta.h"
+#include "include/deberta_training.h"
 
 enum { NO_LABEL = -100 }; /* as deberta_example has it */
 
@@ -20,14 +20,13 @@ typedef struct label_list {
 } label_list;
 
 /* The label's number; a name that no label has is added, or becomes the record's problem. */
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record,
-                               deberta_error *err);
+deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record);
 /* The first label with that name, or SIZE_MAX; false: no memory. */
 bool label_list_number(label_list *labels, const char *name, size_t *number);
 /* Refuses labels that are nearly all different: columns in the wrong order, or a file of another task. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
 /* Names in ascending order. places: of each label its new number, to be freed in any case. */
-deberta_status label_list_sort(label_list *labels, size_t **places, deberta_error *err);
+void label_list_sort(label_list *labels, size_t **places);
 void label_list_free(label_list *labels);
 
 #endif

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
@@ -90,21 +91,17 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
     for (size_t k = 0; k < 2; k++) measures[k] /= (double)list->questions;
 }
 
-deberta_status score_answers_make(deberta_scorer *scorer, const example_list *held_out, deberta_error *err)
+void score_answers_make(deberta_scorer *scorer, const example_list *held_out)
 {
-    answer_scores *s = calloc(1, sizeof *s);
-    bool fits = s != NULL;
-    if (!fits) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    answer_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_answers;
     s->examples = held_out;
-    s->logits = calloc(held_out->count + 1, sizeof *s->logits);
-    s->best = calloc(held_out->questions + 1, sizeof *s->best);
-    for (size_t i = 0; s->logits && i < held_out->count; i++) {
-        s->logits[i] = calloc(2 * held_out->items[i].tokens + 1, sizeof **s->logits);
-        fits = fits && s->logits[i];
+    s->logits = memory_take(held_out->count, sizeof *s->logits);
+    s->best = memory_take(held_out->questions, sizeof *s->best);
+    for (size_t i = 0; i < held_out->count; i++) {
+        s->logits[i] = memory_take(2 * held_out->items[i].tokens, sizeof **s->logits);
         s->has_unanswered = s->has_unanswered || held_out->windows[i].answer == SIZE_MAX;
     }
     *scorer = (deberta_scorer){
         .names = {"f1", "exact_match"}, .context = s, .begin = begin_answers, .row = answer_row, .end = end_answers};
-    return fits && s->logits && s->best ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
 }

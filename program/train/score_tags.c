@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analysis/logits.h"
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
@@ -130,20 +131,15 @@ static void end_tags(void *context, double measures[DEBERTA_MEASURES])
     measures[1] = accuracy;
 }
 
-deberta_status score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
-                               size_t label_count, deberta_error *err)
+void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels, size_t label_count)
 {
-    tag_scores *s = calloc(1, sizeof *s);
-    bool fits = s != NULL;
-    if (!fits) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    tag_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_tags;
     s->examples = held_out;
     s->labels = labels;
-    s->found = calloc(held_out->count + 1, sizeof *s->found);
-    for (size_t i = 0; s->found && i < held_out->count; i++) {
-        s->found[i] = calloc(held_out->items[i].tokens + 1, sizeof **s->found);
-        fits = fits && s->found[i];
-    }
+    s->found = memory_take(held_out->count, sizeof *s->found);
+    for (size_t i = 0; i < held_out->count; i++)
+        s->found[i] = memory_take(held_out->items[i].tokens, sizeof **s->found);
     for (size_t k = 0; k < label_count && k < labels->count; k++) {
         const char prefix = split_name(labels->names[k]).prefix;
         s->has_scheme = s->has_scheme || (prefix != 0 && prefix != 'O');
@@ -152,5 +148,4 @@ deberta_status score_tags_make(deberta_scorer *scorer, const example_list *held_
         (deberta_scorer){.names = {"accuracy"}, .context = s, .begin = begin_tags, .row = tag_row, .end = end_tags};
     if (s->has_scheme) scorer->names[0] = "f1";
     if (s->has_scheme) scorer->names[1] = "accuracy";
-    return fits && s->found ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
 }

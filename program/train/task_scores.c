@@ -7,10 +7,9 @@
 
 #include "analysis/classification.h"
 #include "analysis/logits.h"
+#include "output/scope.h"
 #include "program/train/score_kinds.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
@@ -46,21 +45,19 @@ static void end_classes(void *context, double measures[DEBERTA_MEASURES])
     measures[1] = score.macro_f1;
 }
 
-static deberta_status make_classes(deberta_scorer *scorer, const example_list *examples, size_t labels,
-                                   deberta_error *err)
+static void make_classes(deberta_scorer *scorer, const example_list *examples, size_t labels)
 {
-    class_scores *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(err);
+    class_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_classes;
     s->examples = examples;
     *scorer = (deberta_scorer){
         .names = {"accuracy", "macro_f1"}, .context = s, .begin = begin_classes, .row = class_row, .end = end_classes};
-    return confusion_create(&s->confusion, labels, err);
+    confusion_create(&s->confusion, labels);
 }
 
 /* ---------------------------------------------------------------------------------------------------- one output each */
 
-/* Of a regression the values; of choices the scores, one text after the other. */
+/* Values of a regression, or scores of choices, one text after the other. */
 typedef struct value_scores {
     score_context base;
     const example_list *examples;
@@ -124,15 +121,13 @@ static void end_choices(void *context, double measures[DEBERTA_MEASURES])
     measures[0] = (double)right / (double)questions;
 }
 
-static deberta_status make_values(deberta_scorer *scorer, const example_list *examples, bool regression,
-                                  deberta_error *err)
+static void make_values(deberta_scorer *scorer, const example_list *examples, bool regression)
 {
-    value_scores *s = calloc(1, sizeof *s);
-    if (!s) return no_memory(err);
+    value_scores *s = memory_take(1, sizeof *s);
     s->base.free = free_values;
     s->examples = examples;
-    s->found = calloc(examples->count, sizeof *s->found);
-    s->wanted = calloc(examples->count, sizeof *s->wanted);
+    s->found = memory_take(examples->count, sizeof *s->found);
+    s->wanted = memory_take(examples->count, sizeof *s->wanted);
     *scorer = (deberta_scorer){.names = {"accuracy"},
                                .context = s,
                                .begin = begin_values,
@@ -140,23 +135,24 @@ static deberta_status make_values(deberta_scorer *scorer, const example_list *ex
                                .end = regression ? end_regression : end_choices};
     if (regression) scorer->names[0] = "pearson";
     if (regression) scorer->names[1] = "minus_mse";
-    if (!s->found || !s->wanted) return no_memory(err);
     for (size_t i = 0; i < examples->count; i++) s->wanted[i] = (double)examples->items[i].target;
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ of tasks */
 
-deberta_status task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
-                                const label_list *labels, size_t label_count, bool regression, deberta_error *err)
+void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
+                      const label_list *labels, size_t label_count, bool regression)
 {
     switch (task) {
-    case DEBERTA_TRAIN_TOKEN: return score_tags_make(scorer, held_out, labels, label_count, err);
-    case DEBERTA_TRAIN_QA: return score_answers_make(scorer, held_out, err);
-    case DEBERTA_TRAIN_CHOICE: return make_values(scorer, held_out, false, err);
-    default:
-        return regression ? make_values(scorer, held_out, true, err) : make_classes(scorer, held_out, label_count, err);
+    case DEBERTA_TRAIN_TOKEN: score_tags_make(scorer, held_out, labels, label_count); return;
+    case DEBERTA_TRAIN_QA: score_answers_make(scorer, held_out); return;
+    case DEBERTA_TRAIN_CHOICE: make_values(scorer, held_out, false); return;
+    default: break;
     }
+    if (regression)
+        make_values(scorer, held_out, true);
+    else
+        make_classes(scorer, held_out, label_count);
 }
 
 void task_scorer_free(deberta_scorer *scorer)

@@ -6,10 +6,11 @@
 #define CLI_TRAIN_TASK_SCORES_H
 
 #include "program/train/finetune_lists.h"
+#include "include/deberta_training.h"
 
 /* The list and the labels must stay. *scorer->context is to be released by the function below. */
-deberta_status task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
-                                const label_list *labels, size_t label_count, bool regression, deberta_error *err);
+void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
+                      const label_list *labels, size_t label_count, bool regression);
 void task_scorer_free(deberta_scorer *scorer);
 
 #endif

@@ -1,15 +1,18 @@
-/* SPDX-License-Identifier: MIT */
+/* The end of a run is told: losses, the best measurement, digests of the weights, advice.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/train_end.h"
 
 #include <jansson.h>
 #include <string.h>
 
+#include "output/json_text.h"
+#include "output/scope.h"
 #include "program/train/train_log.h"
 #include "program/frame/text_output.h"
 #include "core/io/file_digest.h"
 
-/* Of the measure where there is one, else of the held-out loss: the first that no later one exceeds, as best/ has it.
- */
+/* The first measure, or else the first held-out loss, that no later one is better than, as best/ has it. */
 static size_t find_best(const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
@@ -50,15 +53,14 @@ static void tell(const train_options *o, const train_log *log)
                  loss->steps[best], loss->values[best], place);
 }
 
-static bool add_held_out(json_t *object, const train_log *log)
+static void add_held_out(json_t *object, const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
-    if (!loss->count) return true;
-    bool fits = json_object_set_new(object, "eval_loss", json_real(last_of(loss))) == 0;
-    if (measure->count)
-        fits = json_object_set_new(object, "measure", json_string(log->measure)) == 0 &&
-               json_object_set_new(object, "eval_measure", json_real(last_of(measure))) == 0 && fits;
-    return json_object_set_new(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)])) == 0 && fits;
+    if (!loss->count) return;
+    json_put(object, "eval_loss", json_real(last_of(loss)));
+    if (measure->count) json_put(object, "measure", json_string(log->measure));
+    if (measure->count) json_put(object, "eval_measure", json_real(last_of(measure)));
+    json_put(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)]));
 }
 
 /* --------------------------------------------------------------------------------------------------------- digests */
@@ -96,12 +98,9 @@ static int print_end(const train_options *o, const train_log *log, size_t done, 
     json_t *object =
         json_pack("{s:I, s:I, s:b, s:s, s:f}", "steps", (json_int_t)done, "of", (json_int_t)o->trainer.steps,
                   "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
-    json_t *digests = finished ? digest_weights(o) : NULL;
-    const bool fits = !finished || json_object_set_new(object, "sha256", digests) == 0;
-    if (object && fits && add_held_out(object, log))
-        return print_json_to(&o->common, NULL, object); /* --out is the folder */
-    json_decref(object);
-    return say_no_memory(&o->common);
+    if (finished) json_put(object, "sha256", digest_weights(o));
+    add_held_out(object, log);
+    return print_json_to(&o->common, NULL, object); /* --out is the folder */
 }
 
 int train_end(const train_options *o, size_t done, bool finished)

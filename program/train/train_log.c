@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Lines of log.jsonl become series of numbers; wrong lines are named. SPDX-License-Identifier: MIT */
 #include "program/train/train_log.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "core/base/path.h"
 #include "core/base/stream.h"
 #include "core/io/quote.h"
+#include "output/scope.h"
 
 enum { MOST_LINE_BYTES = 1 << 20 };
 
@@ -58,7 +59,7 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
     return text;
 }
 
-/* Of a pair, the norm is the discriminator's. */
+/* A pair's norm is the discriminator's. */
 static bool take_line(train_log *log, const json_t *line)
 {
     const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
@@ -96,7 +97,7 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
                                  number, fault);
         else if (!take_line(log, line))
-            status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+            memory_short();
         json_decref(line);
     }
     free(text);
@@ -130,7 +131,7 @@ deberta_status train_log_read(train_log *log, const char *path, deberta_error *e
     FILE *file = file_path ? fopen(file_path, "r") : NULL;
     deberta_status status = DEBERTA_OK;
     if (!log->name || !file_path)
-        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+        memory_short();
     else if (!file)
         status = status_fail(err, DEBERTA_E_FILE, "%s: %s", QUOTE(file_path), strerror(errno));
     else

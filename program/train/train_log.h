@@ -27,7 +27,8 @@ typedef struct train_log {
     char *measure; /* name of the first measure, "accuracy"; NULL: none */
 } train_log;
 
-/* Of a run's folder or of the file itself. DEBERTA_E_FORMAT: a line that is none of a log, with its number; no step. */
+/* Reads the log of a run's folder, or the file itself. DEBERTA_E_FORMAT: a line that is none of a log, with its number;
+ * no step. */
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
 /* What the gradients were those of. */
 const log_series *train_log_objective(const train_log *log);

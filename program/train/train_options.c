@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Options of the command line are checked, and fill the options of the library's trainer.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/train_options.h"
 
 #include <stdio.h>
@@ -29,7 +31,7 @@ int train_options_check(const train_options *o)
     if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
         return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
-    if (t->generator && t->sharing == DEBERTA_SHARING_ES && !o->coupled)
+    if (t->generator && t->sharing == DEBERTA_SHARING_ES && !t->coupled)
         return option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
     if (t->warmup > 0 && t->warmup > t->steps)
         return option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
@@ -67,8 +69,6 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.task = task;
     t.model = o->config ? o->config : o->common.arguments[0];
     t.begin = o->config != NULL;
-    t.perturb_raw = o->perturb;
-    t.by_line = o->by_line;
     if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
     take_freeze(o, &t);
     if (option_given(&o->common, &o->trainer.checkpoint_every) &&
@@ -81,9 +81,6 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.reference = (deberta_reference)o->common.reference;
     t.seed = option_given(&o->common, &o->common.seed) ? o->common.seed : 0;
     t.folder = train_runs(o) ? options_out(&o->common) : NULL;
-    t.resume = o->resume;
-    t.coupled = o->coupled;
-    t.recompute = o->recompute;
     t.isa = o->common.isa;
     t.threads = o->common.threads;
     t.memory_limit_bytes = o->common.memory_limit_bytes;

@@ -3,6 +3,7 @@
 #define CLI_TRAIN_TRAIN_OPTIONS_H
 
 #include "program/frame/options.h"
+#include "include/deberta_training.h"
 
 typedef struct train_options {
     common_options common;
@@ -11,9 +12,7 @@ typedef struct train_options {
     text_list data, freeze; /* of finetune: labelled examples; tensors that stay as they are */
     const char *labels, *config;
     bool new_head, cut;
-    int perturb, by_line; /* places in lists of choices */
     const char *gradients;
-    bool resume, coupled, recompute;
 } train_options;
 
 extern const train_options train_defaults;

@@ -51,7 +51,7 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
     return length == group_length(b) && strncmp(a, b, length) == 0;
 }
 
-/* Of runs with one name, such as old/mlm and new/mlm, what was typed. In a band they are one curve. */
+/* What was typed, where runs have one name, such as old/mlm and new/mlm. In a band they are one curve. */
 static const char *distinct_name(const plot_job *job, size_t run)
 {
     for (size_t i = 0; !job->o->band && i < job->run_count; i++)
@@ -168,7 +168,6 @@ static int run(const common_options *options)
     plot_job job = {.o = o, .runs = options_take(options, options->argument_count, sizeof *job.runs)};
     deberta_error error = {0};
     deberta_status status = DEBERTA_OK;
-    if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the logs that it shows are");
     if (options->outs.count == 0)
         return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
@@ -206,5 +205,5 @@ const command train_plot = {
                "  deberta train plot base-* sift-* --band --smooth 10 -o seeds.pdf\n"
                "\na RUN is the folder of a run, or its log.jsonl\n",
     .run = run,
-    .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

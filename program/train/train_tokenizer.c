@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output/scope.h"
 #include "program/train/train_commands.h"
 #include "program/frame/text_output.h"
 #include "core/base/status.h"
 #include "core/io/atomic_file.h"
+#include "include/deberta_training.h"
 
 typedef struct tokenizer_options {
     common_options common;
@@ -59,7 +61,7 @@ static deberta_status write_config(const tokenizer_options *o, const char *folde
     char *text = fits ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(config);
     json_decref(rest);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!text) memory_short();
     const deberta_status status = atomic_file_replace(path, text, strlen(text), err);
     free(text);
     return status;

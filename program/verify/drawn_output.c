@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows of drawn cases become a table and JSON. SPDX-License-Identifier: MIT */
 #include "program/verify/drawn_output.h"
 
 #include <string.h>

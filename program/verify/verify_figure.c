@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Errors of a verification are drawn over the layers, a line a quantity. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -78,7 +78,7 @@ deberta_status verify_figure_draw(const void *found, const figure_style *style, 
             add_panel(&c, report, &report->rows[k], PERCENTILE, report->rows[k].place.model);
     chart_columns_panels(&c, &panels);
     const deberta_status status =
-        panels || c.failed
+        panels
             ? chart_columns_draw(&c, style, paths, path_count, err)
             : status_fail(err, DEBERTA_E_ARGUMENT, "nothing that was verified has layers: there is no chart to draw");
     chart_columns_free(&c);

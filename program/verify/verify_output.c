@@ -1,5 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows of a verification become a table, JSON, and sentences on tiers, failures and growth.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
+#include "include/deberta_unstable.h"
 
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,9 @@ from ._abi import ArgumentError, Error, FileError, FormatError, OutOfMemoryError
 from ._model import Model, Tokens
 from ._program import Figure, attention_figure, bench
 from .accelerate import accelerate, restore
+from .batches import Encoder
 from .comparison import Comparison, compare
 
 __version__: str = _library.version().decode()
-__all__ = ["Model", "Tokens", "Figure", "Comparison", "accelerate", "restore", "compare", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
+__all__ = ["Model", "Encoder", "Tokens", "Figure", "Comparison", "accelerate", "restore", "compare", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
            "FormatError", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]

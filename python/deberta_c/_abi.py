@@ -1,4 +1,4 @@
-"""include/deberta.h as ctypes has it: structs, functions, errors. SPDX-License-Identifier: MIT"""
+"""include/deberta.h and deberta_unstable.h as ctypes has them: structs, functions, errors. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
 import ctypes as c
@@ -49,6 +49,7 @@ ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedErro
 
 # ----------------------------------------------------------------------------------------------------------- the header
 
+VERSION_NUMBER = 100  # DEBERTA_VERSION_NUMBER of the headers that this file follows
 HERE = Path(__file__).resolve().parent
 INT, SIZE, DOUBLE, POINTER, AT = c.c_int, c.c_size_t, c.c_double, c.c_void_p, c.POINTER
 COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
@@ -60,8 +61,9 @@ TASK_MLM, TASK_EMD, TASK_RTD, TASK_SEQUENCE, TASK_TOKEN, TASK_QA = range(6)
 MADE_UP = "synthetic:"  # what the path of a model without files begins with
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
 FRAME = 2  # DEBERTA_TOKEN_FRAME
+MOST_DISTANCE = 2 ** 31 - 1
 MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
-_KINDS: Dict[str, Any] = {"int": INT, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
+_KINDS: Dict[str, Any] = {"int": INT, "difference": c.c_ssize_t, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
                           "at": POINTER, "sentence": c.c_char * 504, "nothing": None, "status": INT}
 
 
@@ -96,6 +98,9 @@ AttentionBlock = _struct("AttentionBlock", "size layer sequence head first_query
 ON_HIDDEN, ON_ATTENTION = _callback("on_hidden", "at HiddenBlock*"), _callback("on_attention", "at AttentionBlock*")
 WANTS = _callback("wants", "at size size int")
 Observer = _struct("Observer", "size struct_size, at context, on_hidden on_hidden, wants wants_attention, on_attention on_attention")
+HiddenEdit = _struct("HiddenEdit", "size layer tokens columns stride, at values")
+EDIT_HIDDEN = _callback("edit_hidden", "at HiddenEdit*")
+Interventions = _struct("Interventions", "at context, edit_hidden edit_hidden, at row_bias")
 Batch = _struct("Batch", "size struct_size, at ids sequence_starts, size sequences, at token_types position_ids mask observer")
 Outputs = _struct("Outputs", "size struct_size, at hidden, size hidden_stride")
 Text = _struct("Text", "size struct_size, text text, size text_bytes, text pair, size pair_bytes max_tokens, int strict literal_specials")
@@ -113,7 +118,8 @@ FUNCTIONS = {
     "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
     "model_label": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
     "session_create": "status at* at SessionOptions*", "session_free": "nothing at*", "session_isa": "int at",
-    "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
+    "session_intervene": "status at Interventions*", "model_read_positions": "status at size at at",
+    "position_row": "size ModelInfo* int difference", "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
     "task_logits": "status at int at size at size", "tokenizer_open": "status at* text", "tokenizer_free": "nothing at*",
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
     "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
@@ -130,6 +136,7 @@ def _load() -> Any:
         opened = c.CDLL(name)
     except OSError as reason:
         raise ImportError(f"{name}: the library of this package cannot be loaded ({reason}); was it installed with pip?") from None
+    _check_version(name, opened)
     for short, kinds in FUNCTIONS.items():
         result, *parameters = map(_kind, kinds.split())
         failing = kinds.startswith("status")
@@ -139,6 +146,17 @@ def _load() -> Any:
             function.errcheck = _check
         setattr(library, short, function)
     return library
+
+
+def _check_version(name: str, opened: Any) -> None:
+    """Part of what is called here may change from version to version, so another version is refused by its name."""
+    try:
+        found = int(opened.deberta_version_number())
+    except AttributeError:
+        raise ImportError(f"{name}: is no library of this package: it has no deberta_version_number") from None
+    if found != VERSION_NUMBER:
+        there, here = (f"{number // 10000}.{number // 100 % 100}.{number % 100}" for number in (found, VERSION_NUMBER))
+        raise ImportError(f"{name}: is version {there} of the library, but this package was made for {here}: install both together")
 
 
 def _check(status: Any, _function: Any, arguments: Any) -> Any:

@@ -78,7 +78,7 @@ def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------------- ids
 
 
-def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Batch:
+def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_ids: Any = None) -> Batch:
     """ids: one row, a list of rows, a 2-D array, or a mapping as tokenizers give it; the others as many, row by row."""
     if isinstance(ids, Mapping):
         if "input_ids" not in ids:
@@ -98,7 +98,7 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Batch:
     holes = beside("the mask", mask, BYTE)
     if holes is not None and holes.max(initial=0) > 1:
         raise ArgumentError(f"the mask: found {holes.max()}, expected 0 (a hole) or 1")
-    return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=holes)
+    return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=holes, position_ids=beside("position ids", position_ids, INT32))
 
 
 def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: Optional[bool] = None) -> Tuple[List[np.ndarray], bool]:

@@ -11,8 +11,8 @@ import numpy as np
 from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _program
-from ._inputs import Batch, Text, as_texts, batch_of_cuts, batch_of_ids, integers
-from ._session import Capture, Matrices, Session, parse_ablations
+from ._inputs import SIZE, Batch, Text, address, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._session import Capture, Changes, Matrices, Session, parse_ablations
 from ._tasks import Tasks
 
 
@@ -30,7 +30,7 @@ class Tokens(NamedTuple):
 class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
-    path: folder with config.json, weights and tokenizer. isa: "avx512", "avx2", "neon" or "scalar"; None the best here. threads: None
+    path: folder with config.json, weights and tokenizer. isa: a tier that `deberta info` lists; None the best here. threads: None
     OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped. layers: only
     the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
     integers (docs/precision.md).
@@ -122,14 +122,19 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     # ----------------------------------------------------------------------------------------------------------- encode
 
-    def encode(self, inputs: Any, *, token_types: Any = None, mask: Any = None, hidden: Optional[str] = "last", attention: Any = None,
-               components: Any = None, logits: bool = False, max_tokens: Optional[int] = None, batch_tokens: int = 2048) -> Dict[str, Any]:
+    def encode(self, inputs: Any, *, token_types: Any = None, mask: Any = None, position_ids: Any = None, hidden: Optional[str] = "last",
+               attention: Any = None, components: Any = None, logits: Any = False, at: Any = None, edit: Any = None, row_bias: Any = None,
+               max_tokens: Optional[int] = None, batch_tokens: int = 2048) -> Dict[str, Any]:
         """Hidden states, attention and logits of texts or ids, named as the files of `deberta encode`.
 
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
-        mapping with input_ids (token_type_ids, attention_mask). token_types, mask: rows like ids; a 0 of the mask marks a hole.
-        hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
-        logits: of every head that the checkpoint holds, of all tokens: the vocabulary's take 4 V bytes a token.
+        mapping with input_ids (token_type_ids, attention_mask). token_types, mask, position_ids: rows like ids; a 0 of the mask marks a
+        hole. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
+        logits: True, of every head that the checkpoint holds, or names of heads ("mlm_emd"). Of all tokens, which takes 4 V bytes a token
+        with the vocabulary, or of those that `at` has, a row of token numbers for each text.
+        edit: {layer: function}, activation patching. A function takes H[layer] of a text, float32 [n, h], 0 being the embeddings, and
+        returns what takes its place, of the same shape; it is called for each text in turn. All that follows reads that: the layers after
+        it, what is returned as hidden states, the heads. row_bias: [L, A, 2K], added to c2p by row of the relative table (position_row).
 
         Gives float32 arrays, B texts of n tokens: "hidden_states.L" [B, n, h]; "attn.L.probs" [B, A, n, n]; "attn.L.c2c", ".c2p",
         ".p2c", ".logits" [B, heads, n, n] of the chosen heads in ascending order; "logits.sequence" [B, labels], "logits.rtd" [B, n],
@@ -140,15 +145,31 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
             texts, _ = as_texts(inputs)
-            if (max_tokens if texts is None else token_types if mask is None else mask) is not None:
-                raise ArgumentError("max_tokens is for texts; token_types and mask are for ids")
-            batch = batch_of_ids(inputs, token_types, mask) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
-            if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits:
+            if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask, position_ids))):
+                raise ArgumentError("max_tokens is for texts; token_types, mask and position_ids are for ids")
+            batch = batch_of_ids(inputs, token_types, mask, position_ids) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
+            changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
+            if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without what others need
                 return {f"hidden_states.{self._session.layers}": rows.copy()[None]}
             last = self._session.layers
             layers = range(last + 1) if hidden == "all" else [last] if hidden else []
-            return self._encode(batch, layers, self._wanted(attention, components), logits, most_tokens)
+            asked = Asked(batch, at)
+            return self._encode(batch, layers, self._wanted(attention, components), self._heads(logits, at), asked, changes, most_tokens)
+
+    def _heads(self, logits: Any, at: Any) -> Dict[int, int]:
+        """Columns of the logits of each head that is asked."""
+        if isinstance(logits, (bool, np.bool_)) or logits is None:
+            found = self._widths() if logits else {}
+        else:
+            names = [logits] if isinstance(logits, str) else list(logits)
+            tasks = [one_of("logits", name, *abi.TASKS) for name in names]
+            for task in tasks:
+                self._check_head(task)
+            found = {task: width for task, width in self._widths().items() if task in tasks}
+        if at is not None and not set(found) - {abi.TASK_SEQUENCE}:
+            raise ArgumentError("at: says of which tokens logits are wanted, but no head of tokens is asked")
+        return found
 
     def _wanted(self, attention: Any, components: Any) -> Dict[Tuple[int, int], List[int]]:
         """The heads that are captured of each layer and component."""
@@ -162,23 +183,44 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             wanted[layer, abi.COMPONENTS.index("probs")] = list(range(info.heads))
         return wanted
 
-    def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, logits: bool, most_tokens: int) -> Dict[str, Any]:
+    def _encode(self, batch: Batch, layers: Iterable[int], wanted: Matrices, widths: Dict[int, int], asked: "Asked", changes: Optional[Changes],
+                most_tokens: int) -> Dict[str, Any]:
         session, texts = self._session, len(batch.starts) - 1
         capture = Capture(batch, session, layers, wanted)
-        heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else len(batch.ids), width), np.float32)
-                 for task, width in (self._widths() if logits else {}).items()}
-        for first, begin, part in session.parts(batch, most_tokens, abi.KEEP_DECODER_INPUT if abi.TASK_EMD in heads else 0, capture):
+        heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else asked.starts[-1], width), np.float32) for task, width in widths.items()}
+        for first, begin, part in session.parts(batch, most_tokens, abi.KEEP_DECODER_INPUT if abi.TASK_EMD in heads else 0, capture, changes):
+            end = first + len(part.starts) - 1
             for task, rows in heads.items():
-                start, count = (first, len(part.starts) - 1) if task == abi.TASK_SEQUENCE else (begin, len(part.ids))
-                session.logits(task, np.arange(count), rows[start:start + count])
+                if task == abi.TASK_SEQUENCE:
+                    session.logits(task, np.arange(end - first), rows[first:end])
+                elif asked.starts[end] > asked.starts[first]:
+                    here = slice(asked.starts[first], asked.starts[end])
+                    session.logits(task, asked.places[here] - begin, rows[here])
         found = {f"attn.{layer}.{abi.COMPONENTS[component]}": matrices for (layer, component), matrices in capture.attention.items()}
         if abi.TASK_SEQUENCE in heads:
             found["logits.sequence"] = heads.pop(abi.TASK_SEQUENCE)
-        of_tokens = {f"hidden_states.{layer}": rows for layer, rows in capture.hidden.items()}
-        of_tokens.update({f"logits.{abi.TASKS[task]}": rows[:, 0] if task == abi.TASK_RTD else rows for task, rows in heads.items()})
-        for name, rows in of_tokens.items():
-            found[name] = rows.reshape(texts, -1, *rows.shape[1:]) if capture.equal else np.split(rows, batch.starts[1:-1])
+        everywhere = Asked(batch, None)
+        of_tokens = {f"hidden_states.{layer}": (rows, everywhere) for layer, rows in capture.hidden.items()}
+        of_tokens.update({f"logits.{abi.TASKS[task]}": (rows[:, 0] if task == abi.TASK_RTD else rows, asked) for task, rows in heads.items()})
+        found.update((name, places.by_text(rows)) for name, (rows, places) in of_tokens.items())
         return found
+
+    def position_row(self, distance: int) -> int:
+        """The row of the relative table that c2p and p2c read for a query minus key distance."""
+        with self._session.working():
+            info = library.model_describe(self._weights.handle).contents
+            return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "microsoft")), whole_number(
+                "distance", distance, least=-abi.MOST_DISTANCE, most=abi.MOST_DISTANCE)))
+
+    def positions(self, layer: int) -> Tuple[Optional[np.ndarray], Optional[np.ndarray]]:
+        """The relative table as a layer's heads read it, [A, 2K, d]: keys for c2p, queries for p2c (divided by the common scale). None
+        where the model has no such term."""
+        with self._session.working():
+            info = library.model_describe(self._weights.handle).contents
+            shape = info.heads, info.relative_rows, info.head_size
+            keys, queries = (np.empty(shape, np.float32) if there else None for there in (info.has_c2p, info.has_p2c))
+            library.model_read_positions(self._weights.handle, whole_number("layer", layer), address(keys), address(queries))
+            return keys, queries
 
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
@@ -200,6 +242,31 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **options)
+
+
+class Asked:
+    """Tokens of each text, in a batch of texts."""
+
+    def __init__(self, batch: Batch, rows: Any) -> None:
+        lengths = np.diff(batch.starts)
+        if rows is None:
+            self.places, self.starts = np.arange(len(batch.ids), dtype=SIZE), batch.starts
+            return
+        if len(rows) != len(lengths):
+            raise ArgumentError(f"at: {len(rows)} rows of token numbers, expected one for each of {len(lengths)} texts")
+        found = [integers(row, "at", SIZE) for row in rows]
+        for k, (row, length) in enumerate(zip(found, lengths)):
+            if row.size and not 0 <= row.min() <= row.max() < length:
+                raise ArgumentError(f"at: expected numbers of tokens below {length} for text {k}, found {row.tolist()[:8]}")
+        self.places = np.concatenate([batch.starts[k] + row for k, row in enumerate(found)])
+        self.starts = np.append(0, np.cumsum([len(row) for row in found])).astype(SIZE)
+
+    def by_text(self, rows: np.ndarray) -> Any:
+        """An array [texts, tokens, ...] where all texts have as many, else a list."""
+        counts = np.diff(self.starts)
+        if (counts == counts[0]).all():
+            return rows.reshape(len(counts), counts[0], *rows.shape[1:])
+        return np.split(rows, self.starts[1:-1])
 
 
 def _chosen(what: str, expected: str, given: Any, *counts: int) -> List[Tuple[int, ...]]:

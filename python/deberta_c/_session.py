@@ -60,6 +60,41 @@ class Capture:
         matrix[rows] = view(block.values, (block.rows, block.keys), stride=block.stride)
 
 
+class Changes:
+    """What an encode changes inside: functions of hidden states by layer, numbers for c2p by row of the relative table."""
+
+    def __init__(self, edit: Any, row_bias: Any, info: Any) -> None:
+        self.functions = dict(edit or {})
+        for layer, function in self.functions.items():
+            if not isinstance(layer, (int, np.integer)) or not 0 <= layer <= info.layers or not callable(function):
+                raise ArgumentError(f"edit: expected functions by layers from 0 to {info.layers}, found {layer!r}: {type(function).__name__}")
+        self._bias: Optional[np.ndarray] = None
+        if row_bias is not None:
+            shape = info.layers, info.heads, info.relative_rows
+            self._bias = np.ascontiguousarray(_numbers("row_bias", row_bias, shape), np.float32)
+
+    def struct(self, guarded: Any, starts: np.ndarray) -> Any:
+        """For the library; guarded: makes a callback that tells of exceptions."""
+        edits = abi.EDIT_HIDDEN(guarded(lambda block: self._edit(block, starts))) if self.functions else abi.EDIT_HIDDEN()
+        return abi.Interventions(edit_hidden=edits, row_bias=address(self._bias))
+
+    def _edit(self, block: Any, starts: np.ndarray) -> None:
+        function = self.functions.get(block.layer)
+        if function is None:
+            return
+        rows = view(block.values, (block.tokens, block.columns), stride=block.stride)
+        for begin, end in zip(starts.tolist(), starts[1:].tolist()):
+            given = rows[begin:end].copy()
+            rows[begin:end] = _numbers(f"the edit of hidden states {block.layer}", function(given), given.shape)
+
+
+def _numbers(what: str, values: Any, shape: Tuple[int, ...]) -> np.ndarray:
+    found = np.asarray(values)
+    if found.shape != shape or found.dtype.kind not in "fiu":
+        raise ArgumentError(f"{what}: expected numbers of shape {list(shape)}, found " + ("None" if values is None else f"{found.dtype} {list(found.shape)}"))
+    return found
+
+
 class Session:
     """One caller's workspace, made anew when a batch needs more tokens or other features than it has."""
 
@@ -73,6 +108,7 @@ class Session:
         info = library.model_describe(weights.handle).contents
         self.layers, self.heads, self.hidden_size = info.layers, info.heads, info.hidden_size
         self._batch, self._outputs = abi.sized(abi.Batch), abi.sized(abi.Outputs)
+        self._changed: Any = None  # what the session of the library points at
 
     def check_open(self) -> None:
         check_open(self.weights)
@@ -106,20 +142,23 @@ class Session:
         self._session, self._capacity = session, capacity
         return session.handle
 
-    def encode(self, batch: Batch, features: int = 0, capture: Optional[Capture] = None) -> np.ndarray:
-        """H[L] [tokens, h] in the session's memory, valid until its next encode."""
+    def encode(self, batch: Batch, features: int = 0, capture: Optional[Capture] = None, changes: Optional[Changes] = None) -> np.ndarray:
+        """H[L] [tokens, h] in the session's memory, valid until its next encode. Changes stay until the heads have been asked."""
         tokens, given = len(batch.ids), self._batch
         handle = self.prepare(tokens, features | (abi.OBSERVE_ATTENTION if capture and capture.attention else 0))
         given.ids, given.sequence_starts, given.sequences = address(batch.ids), address(batch.starts), len(batch.starts) - 1
         given.token_types, given.mask, given.position_ids = map(address, (batch.token_types, batch.mask, batch.position_ids))
-        if (capture and capture.observes) or tokens * self.layers >= WATCHED_WORK:
-            self._watched(handle, capture)
+        if self._changed is not None and not changes:
+            library.session_intervene(handle, None)
+            self._changed = None
+        if changes or (capture and capture.observes) or tokens * self.layers >= WATCHED_WORK:
+            self._watched(handle, capture, changes, batch.starts)
         else:
             library.encode(handle, given, self._outputs)
         return view(self._outputs.hidden, (tokens, self.hidden_size), stride=self._outputs.hidden_stride)
 
-    def _watched(self, handle: Any, capture: Optional[Capture]) -> None:
-        """With an observer, which keeps what is wanted, and stops the encode when that failed or SIGINT came: an exception inside a
+    def _watched(self, handle: Any, capture: Optional[Capture], changes: Optional[Changes], starts: np.ndarray) -> None:
+        """With changes and an observer, which keeps what is wanted, and stops the encode when that failed or SIGINT came: an exception inside a
         callback would be lost. The handler of SIGINT is called behind it."""
         failures: List[BaseException] = []
         handler: Any = signal.getsignal(signal.SIGINT)
@@ -140,6 +179,10 @@ class Session:
         if capture and capture.attention:
             observer.wants_attention = abi.WANTS(capture.wants)
             observer.on_attention = abi.ON_ATTENTION(guarded(capture.on_attention))
+        if changes:
+            made = changes.struct(guarded, starts)
+            library.session_intervene(handle, made)
+            self._changed = made  # what it points at stays until the next encode, because heads read it
         self._batch.observer = c.addressof(observer)
         if ours:
             signal.signal(signal.SIGINT, lambda *_: failures.append(KeyboardInterrupt()))
@@ -158,13 +201,14 @@ class Session:
         if stopped:
             raise failures[0]
 
-    def parts(self, batch: Batch, most_tokens: int, features: int = 0, capture: Optional[Capture] = None) -> Iterator[Tuple[int, int, Batch]]:
+    def parts(self, batch: Batch, most_tokens: int, features: int = 0, capture: Optional[Capture] = None,
+              changes: Optional[Changes] = None) -> Iterator[Tuple[int, int, Batch]]:
         """Encodes a batch in parts; gives each, with the numbers of its first text and token, while the session holds it."""
         for first, part in batch.parts(most_tokens):
             begin = int(batch.starts[first])
             if capture:
                 capture.first, capture.begin = first, begin
-            last = self.encode(part, features, capture)
+            last = self.encode(part, features, capture, changes)
             if capture and self.layers in capture.hidden:
                 capture.hidden[self.layers][begin:begin + len(last)] = last
             yield first, begin, part

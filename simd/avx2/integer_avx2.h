@@ -24,7 +24,7 @@ VF void widen_row(const integer_gemm_task *task, const uint8_t *plane, size_t ro
         }
 }
 
-/* The same of 15 bits. */
+/* Widens a row of 15 bits, which lies in two planes. */
 VF void widen_row_of_planes(const integer_gemm_task *task, size_t row, int16_t *wide)
 {
     const uint8_t *a = task->a + digit_at(task->depth, row, 0);

@@ -29,7 +29,7 @@ static void tree_add(part_tree *tree, const float part[PANEL], bool is_there)
     tree->parts++;
 }
 
-/* Of a power of two of parts. */
+/* The sum of a tree whose parts are a power of two. */
 static void tree_result(const part_tree *tree, float result[PANEL])
 {
     size_t level = 0;

@@ -1,7 +1,7 @@
 /* gemm_tn_f32: products summed over rows. A tile of C stays in registers along a chunk of rows. What the tiles of a block read of a
  * chunk is in a cache after the first of them, so chunks are the outer loop, and the sums of a block wait in memory: at the end of a
  * chunk a tile is added to those that it meets in the tree of core/kernels.h, on its way from the registers. Rows of B lie as far apart
- * as its matrix is wide, which is a few sets of a cache: the first tile puts them one behind the other for the tiles below it.
+ * as its matrix is wide, which is a few sets of a cache: the first tile puts them one after the other for the tiles below it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_GEMM_TN_TMPL_H
@@ -31,7 +31,7 @@ typedef struct tn_fetch {
     size_t ld;
 } tn_fetch;
 
-/* Where the sum of a part goes, behind those that it is added to. */
+/* Where the sum of a part goes: after those that it is added to. */
 static size_t VF_NAME(tn_level)(size_t part)
 {
     size_t level = 0;
@@ -182,7 +182,7 @@ static void VF_NAME(gemm_tn_block)(const gemm_tn_task *task, const float *a, con
     }
 }
 
-/* Tiles lie one behind the other in the sums, those of the first panels first. */
+/* Tiles follow each other in the sums, those of the first panels first. */
 static void VF_NAME(gemm_tn_result)(const gemm_tn_task *task, const float *sums, float *c, size_t columns, size_t panels)
 {
     for (size_t panel = 0, here; panel < panels; panel += here) {

@@ -57,7 +57,7 @@ VF void integer_finish(const int rows, const int panels, const integer_gemm_task
         }
 }
 
-/* While `panels` panels from `panel` on are multiplied in `steps` steps, the bytes behind them go to L2. */
+/* While `panels` panels from `panel` on are multiplied in `steps` steps, the bytes after them go to L2. */
 typedef struct integer_fetch {
     const char *at;
     size_t requests, step; /* every step */

@@ -89,7 +89,7 @@ VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, con
         const size_t rows = end - query < BLEND_ROWS ? end - query : BLEND_ROWS;
         vf t[BLEND_ROWS];
         if (p2c) {
-            /* behind the last query its row serves again: those vectors are not stored */
+            /* after the last query its row serves again: those vectors are not stored */
             UNROLL for (size_t k = 0; k < BLEND_ROWS; k++)
                 t[k] = p2c_row(task, (ptrdiff_t)(query + (k < rows ? k : rows - 1)) - (ptrdiff_t)half, half);
             blend_rows(t, &history);

@@ -95,7 +95,7 @@ static void VF_NAME(quantize_u15)(const quantize_task *task)
     }
 }
 
-/* Of one vector of columns, whose inputs are PANEL floats apart. */
+/* The values of one vector of columns, whose inputs are PANEL floats apart. */
 VF vf column_values(const bool factors, const quantize_panels_task *task, const float *x, size_t k)
 {
     const vf v = vf_load(x + k * PANEL);

@@ -30,7 +30,7 @@ typedef struct column_sums {
 /* Rows of a part: at most ROW_CHUNK, 0 of an empty part. */
 typedef struct row_chunk {
     size_t part, first, count;
-    bool continues, ends; /* the part has chunks before it; has none behind it */
+    bool continues, ends; /* the part has chunks before it; has none after it */
 } row_chunk;
 
 /* Without is_there the sum holds nothing. */

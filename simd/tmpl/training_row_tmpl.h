@@ -213,7 +213,7 @@ VF void fold_run(const fold_rows *f, size_t first, size_t end)
     }
 }
 
-/* The same where places follow each other. Where rows are neighbours in memory, squares of them are turned round; those that stick out of
+/* Folds a stretch in which places follow each other. Where rows are neighbours in memory, squares of them are turned round; those that stick out of
  * what all rows have go one by one. */
 VF void fold_stretch(const fold_rows *f, size_t first, size_t end)
 {

@@ -1,10 +1,11 @@
-/* activate_f32: every function over the whole range of float32 against its formula in float64, in ULP, and all tails.
+/* activate_f32 and activate_backward_f32: every function over the whole range of float32, all tails, and what lies
+ * where they change; then kernels with a fault each, which these cases must catch.
  *
- * The bounds are those of simd/math_coefficients.h, for gelu rounded up. Where SLEEF is there it is the second opinion
- * twice over: its float64 functions must agree with the C library's, from which the formulas here are made, and the
- * accuracy of its float32 functions is printed beside ours.
+ * Where SLEEF is there it is the second opinion twice over: its float64 functions must agree with the C library's, from
+ * which the exact values are made, and the accuracy of its float32 functions is printed beside ours.
  *
  * SPDX-License-Identifier: MIT */
+#include "check/kernels/activations.h"
 #include "tests/checkasm/checkasm.h"
 
 #include <float.h>
@@ -16,128 +17,6 @@
 #if HAVE_SLEEF
 #include <sleef.h>
 #endif
-
-typedef struct activate_case {
-    kernel_activation function;
-    size_t n;
-    uint32_t first_bits, step; /* of the dense walk; step 0: special and random values instead */
-    test_buffer *x;
-} activate_case;
-
-typedef struct activate_task {
-    float *x;
-    size_t n;
-    kernel_activation function;
-} activate_task;
-
-static void call_activate(const kernels *table, const void *task)
-{
-    const activate_task *t = task;
-    table->activate_f32(t->x, t->n, t->function);
-}
-
-static const void *activate_task_for(void *context, int copy)
-{
-    static activate_task task;
-    const activate_case *c = context;
-    task = (activate_task){.x = c->x->copy[copy], .n = c->n, .function = c->function};
-    return &task;
-}
-
-const char *activation_name(kernel_activation function)
-{
-    static const char *const names[] = {[KERNEL_GELU] = "gelu",
-                                        [KERNEL_GELU_TANH] = "gelu_tanh",
-                                        [KERNEL_GELU_QUICK] = "gelu_quick",
-                                        [KERNEL_RELU] = "relu",
-                                        [KERNEL_SILU] = "silu",
-                                        [KERNEL_TANH] = "tanh",
-                                        [KERNEL_SIGMOID] = "sigmoid",
-                                        [KERNEL_EXP] = "exp"};
-    return names[function];
-}
-
-/* --------------------------------------------------------------------------------------------------------- formulas */
-
-/* The three functions from which all others are made, from one library or the other. */
-typedef struct mathematics {
-    double (*exp)(double), (*tanh)(double), (*erfc)(double);
-} mathematics;
-
-static double sigmoid(const mathematics *m, double x)
-{
-    return x < 0 ? m->exp(x) / (1 + m->exp(x)) : 1 / (1 + m->exp(-x));
-}
-
-/* What gelu_tanh and gelu_quick hand to the sigmoid: 2 sqrt(2 / pi) (x + 0.044715 x^3) and 1.702 x. */
-static double gate_argument(double x, kernel_activation function)
-{
-    if (function == KERNEL_GELU_TANH) return 2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x);
-    if (function == KERNEL_GELU_QUICK) return 1.702 * x;
-    return x;
-}
-
-static double activation(const mathematics *m, double x, kernel_activation function)
-{
-    if (isnan(x)) return x;
-    switch (function) {
-    case KERNEL_GELU: return x == -INFINITY ? 0 : 0.5 * x * m->erfc(-x / sqrt(2));
-    case KERNEL_GELU_TANH:
-    case KERNEL_GELU_QUICK:
-    case KERNEL_SILU: return x == -INFINITY ? 0 : x * sigmoid(m, gate_argument(x, function));
-    case KERNEL_RELU: return x < 0 ? 0 : x;
-    case KERNEL_TANH: return m->tanh(x);
-    case KERNEL_SIGMOID: return sigmoid(m, x);
-    case KERNEL_EXP: return m->exp(x);
-    }
-    return NAN;
-}
-
-double reference_activation(double x, kernel_activation function)
-{
-    static const mathematics c_library = {exp, tanh, erfc};
-    return activation(&c_library, x, function);
-}
-
-/* ----------------------------------------------------------------------------------------------------------- bounds */
-
-typedef struct error_bounds {
-    double ulp, absolute; /* either is enough */
-} error_bounds;
-
-static double gelu_ulp(double x) { return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25; }
-
-static error_bounds bounds_of(double x, kernel_activation function)
-{
-    /* What is below the exponential's range counts as 0. Rounding the argument u of a gate costs as much as u is large.
-     * */
-    const double u = gate_argument(x, function);
-    const double gate_absolute = u < -87.3 ? 0x1p-119 : 0;
-    const double amplification = isfinite(u) ? fabs(u) / (1 + exp(u)) : 0;
-    switch (function) {
-    case KERNEL_GELU: return (error_bounds){gelu_ulp(x), x < -5.75 ? 2.7e-10 : 0};
-    case KERNEL_GELU_TANH: return (error_bounds){3.7 + 3 * amplification, gate_absolute};
-    case KERNEL_GELU_QUICK: return (error_bounds){3.7 + 1.5 * amplification, gate_absolute};
-    case KERNEL_SILU: return (error_bounds){3.7, gate_absolute};
-    case KERNEL_RELU: return (error_bounds){0, 0};
-    case KERNEL_TANH: return (error_bounds){1.4, 0};
-    case KERNEL_SIGMOID: return (error_bounds){2.7, x < -87.3 ? 0x1p-126 : 0};
-    case KERNEL_EXP: return (error_bounds){x > 88.37 ? 6 : 1.3, x < -87.3365 ? 0x1p-126 : 0};
-    }
-    return (error_bounds){0, 0};
-}
-
-static bool compare_value(test_run *run, size_t index, float x, float got, kernel_activation function)
-{
-    double want = reference_activation((double)x, function);
-    if (want > (double)FLT_MAX) want = INFINITY;
-    const error_bounds allowed = bounds_of((double)x, function);
-    if (fabs((double)got - want) <= allowed.absolute) return true;
-    if (fabsf(x) <= 5.0f) run->near_zero = fmax(run->near_zero, fabs((double)got - want) / ulp_of(want));
-    if (run_error(run, "x", index, (double)got, want, UNIT_ULP, ulp_of(want), allowed.ulp)) return true;
-    if (!run->quiet) printf("      that is %s(%.9g)\n", activation_name(function), (double)x);
-    return false;
-}
 
 /* ------------------------------------------------------------------------------------------------------------ SLEEF */
 
@@ -167,7 +46,7 @@ static float sleef_activation(float x, kernel_activation function)
 static void ask_sleef(test_run *run, float x, kernel_activation function)
 {
     static const mathematics sleef = {sleef_exp, sleef_tanh, sleef_erfc};
-    const double want = reference_activation((double)x, function), second = activation(&sleef, (double)x, function);
+    const double want = exact_activation((double)x, function), second = activation_by(&sleef, (double)x, function);
     if (!(fabs(want - second) <= 1e-13 * fabs(want)) && isfinite(want) && fabs(want) > 1e-300)
         run_fail(run, "float64 %s(%.9g): the C library gives %.17g, SLEEF %.17g", activation_name(function), (double)x,
                  want, second);
@@ -178,73 +57,173 @@ static void ask_sleef(test_run *run, float x, kernel_activation function)
 static void ask_sleef(test_run *run, float x, kernel_activation function) { (void)run, (void)x, (void)function; }
 #endif
 
-/* ------------------------------------------------------------------------------------------------------------ cases */
+/* Of one case, beside what its bounds say: the accuracy on [-5, 5], ours and SLEEF's. */
+static void look_near_zero(test_run *run, const kernel_problem *p)
+{
+    const problem_array *x = &p->arrays[0];
+    for (size_t e = 0; run->right_edge && e < p->columns; e++) {
+        const double want = exact_activation((double)x->initial[e], p->function);
+        if (fabsf(x->initial[e]) <= 5.0f)
+            run->near_zero = fmax(run->near_zero, fabs((double)x->at[e] - want) / ulp_of(want));
+        if (run->tested == run->expected) ask_sleef(run, x->initial[e], p->function);
+    }
+}
 
-static float special_value(test_run *run)
+/* ------------------------------------------------------------------------------------------------------------ walks */
+
+static void plant_special(kernel_problem *p, const void *nothing)
 {
     static const float specials[] = {0.0f,       -0.0f,   INFINITY, -INFINITY, NAN,     0x1p-149f, -0x1p-149f,
                                      0x1p-126f,  FLT_MAX, -FLT_MAX, 88.0f,     88.5f,   88.72283f, 88.8f,
                                      -87.33654f, -87.5f,  -104.0f,  13.06f,    -13.05f, -13.1f,    -5.75f,
                                      5.75f,      0.625f,  -0.625f,  10.0f,     -100.5f};
-    return specials[random_index(run, sizeof specials / sizeof *specials)];
+    (void)nothing;
+    for (size_t e = 0; e < p->columns; e++)
+        if (draw_below(p, 3) == 0)
+            run_array(p, "x")->initial[e] = specials[draw_below(p, sizeof specials / sizeof *specials)];
 }
 
-static void fill_values(test_run *run, const activate_case *c)
+static void check_tails(test_run *run)
 {
-    for (size_t e = 0; e < c->n; e++) {
-        float *x = &c->x->copy[COPY_INITIAL][e];
-        if (c->step) {
-            *x = float_from_bits(c->first_bits + (uint32_t)e * c->step + (uint32_t)random_index(run, c->step));
-            if (float_bits(*x) == POISON) *x = 0.0f;
-        } else {
-            *x = random_index(run, 3) ? 4.0f * random_bell(run) : special_value(run);
-        }
-    }
-}
-
-static void activate_body(test_run *run, const void *parameters)
-{
-    activate_case c = *(const activate_case *)parameters;
-    c.x = run_buffer(run, "x", c.n, BUFFER_OUTPUT);
-    fill_values(run, &c);
-    const bool same = run_kernels(run, call_activate, activate_task_for, &c);
-    /* float64 is slow and the left edge has the same values. */
-    if (!same || !run->right_edge) return;
-    for (size_t e = 0; e < c.n; e++) {
-        const float x = c.x->copy[COPY_INITIAL][e];
-        if (!compare_value(run, e, x, c.x->copy[COPY_TESTED][e], c.function)) return;
-        if (run->tested == run->expected) ask_sleef(run, x, c.function);
-    }
-}
-
-void check_activate_tails(test_run *run)
-{
-    activate_case c = {0};
+    static const planted_values special = {"special values", plant_special, look_near_zero};
+    kernel_problem p = {.rows = 1, .values = VALUES_BELL, .scale = 4};
     for (int function = KERNEL_GELU; function <= KERNEL_EXP; function++)
-        for (c.n = 0; c.n <= 4 * PANEL + 1; c.n++) {
-            c.function = (kernel_activation)function;
-            run_case(run, 10, activate_body, &c, "%s of %zu values", activation_name(c.function), c.n);
+        for (p.columns = 0; p.columns <= 4 * PANEL + 1; p.columns++) {
+            p.function = (kernel_activation)function;
+            run_planted(run, 10, &p, &special, NULL);
         }
 }
 
-/* All 2^32 bit patterns in 256 cases, from each of which equally spaced patterns are taken, moved by a random amount.
- * */
+/* Bit patterns from `first` on, `step` apart, each moved by a random amount. */
+typedef struct bit_patterns {
+    uint32_t first, step;
+} bit_patterns;
+
+static void plant_patterns(kernel_problem *p, const void *what)
+{
+    const bit_patterns *patterns = what;
+    for (size_t e = 0; e < p->columns; e++) {
+        const uint32_t bits = patterns->first + (uint32_t)e * patterns->step + (uint32_t)draw_below(p, patterns->step);
+        run_array(p, "x")->initial[e] = bits == POISON ? 0.0f : float_from_bits(bits);
+    }
+}
+
+/* All 2^32 bit patterns in 256 cases. */
 static void walk_all_floats(test_run *run, kernel_activation function)
 {
+    static const planted_values all = {"bit patterns", plant_patterns, look_near_zero};
     const size_t n = run->options->quick ? 1 << 5 : 1 << 12;
     for (uint32_t part = 0; part < 256; part++) {
-        const activate_case c = {
-            .function = function, .n = n, .first_bits = part << 24, .step = (uint32_t)((1u << 24) / n)};
-        run_case(run, 1, activate_body, &c, "%s of %zu of the values %08x to %08x", activation_name(function), n,
-                 part << 24, (part << 24) + 0xffffff);
+        const bit_patterns patterns = {part << 24, (uint32_t)((1u << 24) / n)};
+        run_planted(run, 1, &(kernel_problem){.rows = 1, .columns = n, .function = function}, &all, &patterns);
     }
 }
 
-void check_activate_gelu(test_run *run) { walk_all_floats(run, KERNEL_GELU); }
-void check_activate_gelu_tanh(test_run *run) { walk_all_floats(run, KERNEL_GELU_TANH); }
-void check_activate_gelu_quick(test_run *run) { walk_all_floats(run, KERNEL_GELU_QUICK); }
-void check_activate_relu(test_run *run) { walk_all_floats(run, KERNEL_RELU); }
-void check_activate_silu(test_run *run) { walk_all_floats(run, KERNEL_SILU); }
-void check_activate_tanh(test_run *run) { walk_all_floats(run, KERNEL_TANH); }
-void check_activate_sigmoid(test_run *run) { walk_all_floats(run, KERNEL_SIGMOID); }
-void check_activate_exp(test_run *run) { walk_all_floats(run, KERNEL_EXP); }
+#define WALK(name, function)                                                                                           \
+    static void check_##name(test_run *run) { walk_all_floats(run, function); }
+WALK(gelu, KERNEL_GELU)
+WALK(gelu_tanh, KERNEL_GELU_TANH)
+WALK(gelu_quick, KERNEL_GELU_QUICK)
+WALK(relu, KERNEL_RELU)
+WALK(silu, KERNEL_SILU)
+WALK(tanh, KERNEL_TANH)
+WALK(sigmoid, KERNEL_SIGMOID)
+WALK(exp, KERNEL_EXP)
+
+CHECKS_OF(activate_f32, {"activate_f32/tails", check_tails}, {"activate_f32/gelu", check_gelu},
+          {"activate_f32/gelu_tanh", check_gelu_tanh}, {"activate_f32/gelu_quick", check_gelu_quick},
+          {"activate_f32/relu", check_relu}, {"activate_f32/silu", check_silu}, {"activate_f32/tanh", check_tanh},
+          {"activate_f32/sigmoid", check_sigmoid}, {"activate_f32/exp", check_exp})
+
+/* ---------------------------------------------------------------------------------------------------------- slopes */
+
+static void plant_ends(kernel_problem *p, const void *nothing)
+{
+    static const float ends[] = {0.0f,   -0.0f,   1e-30f, -1e-30f, 13.06f,   -13.06f,
+                                 100.0f, -100.0f, 1e30f,  -1e30f,  INFINITY, -INFINITY};
+    (void)nothing;
+    for (size_t e = 0; e < p->columns; e++) {
+        const float x = ends[draw_below(p, sizeof ends / sizeof *ends)];
+        run_array(p, "x")->initial[e] = p->function == KERNEL_EXP ? fminf(x, 80.0f) : x;
+    }
+}
+
+static void plant_one_nan(kernel_problem *p, const void *nothing)
+{
+    (void)nothing;
+    run_array(p, "x")->initial[draw_below(p, p->columns)] = NAN;
+}
+
+static void check_slopes(test_run *run)
+{
+    static const planted_values ends = {"ends", plant_ends, NULL}, a_nan = {"a NaN", plant_one_nan, NULL};
+    static const planted_values *const plants[] = {NULL, &ends, &a_nan};
+    kernel_problem p = {.rows = 1, .values = VALUES_UNIFORM, .scale = 8};
+    for (int function = 0; function <= KERNEL_EXP; function++)
+        for (size_t kind = 0; kind < 3; kind++)
+            for (p.columns = 1; p.columns <= 2 * PANEL + 3; p.columns++) {
+                p.function = (kernel_activation)function;
+                p.options = (p.columns + kind) % 2 ? WITH_Y : 0;
+                run_planted(run, 12, &p, plants[kind], NULL);
+            }
+    p.options = WITH_Y;
+    p.columns = 5000;
+    for (int function = 0; function <= KERNEL_EXP; function++) {
+        p.function = (kernel_activation)function;
+        run_problem(run, 1, &p);
+    }
+}
+
+CHECKS_OF(activate_backward_f32, {"activate_backward_f32/all", check_slopes})
+
+/* ----------------------------------------------------------------------------------------------------------- faults */
+
+static void activate_skips_tail(float *x, size_t n, kernel_activation function)
+{
+    sound.activate_f32(x, n / 8 * 8, function);
+}
+
+static void activate_gelu_by_tanh(float *x, size_t n, kernel_activation function)
+{
+    sound.activate_f32(x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
+}
+
+static void activate_off_by_one_ulp(float *x, size_t n, kernel_activation function)
+{
+    sound.activate_f32(x, n, function);
+    for (size_t e = 0; e < n; e++)
+        if (function == KERNEL_TANH && isfinite(x[e]) && x[e] > 0.9f && x[e] < 1.0f)
+            x[e] = float_from_bits(float_bits(x[e]) + 1);
+}
+
+static void activate_drops_nan(float *x, size_t n, kernel_activation function)
+{
+    for (size_t e = 0; e < n; e++)
+        if (isnan(x[e])) x[e] = 0.0f;
+    sound.activate_f32(x, n, function);
+}
+
+static void activate_nan_at_infinity(float *x, size_t n, kernel_activation function)
+{
+    for (size_t e = 0; e < n; e++)
+        if (x[e] == -INFINITY) x[e] = NAN;
+    sound.activate_f32(x, n, function);
+}
+
+static void activate_backward_by_tanh(float *dy, float *y, const float *x, size_t n, kernel_activation function)
+{
+    sound.activate_backward_f32(dy, y, x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
+}
+
+#define FAULTS(X)                                                                                                      \
+    X(activate_f32, GROSS, activate_skips_tail)                                                                        \
+    X(activate_f32, GROSS, activate_gelu_by_tanh)                                                                      \
+    X(activate_f32, BITS, activate_off_by_one_ulp)                                                                     \
+    X(activate_f32, GROSS, activate_drops_nan)                                                                         \
+    X(activate_f32, GROSS, activate_nan_at_infinity)
+FAULTS_OF(activate_f32)
+#undef FAULTS
+
+#define FAULTS(X) X(activate_backward_f32, GROSS, activate_backward_by_tanh)
+FAULTS_OF(activate_backward_f32)
+#undef FAULTS

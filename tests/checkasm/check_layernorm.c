@@ -1,10 +1,29 @@
-/* layernorm_f32 against float64: all lengths around the 16 partial sums, the lengths of the models, and rows on which a
- * careless formula loses all digits.
+/* layernorm_f32 and layernorm_backward_f32: all lengths around the 16 partial sums, the lengths of the models, and rows
+ * on which a careless formula loses all digits; then kernels with a fault each, which these cases must catch.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
 #include <math.h>
+
+/* ------------------------------------------------------------------------------------------------------------ walks */
+
+static void check_layernorm_sizes(test_run *run)
+{
+    static const size_t model_sizes[] = {97, 101, 127, 128, 384, 511, 768, 1023, 1024, 1536};
+    kernel_problem p = {.values = VALUES_BELL};
+    for (p.columns = 1; p.columns <= 4 * PANEL + 1; p.columns++)
+        for (p.rows = 0; p.rows <= 5; p.rows++) {
+            p.options = (p.columns + p.rows) % 2 ? IN_PLACE : 0;
+            run_problem(run, 12, &p);
+        }
+    for (size_t i = 0; i < sizeof model_sizes / sizeof *model_sizes; i++)
+        for (p.rows = 1; p.rows <= 6; p.rows++) {
+            p.columns = model_sizes[i];
+            p.options = p.rows % 2 ? IN_PLACE : 0;
+            run_problem(run, 12, &p);
+        }
+}
 
 typedef enum row_kind {
     ROW_BELL,
@@ -17,142 +36,116 @@ typedef enum row_kind {
     ROW_KINDS
 } row_kind;
 
-typedef struct layernorm_case {
-    size_t rows, n;
-    row_kind kind;
-    bool in_place;
-    float eps;
-
-    /* chosen by the body */
-    size_t ldx, ldy;
-    test_buffer *x, *y, *gamma, *beta;
-} layernorm_case;
-
-typedef struct layernorm_task {
-    float *y;
-    size_t ldy;
-    const float *x;
-    size_t ldx;
-    const float *gamma, *beta;
-    size_t rows, n;
-    float eps;
-} layernorm_task;
-
-static void call_layernorm(const kernels *table, const void *task)
+static void plant_norm_row(kernel_problem *p, const void *what)
 {
-    const layernorm_task *t = task;
-    table->layernorm_f32(t->y, t->ldy, t->x, t->ldx, t->gamma, t->beta, t->rows, t->n, t->eps);
-}
-
-static const void *layernorm_task_for(void *context, int copy)
-{
-    static layernorm_task task;
-    const layernorm_case *c = context;
-    task = (layernorm_task){.y = c->y->copy[copy],
-                            .ldy = c->ldy,
-                            .x = c->x->copy[copy],
-                            .ldx = c->ldx,
-                            .gamma = c->gamma->copy[copy],
-                            .beta = c->beta->copy[copy],
-                            .rows = c->rows,
-                            .n = c->n,
-                            .eps = c->eps};
-    return &task;
-}
-
-static void fill_row(test_run *run, float *x, const layernorm_case *c)
-{
-    const float level = 100.0f * random_bell(run);
-    for (size_t e = 0; e < c->n; e++) {
-        switch (c->kind) {
-        case ROW_CONSTANT: x[e] = level; break;
-        case ROW_HUGE_MEAN: x[e] = 1e4f + random_bell(run); break;
-        case ROW_TINY: x[e] = 1e-22f * random_bell(run); break;
-        default: x[e] = random_bell(run);
-        }
-    }
-    if (c->kind == ROW_WIDE) fill_matrix(run, x, 1, c->n, c->n, DIST_WIDE, 1.0f);
-    if (c->kind == ROW_ONE_HUGE) x[random_index(run, c->n)] = 1e6f;
-    if (c->kind == ROW_NAN) x[random_index(run, c->n)] = NAN;
-}
-
-static void compare_row(test_run *run, const layernorm_case *c, size_t i)
-{
-    const float *x = c->x->copy[COPY_INITIAL] + i * c->ldx, *y = c->y->copy[COPY_TESTED] + i * c->ldy;
-    const float *gamma = c->gamma->copy[COPY_INITIAL], *beta = c->beta->copy[COPY_INITIAL];
-    double mean = 0, size = 0, variance = 0;
-    for (size_t e = 0; e < c->n; e++) {
-        mean += (double)x[e] / (double)c->n;
-        size += fabs((double)x[e]) / (double)c->n;
-    }
-    for (size_t e = 0; e < c->n; e++) variance += ((double)x[e] - mean) * ((double)x[e] - mean) / (double)c->n;
-
-    /* To first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the variance, and its
-     * own; d, the product and the fma one each. What the error of the mean does to the variance is of second order:
-     * below 2 up to |mean| = 10^4 sigma. Rows of normal numbers stay below 4. */
-    const double limit = 1.5 * (double)((c->n + PANEL - 1) / PANEL) + 16;
-    const double r = 1.0 / sqrt(variance + (double)c->eps);
-    for (size_t e = 0; e < c->n; e++) {
-        const double want = (double)gamma[e] * ((double)x[e] - mean) * r + (double)beta[e];
-        const double terms = (fabs((double)x[e]) + size) * r * fabs((double)gamma[e]) + fabs((double)beta[e]);
-        if (!run_error(run, "y", i * c->ldy + e, (double)y[e], want, UNIT_EPS_S, EPS * terms, limit)) return;
+    const row_kind kind = *(const row_kind *)what;
+    problem_array *x = run_array(p, "x");
+    for (size_t i = 0; i < p->rows; i++) {
+        float *row = x->initial + i * x->ld;
+        const float level = 100.0f * draw_bell(p);
+        for (size_t e = 0; e < p->columns; e++)
+            row[e] = kind == ROW_CONSTANT    ? level
+                     : kind == ROW_HUGE_MEAN ? 1e4f + row[e]
+                     : kind == ROW_TINY      ? 1e-22f * row[e]
+                                             : row[e];
+        if (kind == ROW_ONE_HUGE) row[draw_below(p, p->columns)] = 1e6f;
+        if (kind == ROW_NAN) row[draw_below(p, p->columns)] = NAN;
     }
 }
 
-static void layernorm_body(test_run *run, const void *parameters)
+static void check_hard_rows(test_run *run)
 {
-    layernorm_case c = *(const layernorm_case *)parameters;
-    c.ldx = random_ld(run, c.n);
-    c.ldy = c.in_place ? c.ldx : random_ld(run, c.n);
-    c.x = run_buffer(run, "x", matrix_span(c.rows, c.n, c.ldx), c.in_place ? BUFFER_OUTPUT : BUFFER_INPUT);
-    c.y = c.in_place ? c.x : run_buffer(run, "y", matrix_span(c.rows, c.n, c.ldy), BUFFER_OUTPUT);
-    c.gamma = run_buffer(run, "gamma", c.n, BUFFER_INPUT);
-    c.beta = run_buffer(run, "beta", c.n, BUFFER_INPUT);
-    for (size_t i = 0; i < c.rows; i++) fill_row(run, c.x->copy[COPY_INITIAL] + i * c.ldx, &c);
-    for (size_t e = 0; e < c.n; e++) {
-        c.gamma->copy[COPY_INITIAL][e] = 1.0f + 0.3f * random_bell(run);
-        c.beta->copy[COPY_INITIAL][e] = 0.1f * random_bell(run);
-    }
-    if (!run_kernels(run, call_layernorm, layernorm_task_for, &c)) return;
-    for (size_t i = 0; i < c.rows; i++) compare_row(run, &c, i);
-}
-
-static void run_layernorm_case(test_run *run, size_t weight, const layernorm_case *c)
-{
-    static const char *const kinds[] = {"normal", "wide", "constant", "huge mean", "one huge", "tiny", "with a NaN"};
-    run_case(run, weight, layernorm_body, c, "rows %zu, n %zu, %s values, eps %g%s", c->rows, c->n, kinds[c->kind],
-             (double)c->eps, c->in_place ? ", in place" : "");
-}
-
-void check_layernorm_sizes(test_run *run)
-{
-    static const size_t model_sizes[] = {97, 101, 127, 128, 384, 511, 768, 1023, 1024, 1536};
-    layernorm_case c = {.eps = 1e-7f};
-    for (c.n = 1; c.n <= 4 * PANEL + 1; c.n++)
-        for (c.rows = 0; c.rows <= 5; c.rows++) {
-            c.in_place = (c.n + c.rows) % 2;
-            run_layernorm_case(run, 12, &c);
-        }
-    for (size_t i = 0; i < sizeof model_sizes / sizeof *model_sizes; i++)
-        for (c.rows = 1; c.rows <= 6; c.rows++) {
-            c.n = model_sizes[i];
-            c.in_place = c.rows % 2;
-            run_layernorm_case(run, 12, &c);
-        }
-}
-
-void check_layernorm_hard_rows(test_run *run)
-{
+    static const planted_values plants[ROW_KINDS] = {
+        {"normal", plant_norm_row, NULL},    {"wide", plant_norm_row, NULL},     {"constant", plant_norm_row, NULL},
+        {"huge mean", plant_norm_row, NULL}, {"one huge", plant_norm_row, NULL}, {"tiny", plant_norm_row, NULL},
+        {"with a NaN", plant_norm_row, NULL}};
     static const size_t sizes[] = {1, 2, 15, 16, 17, 100, 768, 1536};
-    static const float epsilons[] = {1e-7f, 1e-12f, 1e-5f};
-    layernorm_case c = {.rows = 3};
     for (int kind = 0; kind < ROW_KINDS; kind++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (size_t e = 0; e < sizeof epsilons / sizeof *epsilons; e++) {
-                c.kind = (row_kind)kind;
-                c.n = sizes[i];
-                c.eps = epsilons[e];
-                c.in_place = !c.in_place;
-                run_layernorm_case(run, 8, &c);
+            for (size_t rows = 3; rows < 6; rows++) { /* three values of eps */
+                const row_kind what = (row_kind)kind;
+                const kernel_problem p = {.rows = rows,
+                                          .columns = sizes[i],
+                                          .options = (i + rows) % 2 ? IN_PLACE : 0,
+                                          .values = what == ROW_WIDE ? VALUES_WIDE : VALUES_BELL};
+                run_planted(run, 8, &p, &plants[kind], &what);
             }
 }
+
+CHECKS_OF(layernorm_f32, {"layernorm_f32/sizes", check_layernorm_sizes}, {"layernorm_f32/hard_rows", check_hard_rows})
+
+static void check_layernorm_backward(test_run *run)
+{
+    static const size_t sizes[] = {96, 127, 384, 768, 1024};
+    kernel_problem p = {.values = VALUES_BELL};
+    for (size_t i = 0; i < 4 * PANEL + 1 + sizeof sizes / sizeof *sizes; i++)
+        for (p.rows = 0; p.rows <= 3; p.rows++) {
+            p.columns = i <= 4 * PANEL ? i + 1 : sizes[i - 4 * PANEL - 1];
+            p.options = ((i + p.rows) % 2 ? IN_PLACE : 0) | (p.rows != 2 ? WITH_GAIN : 0);
+            run_problem(run, 12, &p);
+        }
+}
+
+CHECKS_OF(layernorm_backward_f32, {"layernorm_backward_f32/sizes", check_layernorm_backward})
+
+/* ----------------------------------------------------------------------------------------------------------- faults */
+
+static void layernorm_one_pass(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
+                               size_t rows, size_t n, float eps)
+{
+    for (size_t i = 0; i < rows; i++) {
+        float sum = 0, squares = 0;
+        for (size_t e = 0; e < n; e++) {
+            sum += x[i * ldx + e];
+            squares += x[i * ldx + e] * x[i * ldx + e];
+        }
+        const float mean = sum / (float)n, variance = fmaxf(squares / (float)n - mean * mean, 0.0f);
+        for (size_t e = 0; e < n; e++)
+            y[i * ldy + e] = (x[i * ldx + e] - mean) / sqrtf(variance + eps) * gamma[e] + beta[e];
+    }
+}
+
+static void layernorm_forgets_eps(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
+                                  const float *beta, size_t rows, size_t n, float eps)
+{
+    sound.layernorm_f32(y, ldy, x, ldx, gamma, beta, rows, n, 0.5f * eps);
+}
+
+/* Divides by the elements of whole vectors. */
+static void layernorm_rounds_n_up(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
+                                  const float *beta, size_t rows, size_t n, float eps)
+{
+    if (n % PANEL == PANEL - 1 && n > PANEL) read_float(x + (rows ? (rows - 1) * ldx : 0) + n);
+    sound.layernorm_f32(y, ldy, x, ldx, gamma, beta, rows, n, eps);
+}
+
+static void layernorm_backward_with_constant_statistics(const layernorm_backward_task *t)
+{
+    sound.layernorm_backward_f32(t);
+    for (size_t i = 0; i < t->rows; i++) {
+        const float *normal = t->normal + i * t->ld_normal;
+        float a = 0, b = 0;
+        for (size_t e = 0; e < t->n; e++) a += normal[e], b += normal[e] * normal[e];
+        for (size_t e = 0; e < t->n; e++) t->dx[i * t->lddx + e] += 0.1f * (a + normal[e] * b) / (float)t->n;
+    }
+}
+
+static void layernorm_backward_without_gamma(const layernorm_backward_task *t)
+{
+    layernorm_backward_task changed = *t;
+    changed.gamma = NULL;
+    sound.layernorm_backward_f32(&changed);
+}
+
+#define FAULTS(X)                                                                                                      \
+    X(layernorm_f32, GROSS, layernorm_one_pass)                                                                        \
+    X(layernorm_f32, GROSS, layernorm_forgets_eps)                                                                     \
+    X(layernorm_f32, GROSS, layernorm_rounds_n_up)
+FAULTS_OF(layernorm_f32)
+#undef FAULTS
+
+#define FAULTS(X)                                                                                                      \
+    X(layernorm_backward_f32, GROSS, layernorm_backward_with_constant_statistics)                                      \
+    X(layernorm_backward_f32, GROSS, layernorm_backward_without_gamma)
+FAULTS_OF(layernorm_backward_f32)
+#undef FAULTS

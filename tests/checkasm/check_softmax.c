@@ -1,201 +1,80 @@
-/* softmax_f32: chunks of all lengths, whole rows made of chunks, masks, and rows in which nothing may be seen.
- *
- * The exponentials are compared with exp of the difference as rounded to float32, in ULP; sums in eps S.
+/* softmax_f32 and softmax_backward_f32: chunks of all lengths, whole rows made of chunks, masks, and rows in which
+ * nothing may be seen; then kernels with a fault each, which these cases must catch.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
 #include <math.h>
 
-typedef enum logit_kind { LOGITS_BELL, LOGITS_STEEP, LOGITS_TIES, LOGITS_LOW, LOGITS_NAN, LOGITS_KINDS } logit_kind;
-typedef enum mask_kind { MASK_NONE, MASK_OPEN, MASK_RANDOM, MASK_ALL, MASK_KINDS } mask_kind;
-
-typedef struct softmax_case {
-    size_t rows, keys;
-    logit_kind logits;
-    mask_kind mask;
-    bool first;
-    bool nothing_before; /* what came before was masked: maximum -inf, total 0 */
-
-    /* chosen by the body */
-    size_t lds;
-    test_buffer *s, *key_bias, *maximum, *total, *rescale;
-} softmax_case;
-
-static void call_softmax(const kernels *table, const void *task) { table->softmax_f32(task); }
-
-static const void *softmax_task_for(void *context, int copy)
-{
-    static softmax_task task;
-    const softmax_case *c = context;
-    task = (softmax_task){
-        .rows = c->rows,
-        .keys = c->keys,
-        .s = c->s->copy[copy],
-        .lds = c->lds,
-        .key_bias = c->key_bias ? c->key_bias->copy[copy] : NULL,
-        .maximum = c->maximum->copy[copy],
-        .total = c->total->copy[copy],
-        .rescale = c->rescale ? c->rescale->copy[copy] : NULL,
-        .first = c->first,
-    };
-    return &task;
-}
-
-/* ---------------------------------------------------------------------------------------------------------- filling */
-
-static float random_logit(test_run *run, logit_kind logits)
-{
-    switch (logits) {
-    case LOGITS_STEEP: return 40.0f * random_bell(run);
-    case LOGITS_TIES: return (float)random_index(run, 3);
-    case LOGITS_LOW: return -1e4f + random_bell(run);
-    default: return 2.0f * random_bell(run);
-    }
-}
-
-static void fill_logits(test_run *run, const softmax_case *c)
-{
-    for (size_t i = 0; i < c->rows; i++) {
-        float *s = c->s->copy[COPY_INITIAL] + i * c->lds;
-        for (size_t j = 0; j < c->keys; j++) s[j] = random_logit(run, c->logits);
-        /* one row only, so that the others can be seen to be untouched by it */
-        if (c->logits == LOGITS_NAN && i == c->rows / 2) s[random_index(run, c->keys)] = NAN;
-    }
-}
-
-static void fill_mask(test_run *run, softmax_case *c)
-{
-    if (c->mask == MASK_NONE) return;
-    c->key_bias = run_buffer(run, "key_bias", c->keys, BUFFER_INPUT);
-    for (size_t j = 0; j < c->keys; j++) {
-        const bool hidden = c->mask == MASK_ALL || (c->mask == MASK_RANDOM && random_flag(run));
-        c->key_bias->copy[COPY_INITIAL][j] = hidden ? -INFINITY : 0.0f;
-    }
-}
-
-/* In a first chunk maximum and total are only written, and rescale is not touched at all: it is NULL. */
-static void fill_state(test_run *run, softmax_case *c)
-{
-    const buffer_kind kind = c->logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT;
-    c->maximum =
-        run_buffer(run, "maximum", c->rows, c->logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT_ANY_ZERO);
-    c->total = run_buffer(run, "total", c->rows, kind);
-    if (c->first) return;
-    c->rescale = run_buffer(run, "rescale", c->rows, kind);
-    for (size_t i = 0; i < c->rows; i++) {
-        c->maximum->copy[COPY_INITIAL][i] = c->nothing_before ? -INFINITY : random_logit(run, c->logits);
-        c->total->copy[COPY_INITIAL][i] = c->nothing_before ? 0.0f : random_uniform(run, 1.0f, 300.0f);
-    }
-}
-
-/* -------------------------------------------------------------------------------------------------------- comparing */
-
-/* The exponential of a difference that was rounded to float32: 2 ULP, and nothing subnormal. */
-static bool compare_exponential(test_run *run, const char *where, size_t index, float got, float difference)
-{
-    const double want = difference < -87.33654f ? 0.0 : exp((double)difference);
-    return run_error(run, where, index, (double)got, want, UNIT_ULP, ulp_of(want), 2.0);
-}
-
-static void compare_row(test_run *run, const softmax_case *c, size_t i)
-{
-    const float *before = c->s->copy[COPY_INITIAL] + i * c->lds, *s = c->s->copy[COPY_TESTED] + i * c->lds;
-    const float old = c->first ? -INFINITY : c->maximum->copy[COPY_INITIAL][i];
-    float maximum = old;
-    for (size_t j = 0; j < c->keys; j++)
-        maximum = fmaxf(maximum, before[j] + (c->key_bias ? c->key_bias->copy[COPY_INITIAL][j] : 0.0f));
-    if (!run_error(run, "maximum", i, (double)c->maximum->copy[COPY_TESTED][i], (double)maximum, UNIT_ULP, 1.0, 0.0))
-        return;
-
-    const float shift = maximum == -INFINITY ? 0.0f : maximum;
-    double sum = 0;
-    for (size_t j = 0; j < c->keys; j++) {
-        const float x = before[j] + (c->key_bias ? c->key_bias->copy[COPY_INITIAL][j] : 0.0f);
-        if (!compare_exponential(run, "s", i * c->lds + j, s[j], x - shift)) return;
-        sum += (double)s[j];
-    }
-    /* The longest of 16 chains, the tree, and the step from the chunks before. */
-    const double limit = (double)(c->keys + PANEL - 1) / PANEL + 4 + 2;
-    if (!c->first) {
-        const float factor = c->rescale->copy[COPY_TESTED][i];
-        if (!compare_exponential(run, "rescale", i, factor, old - shift)) return;
-        sum += (double)c->total->copy[COPY_INITIAL][i] * (double)factor;
-    }
-    run_error(run, "total", i, (double)c->total->copy[COPY_TESTED][i], sum, UNIT_EPS_S, EPS * sum + 0x1p-149, limit);
-}
-
-/* A NaN must be seen in its row and in no other. */
-static void compare_nan_rows(test_run *run, const softmax_case *c)
-{
-    for (size_t i = 0; i < c->rows; i++) {
-        if (i != c->rows / 2) {
-            compare_row(run, c, i);
-        } else if (!isnan(c->total->copy[COPY_TESTED][i])) {
-            run_fail(run, "total[%zu]: got %g, expected NaN", i, (double)c->total->copy[COPY_TESTED][i]);
-        }
-    }
-}
-
-static void softmax_body(test_run *run, const void *parameters)
-{
-    softmax_case c = *(const softmax_case *)parameters;
-    c.lds = random_ld(run, c.keys);
-    c.s = run_buffer(run, "s", matrix_span(c.rows, c.keys, c.lds),
-                     c.logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT);
-    fill_logits(run, &c);
-    fill_mask(run, &c);
-    fill_state(run, &c);
-    if (!run_kernels(run, call_softmax, softmax_task_for, &c)) return;
-    if (c.logits == LOGITS_NAN)
-        compare_nan_rows(run, &c);
-    else
-        for (size_t i = 0; i < c.rows; i++) compare_row(run, &c, i);
-}
-
-static void run_softmax_case(test_run *run, size_t weight, const softmax_case *c)
-{
-    static const char *const kinds[] = {"mild", "steep", "tied", "low", "NaN"};
-    static const char *const masks[] = {"no mask", "open mask", "random mask", "all masked"};
-    run_case(run, weight, softmax_body, c, "rows %zu, keys %zu, %s logits, %s, %s", c->rows, c->keys, kinds[c->logits],
-             masks[c->mask],
-             c->first            ? "first chunk"
-             : c->nothing_before ? "after a masked chunk"
-                                 : "next chunk");
-}
-
 /* ------------------------------------------------------------------------------------------------------------ walks */
 
-void check_softmax_sizes(test_run *run)
+/* Logits are two wide, or so far apart that most of a row is lost. */
+enum { MILD = 2, STEEP = 40 };
+
+static void fill_array(kernel_problem *p, const char *name, float value)
 {
-    softmax_case c = {0};
-    for (c.keys = 1; c.keys <= KEY_CHUNK; c.keys += c.keys < 70 || c.keys > 495 ? 1 : 7)
-        for (c.rows = 0; c.rows <= 5; c.rows += 1 + c.keys % 2) {
-            c.mask = (mask_kind)((c.keys + c.rows) % 3);
-            c.logits = (c.keys / 3 + c.rows) % 2 ? LOGITS_STEEP : LOGITS_BELL;
-            c.first = (c.keys / 2 + c.rows) % 2;
-            run_softmax_case(run, 50, &c);
+    problem_array *array = run_array(p, name);
+    for (size_t e = 0; array && e < array->words; e++) array->initial[e] = value;
+}
+
+static void plant_open_mask(kernel_problem *p, const void *nothing)
+{
+    (void)nothing;
+    fill_array(p, "key_bias", 0.0f);
+}
+
+static void check_softmax_sizes(test_run *run)
+{
+    static const planted_values open = {"open mask", plant_open_mask, NULL};
+    kernel_problem p = {.values = VALUES_BELL};
+    for (p.columns = 1; p.columns <= KEY_CHUNK; p.columns += p.columns < 70 || p.columns > 495 ? 1 : 7)
+        for (p.rows = 0; p.rows <= 5; p.rows += 1 + p.columns % 2) {
+            const size_t mask = (p.columns + p.rows) % 3;
+            p.scale = (p.columns / 3 + p.rows) % 2 ? STEEP : MILD;
+            p.options = (mask ? WITH_MASK : 0) | ((p.columns / 2 + p.rows) % 2 ? 0 : LATER_CHUNK);
+            run_planted(run, 50, &p, mask == 1 ? &open : NULL, NULL);
         }
 }
 
-void check_softmax_special(test_run *run)
+/* What is special about a row: its mask, its logits, what came before. */
+typedef struct logits_kind {
+    bool hides_none, hides_all, is_low, comes_after_nothing;
+} logits_kind;
+
+static void plant_logits(kernel_problem *p, const void *what)
 {
-    static const size_t sizes[] = {1, 5, 16, 23, 64, 101, KEY_CHUNK};
-    softmax_case c = {.rows = 3};
-    for (int kind = 0; kind < LOGITS_KINDS; kind++)
-        for (int m = 0; m < MASK_KINDS; m++)
-            for (int before = 0; before < 3; before++)
-                for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-                    c.logits = (logit_kind)kind;
-                    c.mask = (mask_kind)m;
-                    c.first = before == 0;
-                    c.nothing_before = before == 2;
-                    c.keys = sizes[i];
-                    run_softmax_case(run, 30, &c);
-                }
+    const logits_kind *kind = what;
+    problem_array *s = run_array(p, "s");
+    if (kind->hides_none) fill_array(p, "key_bias", 0.0f);
+    if (kind->hides_all) fill_array(p, "key_bias", -INFINITY);
+    for (size_t e = 0; kind->is_low && e < s->words; e++) s->initial[e] -= 1e4f;
+    if (!kind->comes_after_nothing) return;
+    fill_array(p, "maximum", -INFINITY);
+    fill_array(p, "total", 0.0f);
 }
 
-/* ---------------------------------------------------------------------------------------------- rows of many chunks */
+static void check_softmax_special(test_run *run)
+{
+    enum { BEFORE = 3, MASKS = 4, LOGITS = 5 };
+    static const size_t sizes[] = {1, 5, 16, 23, 64, 101, KEY_CHUNK};
+    static const planted_values plants[MASKS] = {{"", plant_logits, NULL},
+                                                 {"open mask", plant_logits, NULL},
+                                                 {"random mask", plant_logits, NULL},
+                                                 {"all masked", plant_logits, NULL}};
+    for (size_t choice = 0; choice < BEFORE * MASKS * LOGITS * sizeof sizes / sizeof *sizes; choice++) {
+        const size_t before = choice % BEFORE, mask = choice / BEFORE % MASKS,
+                     logits = choice / (BEFORE * MASKS) % LOGITS;
+        const logits_kind kind = {
+            .hides_none = mask == 1, .hides_all = mask == 3, .is_low = logits == 3, .comes_after_nothing = before == 2};
+        const kernel_problem p = {.rows = 3,
+                                  .columns = sizes[choice / (BEFORE * MASKS * LOGITS)],
+                                  .options =
+                                      (mask ? WITH_MASK : 0) | (before ? LATER_CHUNK : 0) | (logits == 4 ? DAMAGED : 0),
+                                  .values = logits == 2 ? VALUES_WHOLE : VALUES_BELL,
+                                  .scale = logits == 1 ? STEEP : MILD};
+        run_planted(run, 30, &p, &plants[mask], &kind);
+    }
+}
 
 /* A row longer than a chunk, through both kernels as attention calls them: chunk by chunk, the weights of the earlier
  * chunks rescaled afterwards. One call runs them all. */
@@ -260,17 +139,18 @@ static void compare_probabilities(test_run *run, const long_row *c)
 static void long_row_body(test_run *run, const void *parameters)
 {
     long_row c = *(const long_row *)parameters;
-    c.s = run_buffer(run, "s", c.keys, BUFFER_OUTPUT);
-    c.maximum = run_buffer(run, "maximum", 1, BUFFER_OUTPUT_ANY_ZERO);
-    c.total = run_buffer(run, "total", 1, BUFFER_OUTPUT);
-    c.rescale = run_buffer(run, "rescale", 1, BUFFER_OUTPUT);
+    kernel_problem numbers = {.random = run->random_state};
+    c.s = run_buffer(run, "s", c.keys, ARRAY_OUTPUT);
+    c.maximum = run_buffer(run, "maximum", 1, ARRAY_OUTPUT_ANY_ZERO);
+    c.total = run_buffer(run, "total", 1, ARRAY_OUTPUT);
+    c.rescale = run_buffer(run, "rescale", 1, ARRAY_OUTPUT);
     for (size_t j = 0; j < c.keys; j++)
-        c.s->copy[COPY_INITIAL][j] =
-            3.0f * random_bell(run) + (c.rising ? 8.0f * (float)j / (float)c.keys : -8.0f * (float)j / (float)c.keys);
+        c.s->copy[COPY_INITIAL][j] = 3.0f * draw_bell(&numbers) +
+                                     (c.rising ? 8.0f * (float)j / (float)c.keys : -8.0f * (float)j / (float)c.keys);
     if (run_kernels(run, call_long_row, long_task_for, &c)) compare_probabilities(run, &c);
 }
 
-void check_softmax_chunks(test_run *run)
+static void check_softmax_chunks(test_run *run)
 {
     static const size_t chunks[] = {16, 48, 512};
     for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
@@ -280,3 +160,100 @@ void check_softmax_chunks(test_run *run)
                      c.rising ? "rising" : "falling");
         }
 }
+
+CHECKS_OF(softmax_f32, {"softmax_f32/sizes", check_softmax_sizes}, {"softmax_f32/chunks", check_softmax_chunks},
+          {"softmax_f32/special", check_softmax_special})
+
+/* Nothing is seen from the first row. */
+static void plant_blind_row(kernel_problem *p, const void *nothing)
+{
+    (void)nothing;
+    for (size_t j = 0; p->rows && j < p->columns; j++) run_array(p, "s")->initial[j] = -INFINITY;
+    if (!p->rows) return;
+    run_array(p, "maximum")->initial[0] = -INFINITY;
+    run_array(p, "inverse_total")->initial[0] = 0.0f;
+}
+
+static void check_softmax_backward(test_run *run)
+{
+    static const planted_values blind = {"nothing seen", plant_blind_row, NULL};
+    kernel_problem p = {.values = VALUES_BELL};
+    for (int kind = 0; kind < 2; kind++)
+        for (p.columns = 1; p.columns <= 5 * PANEL + 1; p.columns++)
+            for (p.rows = 0; p.rows <= 3; p.rows++) {
+                p.options = ((p.columns + p.rows) % 2 ? WITH_MASK : 0) | (p.columns / 2 % 2 ? OWN_DELTA : 0);
+                run_planted(run, 12, &p, kind ? &blind : NULL, NULL);
+            }
+}
+
+CHECKS_OF(softmax_backward_f32, {"softmax_backward_f32/sizes", check_softmax_backward})
+
+/* ----------------------------------------------------------------------------------------------------------- faults */
+
+/* Sums from the first key to the last instead of in 16 partial sums. */
+static void softmax_sums_in_a_row(const softmax_task *t)
+{
+    sound.softmax_f32(t);
+    for (size_t i = 0; t->first && i < t->rows; i++) {
+        float sum = 0;
+        for (size_t j = 0; j < t->keys; j++) sum += t->s[i * t->lds + j];
+        t->total[i] = sum;
+    }
+}
+
+static void softmax_forgets_old_maximum(const softmax_task *t)
+{
+    for (size_t i = 0; !t->first && i < t->rows; i++) t->maximum[i] = -INFINITY;
+    sound.softmax_f32(t);
+}
+
+static void softmax_spoils_masked_rows(const softmax_task *t)
+{
+    sound.softmax_f32(t);
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t j = 0; t->maximum[i] == -INFINITY && j < t->keys; j++) t->s[i * t->lds + j] = NAN;
+}
+
+static void softmax_writes_rescale(const softmax_task *t)
+{
+    sound.softmax_f32(t);
+    if (t->first && t->rows) t->rescale[0] = 1.0f;
+}
+
+static void softmax_masks_with_a_number(const softmax_task *t)
+{
+    sound.softmax_f32(t);
+    for (size_t i = 0; t->key_bias && i < t->rows; i++)
+        for (size_t j = 0; j < t->keys; j++)
+            if (t->s[i * t->lds + j] == 0.0f) t->s[i * t->lds + j] = 1e-37f;
+}
+
+static void softmax_backward_without_delta(const softmax_backward_task *t)
+{
+    static const float zeros[64];
+    softmax_backward_task changed = *t;
+    changed.delta = zeros;
+    sound.softmax_backward_f32(&changed);
+}
+
+static void softmax_backward_without_mask(const softmax_backward_task *t)
+{
+    softmax_backward_task changed = *t;
+    changed.key_bias = NULL;
+    sound.softmax_backward_f32(&changed);
+}
+
+#define FAULTS(X)                                                                                                      \
+    X(softmax_f32, BITS, softmax_sums_in_a_row)                                                                        \
+    X(softmax_f32, GROSS, softmax_forgets_old_maximum)                                                                 \
+    X(softmax_f32, GROSS, softmax_spoils_masked_rows)                                                                  \
+    X(softmax_f32, GROSS, softmax_writes_rescale)                                                                      \
+    X(softmax_f32, GROSS, softmax_masks_with_a_number)
+FAULTS_OF(softmax_f32)
+#undef FAULTS
+
+#define FAULTS(X)                                                                                                      \
+    X(softmax_backward_f32, GROSS, softmax_backward_without_delta)                                                     \
+    X(softmax_backward_f32, GROSS, softmax_backward_without_mask)
+FAULTS_OF(softmax_backward_f32)
+#undef FAULTS

@@ -11,12 +11,6 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
-/* What was compiled in (HAVE_AVX2 and its like are 0 or 1), else NULL. */
-#define BUILT(have, init)  BUILT_(have, init)
-#define BUILT_(have, init) BUILT_##have(init)
-#define BUILT_0(init)      NULL
-#define BUILT_1(init)      init
-
 /* A tier of the library, a part that only some processors of a tier have, or the stand-in of such a part. */
 static const struct {
     const char *name;
@@ -26,25 +20,18 @@ static const struct {
     unsigned needs; /* beyond the tier, or 0 */
     const char *lacking;
 } tiers[TIER_COUNT] = {
-    [TIER_SCALAR] = {"scalar", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar, 0, NULL},
-    [TIER_SCALAR_FMA] = {"scalar_fma", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar_fma, CPU_FMA, "fma"},
-    [TIER_AVX2] = {"avx2", TIER_SCALAR_FMA, DEBERTA_ISA_AVX2, BUILT(HAVE_AVX2, kernels_init_avx2), 0, NULL},
-    [TIER_AVXVNNI] = {"avxvnni", TIER_AVX2, DEBERTA_ISA_AVX2, BUILT(HAVE_AVXVNNI, kernels_init_avxvnni), CPU_AVXVNNI,
-                      "avx_vnni"},
-    [TIER_AVXVNNI_STAND_IN] = {"avxvnni_stand_in", TIER_AVX2, DEBERTA_ISA_AVX2,
-                               BUILT(HAVE_AVX2, kernels_init_avxvnni_stand_in), 0, NULL},
-    [TIER_AVX512] = {"avx512", TIER_AVX2, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512, kernels_init_avx512), 0, NULL},
-    [TIER_AVX512VNNI] = {"avx512vnni", TIER_AVX512, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512VNNI, kernels_init_avx512vnni),
-                         CPU_AVX512VNNI, "avx512_vnni"},
-    [TIER_AVX512AMX] = {"avx512amx", TIER_AVX512VNNI, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512AMX, kernels_init_avx512amx),
-                        CPU_AVX512AMX, "amx_int8"},
+#define X(NAME, name, BELOW, ...)                                                                                      \
+    [TIER_##NAME] = {#name, TIER_##BELOW, DEBERTA_ISA_##NAME, IF_BUILT(HAVE_##NAME, kernels_init_##name), 0, NULL},
+    TIER_LIST(X)
+#undef X
+#define X(NAME, name, OF, ARCH, needs, parts, not_saved, word, ...)                                                    \
+    [TIER_##NAME] = {#name, TIER_##OF, DEBERTA_ISA_##OF, IF_BUILT(HAVE_##NAME, kernels_init_##name), needs, word},
+        PART_LIST(X)
+#undef X
+            [TIER_AVXVNNI_STAND_IN] = {"avxvnni_stand_in", TIER_AVX2, DEBERTA_ISA_AVX2,
+                                       IF_BUILT(HAVE_AVX2, kernels_init_avxvnni_stand_in), 0, NULL},
     [TIER_AVX512AMX_STAND_IN] = {"avx512amx_stand_in", TIER_AVX512, DEBERTA_ISA_AVX512,
-                                 BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
-    [TIER_NEON] = {"neon", TIER_SCALAR_FMA, DEBERTA_ISA_NEON, BUILT(HAVE_NEON, kernels_init_neon), 0, NULL},
-    [TIER_NEONDOT] = {"neondot", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONDOT, kernels_init_neondot), CPU_NEON_DOT,
-                      "asimddp"},
-    [TIER_NEONI8MM] = {"neoni8mm", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONI8MM, kernels_init_neoni8mm),
-                       CPU_NEON_I8MM, "i8mm"},
+                                 IF_BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
 };
 
 const char *tier_name(tier_id tier) { return tiers[tier].name; }
@@ -65,6 +52,8 @@ const char *tier_missing(tier_id tier)
 void tier_init(tier_id tier, kernels *table)
 {
     if (tiers[tier].below != tier) tier_init(tiers[tier].below, table);
+    if (tiers[tier].below == TIER_SCALAR && tier > TIER_SCALAR && !tier_missing(TIER_SCALAR_FMA))
+        tiers[TIER_SCALAR_FMA].init(table);
     if (tiers[tier].init) tiers[tier].init(table);
 }
 
@@ -80,83 +69,28 @@ static int tier_from_name(const char *name)
     exit(2);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ slots */
+/* ----------------------------------------------------------------------------------------------------------- checks */
 
-const char *slot_name(slot_id slot)
+const kernel_check *checks_of(kernel_slot slot)
 {
-    static const char *const names[SLOT_COUNT] = {
-#define X(name, parameters) #name,
+    static const kernel_check *const all[KERNEL_SLOTS] = {
+#define X(name, parameters) [SLOT_##name] = checks_of_##name,
         KERNEL_LIST(X)
 #undef X
     };
-    return names[slot];
+    return all[slot];
 }
-
-bool slot_same(slot_id slot, const kernels *a, const kernels *b)
-{
-    switch (slot) {
-#define X(name, parameters)                                                                                            \
-    case SLOT_##name: return a->name == b->name;
-        KERNEL_LIST(X)
-#undef X
-    case SLOT_COUNT: break;
-    }
-    return false;
-}
-
-/* ----------------------------------------------------------------------------------------------------------- checks */
-
-const kernel_check checks[] = {
-    {SLOT_gemm_f32, "gemm_f32/products", check_gemm_products},
-    {SLOT_gemm_f32, "gemm_f32/epilogues", check_gemm_epilogues},
-    {SLOT_gemm_f32, "gemm_f32/special", check_gemm_special},
-    {SLOT_pack_panels_f32, "pack_panels_f32/sizes", check_pack_panels},
-    {SLOT_position_bias_f32, "position_bias_f32/unit_steps", check_position_bias_unit_steps},
-    {SLOT_position_bias_f32, "position_bias_f32/irregular", check_position_bias_irregular},
-    {SLOT_softmax_f32, "softmax_f32/sizes", check_softmax_sizes},
-    {SLOT_softmax_f32, "softmax_f32/chunks", check_softmax_chunks},
-    {SLOT_softmax_f32, "softmax_f32/special", check_softmax_special},
-    {SLOT_layernorm_f32, "layernorm_f32/sizes", check_layernorm_sizes},
-    {SLOT_layernorm_f32, "layernorm_f32/hard_rows", check_layernorm_hard_rows},
-    {SLOT_activate_f32, "activate_f32/tails", check_activate_tails},
-    {SLOT_activate_f32, "activate_f32/gelu", check_activate_gelu},
-    {SLOT_activate_f32, "activate_f32/gelu_tanh", check_activate_gelu_tanh},
-    {SLOT_activate_f32, "activate_f32/gelu_quick", check_activate_gelu_quick},
-    {SLOT_activate_f32, "activate_f32/relu", check_activate_relu},
-    {SLOT_activate_f32, "activate_f32/silu", check_activate_silu},
-    {SLOT_activate_f32, "activate_f32/tanh", check_activate_tanh},
-    {SLOT_activate_f32, "activate_f32/sigmoid", check_activate_sigmoid},
-    {SLOT_activate_f32, "activate_f32/exp", check_activate_exp},
-    {SLOT_gemm_tn_f32, "gemm_tn_f32/chains", check_gemm_tn_chains},
-    {SLOT_gemm_tn_f32, "gemm_tn_f32/parts", check_gemm_tn_parts},
-    {SLOT_sum_rows_f32, "sum_rows_f32/sizes", check_sum_rows},
-    {SLOT_dot_rows_f32, "dot_rows_f32/sizes", check_dot_rows},
-    {SLOT_layernorm_backward_f32, "layernorm_backward_f32/sizes", check_layernorm_backward},
-    {SLOT_activate_backward_f32, "activate_backward_f32/all", check_activate_backward},
-    {SLOT_softmax_backward_f32, "softmax_backward_f32/sizes", check_softmax_backward},
-    {SLOT_fold_runs_f32, "fold_runs_f32/maps", check_fold_runs},
-    {SLOT_adam_f32, "adam_f32/sizes", check_adam},
-    {SLOT_dropout_f32, "dropout_f32/sizes", check_dropout},
-    {SLOT_quantize_u8, "quantize_u8/rows", check_quantize_u8},
-    {SLOT_quantize_u8x2, "quantize_u8x2/rows", check_quantize_u8x2},
-    {SLOT_quantize_u15, "quantize_u15/rows", check_quantize_u15},
-    {SLOT_quantize_panels_s8, "quantize_panels_s8/columns", check_quantize_panels_s8},
-    {SLOT_gemm_u8, "gemm_u8/products", check_gemm_u8},
-    {SLOT_gemm_u8x2, "gemm_u8x2/products", check_gemm_u8x2},
-    {SLOT_gemm_u15, "gemm_u15/products", check_gemm_u15},
-};
-const size_t check_count = sizeof checks / sizeof *checks;
 
 /* --kernel may name a slot or one check of it. */
-static bool check_wanted(const test_options *options, const kernel_check *check)
+static bool check_wanted(const test_options *options, kernel_slot slot, const kernel_check *check)
 {
     if (!options->kernel) return true;
-    const char *slot = slot_name(check->slot);
-    return strcmp(options->kernel, check->name) == 0 || strcmp(options->kernel, slot) == 0;
+    return strcmp(options->kernel, check->name) == 0 || strcmp(options->kernel, slot_name(slot)) == 0;
 }
 
-void run_check(test_run *run, const kernel_check *check)
+void run_check(test_run *run, kernel_slot slot, const kernel_check *check)
 {
+    run->slot = slot;
     run->check = check->name;
     run->case_index = run->cases = run->failures = 0;
     memset(run->gauges, 0, sizeof run->gauges);
@@ -168,10 +102,16 @@ void run_check(test_run *run, const kernel_check *check)
 static void print_result(const test_run *run)
 {
     printf("%-6s %-29s %-18s %5zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
-    const error_gauge *ulp = &run->gauges[UNIT_ULP], *eps_s = &run->gauges[UNIT_EPS_S];
-    if (ulp->used) printf(", worst %.2f ULP (%.0f %% of the bound)", ulp->worst, 100 * ulp->worst_of_limit);
-    if (eps_s->used) printf(", worst %.2f eps S (%.0f %%)", eps_s->worst, 100 * eps_s->worst_of_limit);
-    if (!ulp->used && !eps_s->used) printf(", exact");
+    bool is_exact = true;
+    for (int unit = 0; unit < UNIT_COUNT; unit++) {
+        const error_gauge *gauge = &run->gauges[unit];
+        if (gauge->worst > 0) {
+            printf(", worst %.2f %s (%.0f %%%s)", gauge->worst, unit_name((error_unit)unit),
+                   100 * gauge->worst_of_limit, is_exact ? " of the bound" : "");
+            is_exact = false;
+        }
+    }
+    if (is_exact) printf(", exact");
     if (run->near_zero > 0) printf(", %.2f on [-5, 5]", run->near_zero);
     if (run->sleef_near_zero > 0) printf(" where SLEEF has %.2f", run->sleef_near_zero);
     if (run->failures) printf(", %zu failures", run->failures);
@@ -183,23 +123,44 @@ static void print_result(const test_run *run)
 
 typedef struct test_tally {
     size_t passed, failed, skipped;
-    bool checked[TIER_COUNT][SLOT_COUNT]; /* with at least one case */
+    bool checked[TIER_COUNT][KERNEL_SLOTS]; /* with at least one case */
     kernels tables[TIER_COUNT];
 } test_tally;
 
 static size_t wanted_checks(const test_options *options)
 {
     size_t count = 0;
-    for (size_t i = 0; i < check_count; i++) count += check_wanted(options, &checks[i]);
+    for (int slot = 0; slot < KERNEL_SLOTS; slot++)
+        for (const kernel_check *check = checks_of((kernel_slot)slot); check->walk; check++)
+            count += check_wanted(options, (kernel_slot)slot, check);
     return count;
 }
 
 /* The tier below that holds the same function and has been checked, or -1: a tier need not fill every slot. */
-static int checked_below(const test_tally *tally, tier_id tier, slot_id slot)
+static int checked_below(const test_tally *tally, tier_id tier, kernel_slot slot)
 {
     for (int below = 0; below < (int)tier; below++)
         if (tally->checked[below][slot] && slot_same(slot, &tally->tables[below], &tally->tables[tier])) return below;
     return -1;
+}
+
+static void tally_check(test_run *run, test_tally *tally, tier_id tier, kernel_slot slot, const kernel_check *check)
+{
+    const int below = checked_below(tally, tier, slot);
+    if (below >= 0) {
+        printf("ok     %-29s %-18s is %s's\n", check->name, run->isa, tier_name((tier_id)below));
+        tally->passed++;
+        return;
+    }
+    run_check(run, slot, check);
+    print_result(run);
+    if (run->failures)
+        tally->failed++;
+    else if (run->cases)
+        tally->passed++;
+    else
+        tally->skipped++;
+    if (run->cases) tally->checked[tier][slot] = true;
 }
 
 static void run_tier(test_run *run, test_tally *tally, tier_id tier, const kernels *scalar)
@@ -211,25 +172,10 @@ static void run_tier(test_run *run, test_tally *tally, tier_id tier, const kerne
     run->isa = tier_name(tier);
     run->tested = &tally->tables[tier];
     run->expected = tier == TIER_SCALAR ? run->tested : tier == TIER_SCALAR_FMA ? &plain : scalar;
-    for (size_t i = 0; i < check_count; i++) {
-        if (!check_wanted(run->options, &checks[i])) continue;
-        const slot_id slot = checks[i].slot;
-        const int below = checked_below(tally, tier, slot);
-        if (below >= 0) {
-            printf("ok     %-29s %-18s is %s's\n", checks[i].name, run->isa, tier_name((tier_id)below));
-            tally->passed++;
-            continue;
-        }
-        run_check(run, &checks[i]);
-        print_result(run);
-        if (run->failures)
-            tally->failed++;
-        else if (run->cases)
-            tally->passed++;
-        else
-            tally->skipped++;
-        if (run->cases) tally->checked[tier][slot] = true;
-    }
+    for (int slot = 0; slot < KERNEL_SLOTS; slot++)
+        for (const kernel_check *check = checks_of((kernel_slot)slot); check->walk; check++)
+            if (check_wanted(run->options, (kernel_slot)slot, check))
+                tally_check(run, tally, tier, (kernel_slot)slot, check);
 }
 
 /* A slot without a check, or a tier that had to run and did not, is a failure: silence proves nothing. */
@@ -242,9 +188,9 @@ static void check_coverage(const test_options *options, test_tally *tally, const
             tally->failed++;
         }
         if (!ran[t] || options->kernel || options->only_case != SIZE_MAX) continue;
-        for (int s = 0; s < SLOT_COUNT; s++) {
-            if (tally->checked[t][s] || checked_below(tally, (tier_id)t, (slot_id)s) >= 0) continue;
-            printf("FAILED coverage: no check ran for %s of %s\n", slot_name((slot_id)s), tiers[t].name);
+        for (int s = 0; s < KERNEL_SLOTS; s++) {
+            if (tally->checked[t][s] || checked_below(tally, (tier_id)t, (kernel_slot)s) >= 0) continue;
+            printf("FAILED coverage: no check ran for %s of %s\n", slot_name((kernel_slot)s), tiers[t].name);
             tally->failed++;
         }
     }
@@ -350,7 +296,8 @@ int main(int argc, char **argv)
 {
     const test_options options = read_options(argc, argv);
     if (options.list) {
-        for (size_t i = 0; i < check_count; i++) puts(checks[i].name);
+        for (int slot = 0; slot < KERNEL_SLOTS; slot++)
+            for (const kernel_check *check = checks_of((kernel_slot)slot); check->walk; check++) puts(check->name);
         return 0;
     }
     if (options.bench) return bench(&options);

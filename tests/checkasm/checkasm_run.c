@@ -76,10 +76,10 @@ static void die(const char *what)
 void run_setup(test_run *run, const test_options *options)
 {
     *run = (test_run){.options = options};
-    run->mappings = calloc(MAX_BUFFERS, sizeof *run->mappings);
+    run->mappings = calloc(PROBLEM_ARRAYS, sizeof *run->mappings);
     if (!run->mappings) die("checkasm: buffers");
     const size_t page = page_bytes(), bytes = data_bytes();
-    for (size_t i = 0; i < MAX_BUFFERS; i++) {
+    for (size_t i = 0; i < PROBLEM_ARRAYS; i++) {
         buffer_mapping *m = &run->mappings[i];
         m->base = mmap(NULL, bytes + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (m->base == MAP_FAILED) die("checkasm: buffers");
@@ -95,7 +95,7 @@ void run_setup(test_run *run, const test_options *options)
 
 void run_release(test_run *run)
 {
-    for (size_t i = 0; i < MAX_BUFFERS; i++) {
+    for (size_t i = 0; i < PROBLEM_ARRAYS; i++) {
         munmap(run->mappings[i].base, data_bytes() + 2 * page_bytes());
         free(run->mappings[i].initial);
         free(run->mappings[i].expected);
@@ -119,7 +119,7 @@ static bool case_wanted(test_run *run, size_t weight)
     if (run->options->only_case != SIZE_MAX) return run->case_index == run->options->only_case;
     if (!run->options->quick || weight <= 1) return true;
     run->random_state = case_seed(run);
-    return random_index(run, (weight + 2) / 3) == 0;
+    return random_below(&run->random_state, (weight + 2) / 3) == 0;
 }
 
 void run_case(test_run *run, size_t weight, case_body body, const void *parameters, const char *format, ...)
@@ -141,15 +141,9 @@ void run_case(test_run *run, size_t weight, case_body body, const void *paramete
     }
 }
 
-static void fill_poison(float *values, size_t count)
+test_buffer *run_buffer(test_run *run, const char *name, size_t size, array_kind kind)
 {
-    const uint32_t poison = POISON;
-    for (size_t i = 0; i < count; i++) memcpy(&values[i], &poison, sizeof poison);
-}
-
-test_buffer *run_buffer(test_run *run, const char *name, size_t size, buffer_kind kind)
-{
-    if (run->buffer_count == MAX_BUFFERS || size + CANARIES > CAPACITY) {
+    if (run->buffer_count == PROBLEM_ARRAYS || size + CANARIES > CAPACITY) {
         fprintf(stderr, "checkasm: %s has too many or too large buffers\n", run->check);
         exit(4);
     }
@@ -166,7 +160,7 @@ test_buffer *run_buffer(test_run *run, const char *name, size_t size, buffer_kin
     b->copy[COPY_TESTED] = data;
     b->copy[COPY_INITIAL] = m->initial + CANARIES;
     b->copy[COPY_EXPECTED] = m->expected + CANARIES;
-    fill_poison(b->copy[COPY_INITIAL] - b->canary_before, b->canary_before + size + b->canary_behind);
+    poison_words(b->copy[COPY_INITIAL] - b->canary_before, b->canary_before + size + b->canary_behind);
     return b;
 }
 
@@ -174,22 +168,12 @@ static void protect_inputs(const test_run *run, int protection)
 {
     if (run->options->no_guard) return;
     for (size_t i = 0; i < run->buffer_count; i++) {
-        if (run->buffers[i].kind != BUFFER_INPUT) continue;
+        if (run->buffers[i].kind != ARRAY_INPUT) continue;
         if (mprotect(run->mappings[i].base + page_bytes(), data_bytes(), protection)) die("checkasm: mprotect");
     }
 }
 
 /* ------------------------------------------------------------------------------------------------------- comparison */
-
-static bool is_nan_bits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
-
-/* POISON equals only itself: a NaN that was computed is told from a word that was not written. */
-static bool same_value(uint32_t got, uint32_t want, bool any_zero)
-{
-    if (got == want) return true;
-    if (is_nan_bits(got) && is_nan_bits(want)) return got != POISON && want != POISON;
-    return any_zero && ((got | want) & 0x7fffffffu) == 0;
-}
 
 /* Index of the first word of [first, end) that differs, or end. Indices may be negative: canaries. */
 static ptrdiff_t first_difference(const test_buffer *b, ptrdiff_t first, ptrdiff_t end)
@@ -197,7 +181,7 @@ static ptrdiff_t first_difference(const test_buffer *b, ptrdiff_t first, ptrdiff
     const float *got = b->copy[COPY_TESTED], *want = b->copy[COPY_EXPECTED];
     if (end <= first || memcmp(got + first, want + first, (size_t)(end - first) * sizeof(float)) == 0) return end;
     for (ptrdiff_t i = first; i < end; i++)
-        if (!same_value(float_bits(got[i]), float_bits(want[i]), b->kind == BUFFER_OUTPUT_ANY_ZERO)) return i;
+        if (!same_word(float_bits(got[i]), float_bits(want[i]), b->kind)) return i;
     return end;
 }
 
@@ -215,12 +199,12 @@ static bool compare_buffer(test_run *run, const test_buffer *b)
         run_fail(run, "wrote behind %s: element %td of %td", b->name, i, size);
         return false;
     }
-    if (b->kind == BUFFER_OUTPUT_ANY) return true;
+    if (b->kind == ARRAY_OUTPUT_ANY) return true;
     i = first_difference(b, 0, size);
     if (i == size) return true;
 
     const float got = b->copy[COPY_TESTED][i], want = b->copy[COPY_EXPECTED][i];
-    const char *what = b->kind == BUFFER_INPUT      ? "changed its input"
+    const char *what = b->kind == ARRAY_INPUT       ? "changed its input"
                        : float_bits(want) == POISON ? "wrote between the rows of"
                        : float_bits(got) == POISON  ? "left unwritten"
                                                     : "other bits than the scalar kernel in";
@@ -238,7 +222,7 @@ static void fail_crash(test_run *run)
         if (address < base || address >= base + data_bytes() + 2 * page_bytes()) continue;
         run_fail(run, "%s at %s[%td], which has %zu floats%s", name, b->name,
                  (address - (const unsigned char *)b->copy[COPY_TESTED]) / (ptrdiff_t)sizeof(float), b->size,
-                 b->kind == BUFFER_INPUT ? " and is read-only" : "");
+                 b->kind == ARRAY_INPUT ? " and is read-only" : "");
         return;
     }
     run_fail(run, "%s at address %p", name, crash_address);
@@ -297,7 +281,6 @@ void run_fail(test_run *run, const char *format, ...)
 bool run_error(test_run *run, const char *where, size_t index, double got, double want, error_unit unit, double size,
                double limit)
 {
-    static const char *const units[UNIT_COUNT] = {"ULP", "eps S"};
     /* Infinities and NaN must be met exactly. */
     double error = 0;
     if (isnan(want))
@@ -308,7 +291,7 @@ bool run_error(test_run *run, const char *where, size_t index, double got, doubl
     /* Negated, so that a NaN fails. */
     if (!(error <= limit)) {
         run_fail(run, "%s[%zu]: got %.9g, expected %.17g, error %.3g %s, allowed %.3g", where, index, got, want, error,
-                 units[unit], limit);
+                 unit_name(unit), limit);
         return false;
     }
     error_gauge *gauge = &run->gauges[unit];
@@ -318,70 +301,72 @@ bool run_error(test_run *run, const char *where, size_t index, double got, doubl
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ numbers for cases */
+/* --------------------------------------------------------------------------------------------------------- problems */
 
-uint64_t random_bits(test_run *run) { return random_next(&run->random_state); }
-
-size_t random_index(test_run *run, size_t limit) { return random_below(&run->random_state, limit); }
-
-bool random_flag(test_run *run) { return random_bits(run) >> 63; }
-
-float random_uniform(test_run *run, float low, float high)
+problem_array *run_array(kernel_problem *p, const char *name)
 {
-    return low + (high - low) * (float)(random_bits(run) >> 40) * 0x1p-24f;
+    for (size_t k = 0; k < PROBLEM_ARRAYS; k++)
+        if (p->arrays[k].name && strcmp(p->arrays[k].name, name) == 0) return &p->arrays[k];
+    return NULL;
 }
 
-/* The sum of four uniform 16-bit numbers: near enough to normal, and one draw. */
-float random_bell(test_run *run)
+typedef struct problem_case {
+    kernel_problem problem;
+    const planted_values *plant;
+    const void *what;
+} problem_case;
+
+static void call_problem(const kernels *table, const void *task) { problem_call(table, task); }
+
+/* The arrays of a copy. */
+static const void *problem_for(void *context, int copy)
 {
-    const uint64_t bits = random_bits(run);
-    const uint32_t sum = (uint32_t)(bits & 0xffff) + (uint32_t)(bits >> 16 & 0xffff) + (uint32_t)(bits >> 32 & 0xffff) +
-                         (uint32_t)(bits >> 48);
-    return ((float)sum - 131070.0f) * (1.732f / 65536.0f);
+    test_run *run = context;
+    kernel_problem *p = run->problem;
+    size_t b = 0;
+    for (size_t k = 0; k < PROBLEM_ARRAYS; k++)
+        if (p->arrays[k].name) p->arrays[k].at = run->buffers[b++].copy[copy];
+    return p;
 }
 
-static float random_value(test_run *run, value_kind distribution, float scale)
+static bool judge_value(void *context, const kernel_problem *p, size_t array, size_t index, double found,
+                        const exact_value *want)
 {
-    switch (distribution) {
-    case DIST_BELL: return scale * random_bell(run);
-    case DIST_WIDE: return scale * random_bell(run) * exp2f(6.0f * random_bell(run));
-    case DIST_EXACT: return scale * ((float)random_index(run, 17) - 8.0f);
+    test_run *run = context;
+    return run_error(run, p->arrays[array].name, index, found, want->value, want->unit, want->size, want->limit);
+}
+
+static void problem_body(test_run *run, const void *parameters)
+{
+    const problem_case *c = parameters;
+    kernel_problem p = c->problem;
+    p.slot = run->slot;
+    p.random = run->random_state;
+    problem_lay_out(&p);
+    for (size_t k = 0; k < PROBLEM_ARRAYS; k++) {
+        problem_array *array = &p.arrays[k];
+        if (array->name) array->initial = run_buffer(run, array->name, array->words, array->kind)->copy[COPY_INITIAL];
     }
-    return 0;
+    problem_fill(&p);
+    if (c->plant) c->plant->plant(&p, c->what);
+    run->problem = &p;
+    if (!run_kernels(run, call_problem, problem_for, run)) return;
+    /* float64 is slow, and at the left edge the bits are those of a kernel that was judged at the right one. */
+    if (run->right_edge || run->tested == run->expected) problem_exact(&p, &(exact_judge){judge_value, run});
+    if (c->plant && c->plant->after) c->plant->after(run, &p);
 }
 
-void fill_matrix(test_run *run, float *values, size_t rows, size_t width, size_t ld, value_kind distribution,
-                 float scale)
+void run_planted(test_run *run, size_t weight, const kernel_problem *problem, const planted_values *plant,
+                 const void *what)
 {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < width; j++) values[i * ld + j] = random_value(run, distribution, scale);
+    char text[200];
+    problem_case c = {.problem = *problem, .plant = plant, .what = what};
+    c.problem.slot = run->slot;
+    problem_text(&c.problem, text, sizeof text);
+    run_case(run, weight, problem_body, &c, "%s%s%s", text, plant ? ", " : "", plant ? plant->name : "");
 }
 
-size_t matrix_span(size_t rows, size_t width, size_t ld) { return rows && width ? (rows - 1) * ld + width : 0; }
-
-size_t random_ld(test_run *run, size_t width)
+void run_problem(test_run *run, size_t weight, const kernel_problem *problem)
 {
-    static const size_t gaps[] = {0, 1, 7};
-    return width + gaps[random_index(run, 3)];
-}
-
-uint32_t float_bits(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-float float_from_bits(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-double ulp_of(double x)
-{
-    int exponent;
-    frexp(x, &exponent);
-    return ldexp(1.0, (exponent < -125 ? -125 : exponent) - 24);
+    run_planted(run, weight, problem, NULL, NULL);
 }

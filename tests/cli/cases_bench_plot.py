@@ -143,7 +143,7 @@ def roofline(bench):
     for isa in ("scalar", "avx2"):
         title = f"{isa}, 1 thread: {roof[isa + '_gflops']:.0f} GFLOP/s"
         assert title in texts(svg), (title, texts(svg))
-    assert texts(svg).count(f"FLOP a byte (slope: {max(roof['read_gbs'], roof['triad_gbs']):.0f} GB/s)") == 2, texts(svg)
+    assert texts(svg).count(f"FLOP per byte (slope: {max(roof['read_gbs'], roof['triad_gbs']):.0f} GB/s)") == 2, texts(svg)
     stages = [r["breakdown"]["qkv"] for isa in ("scalar", "avx2") for r in results(isa, layers=4)]
     places = squares(svg)  # of the second stage with any time, which is qkv
     assert len(places) == len(stages) == 8, (places, stages)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from unittest import SkipTest
 
 from helpers import needs_figures
@@ -41,48 +42,18 @@ def own_options(text):
     return {name: found for title in titles if title != "common options" for name, found in options_of(text, f"\n{title}:\n").items()}
 
 
-def section_of(page, begin):
-    return re.split(r"^\.S[HS] ", page.split(begin + "\n", 1)[1], maxsplit=1, flags=re.M)[0]
-
-
-def man_options(section):
-    plain = section.replace("\\-", "-")
-    found = {}
-    for line in re.findall(r"^\.TP\n(.*)$", plain, re.M):
-        match = re.match(r"(?:\\fB-(\w)\\fR, )?\\fB--([\w-]+)\\fR(?: \\fI(\S+)\\fR)?$", line)
-        if match:
-            found[match.group(2)] = (match.group(1) or "", match.group(3) or "")
-    return found
-
-
 def man_page(bench):
+    """The committed page is what the program says, with the prose of docs/deberta.1.in, and no option of training stands in it twice."""
+    if "attention" not in commands_of(bench):
+        raise SkipTest("built without figures: the page describes the whole program")
+    done = subprocess.run([sys.executable, os.path.join(bench.root, "tools", "make_man.py"), "--check", bench.program],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert done.returncode == 0, done.stdout
     with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
         page = file.read()
-    commands = commands_of(bench)
-    if "attention" not in commands:
-        raise SkipTest("built without figures: the page describes the whole program")
-    documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
-    kinds = [name for name in commands if name.startswith("attention ")]  # their options stand in its section
-    studies = [name for name in commands if name.startswith("study ")]  # a section of its own only for options of its own
-    assert sorted({*documented, *kinds, *studies}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
-    helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
-    common = {option: about for text in helps.values() for option, about in options_of(text, "\ncommon options:\n").items()}
-    assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
-    told_of = {name: man_options(section_of(page, f".SS {name}".replace("-", "\\-"))) for name in documented}
-    for name in sorted({*documented, *studies} - {"study"}):
-        shared = told_of["study"] if name in studies else {}
-        told = told_of.get(name, {})
-        own = {o: about for part in [name, *(kinds if name == "attention" else [])] for o, about in own_options(helps[part]).items()}
-        told = {**{option: shared[option] for option in own if option in shared}, **told}
-        differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
-        assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
-            f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
-    of_studies = {option for name in studies for option in own_options(helps[name])}
-    assert set(told_of["study"]) <= of_studies, f"no study takes {set(told_of['study']) - of_studies}"
-    for name in documented + kinds:
-        assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
+    assert page.count("Write a checkpoint after step N") == page.count("fB\\-\\-layer\\-decay") == 1
 
 
 def needs_tool(name):
@@ -149,7 +120,7 @@ def claims(bench):
             if words[0] != "deberta":
                 assert os.path.exists(os.path.join(bench.root, words[1] if words[0] == "python3" else "tests/golden/golden.c")), words
                 continue
-            command = words[1:3] if words[1] == "study" else words[1:2]
+            command = words[1:2]
             page = bench.fine(*command, "--help").out
             for option in re.findall(r" (--[a-z-]+)", " ".join(words)):
                 assert f" {option} " in page, (number, option)
@@ -175,6 +146,28 @@ def links(bench):
             assert os.path.exists(os.path.join(bench.root, target)), f"{page}: {link} does not exist"
             assert not anchor or target not in texts or anchor in anchors_of(texts[target]), f"{page}: {target} has no heading #{anchor}"
     assert found > 100, found
+
+
+def members_of(value, inside=("breakdown", "parts", "kernels")):
+    """Names of all members of a JSON value, but of those whose members are named after stages and slots."""
+    for name, below in value.items() if isinstance(value, dict) else ():
+        yield name
+        yield from () if name in inside else members_of(below)
+    for below in value if isinstance(value, list) else ():
+        yield from members_of(below)
+
+
+def json_members(bench):
+    """docs/json.md names every member that commands with a schema print."""
+    with open(os.path.join(bench.root, "docs", "json.md"), encoding="utf-8") as file:
+        page = file.read()
+    tiny = "synthetic:v3-xsmall,layers=1,vocab=100,hidden=64,heads=1,intermediate=64"
+    books = os.path.join(bench.root, "docs", "studies", "data", "books.tsv")
+    for arguments in (["bench", tiny, "-n", "8,16,24", "--reps", "2", "--min-time", "0", "--no-peak", "--breakdown"], ["verify", tiny],
+                      ["eval", os.path.join(bench.root, "models", "demo"), books]):  # fmt: skip
+        found = set(members_of(json.loads(bench.fine(*arguments, "--json").out)))
+        unknown = sorted(name for name in found if not re.search(rf"\b{re.escape(name)}\b", page))
+        assert found and not unknown, f"{arguments[0]}: docs/json.md does not know {unknown}"
 
 
 def readme(bench):
@@ -212,9 +205,9 @@ def completion_answers(bench):
     script = bench.fine("completion", "bash").out
     ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
     for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
-                                   ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
+                                   ("train toke", 2, "tokenizer"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
-                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"), ("study grid --format l", 4, ""),
+                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"),
                                    ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("encode --attention-layers f", 3, ""),
                                    *([("attention gri", 2, "grid"), ("bench plot --figure ro", 4, "roofline"), ("attention shares --measure k", 4, "kl")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
@@ -239,6 +232,7 @@ def tests(settings):
     yield "documents/help", help_texts
     yield "documents/links", links
     yield "documents/readme", readme
+    yield "documents/json-members", json_members
     yield "documents/claims", claims
     yield "documents/pictures", pictures
     yield "documents/completions", completions

@@ -17,12 +17,6 @@ LONG = {
     "deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16",
     "deberta report models/demo --text 'a new store opened beside the new mall' -o out/report",
     "deberta report synthetic:v3-xsmall,vocab=1000 -o out/report",
-    "deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png",
-    "deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --data effects.csv",
-    "deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png",
-    "deberta study decoder models/demo --file docs/studies/data/decoder.txt",
-    "deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt",
-    "deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png",
 }
 SWEEP = ["-n", "16,32", "--depth", "1", "--threads", "1,2", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
 FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
@@ -89,7 +83,7 @@ def pages_of_newcomers(bench):
     for page in ("README.md", os.path.join("docs", "tutorial.md")):
         for line in commands_in(os.path.join(bench.root, page)):
             words = shlex.split(line)[1:]
-            if words[:2] in (["study", "ablate"], ["info", "deberta-v3-base"]):
+            if words[:2] in (["info", "deberta-v3-base"],):
                 continue
             said += bench.fine(*words).out
             ran.append(words[0])

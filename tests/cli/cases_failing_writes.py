@@ -5,6 +5,9 @@ Wanted is one of two. Exit 0, and every byte is there. Or an error with one sent
 is whole, as it was before or as it should be, and no temporary file stays. What a command keeps to go on from (`--resume`, runs of
 training) is named below, and going on from it must give the bytes of a run without a failure.
 
+The same commands while one request for memory fails (tests/failing_calls/failing_memory.c): exit 0 and every byte, or one sentence that
+memory is short, exit 4 and nothing half written.
+
 The suite takes a few calls of each command; DEBERTA_TEST_EVERY_CALL=1 takes all of the quick commands and many of the others.
 
 SPDX-License-Identifier: MIT
@@ -21,6 +24,7 @@ import cases_heads
 from helpers import DEMO, GOLDEN, ROOT, SPM, TINY, has_figures, is_sanitized
 
 LIBRARY = "tests/failing_calls/failing_calls.so"
+MEMORY_LIBRARY = "tests/failing_calls/failing_memory.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
 FEW, MANY, ALL = 4, 20, 1 << 30
 NO_SPACE, INPUT_OUTPUT = 28, 5
@@ -35,7 +39,7 @@ LOG = "".join(f'{{"step": {k}, "loss": {9 - k}.5, "gradient_norm": 1.25, "learni
 TRAINED = ROOT / "tests" / "golden_train"
 
 
-GROUPS = ("train", "finetune", "bench", "study")
+GROUPS = ("train", "finetune", "bench")
 
 
 def old_report(folder):
@@ -94,7 +98,6 @@ CASES = [
     Case("verify", ["verify", TINY, *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench", ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", *QUICK, "-o", "x.json"], ["x.json"]),
     Case("bench plot", ["bench", "plot", str(pathlib.Path(__file__).parent / "bench_sample.json"), "-q", "-o", "x.svg", "-o", "x.png"], ["x.svg", "x.png"], figures=True),
-    Case("study", ["study", "components", DEMO, "--text", "a new store", *QUICK, "--data", "x.csv", "-o", "x.svg"], ["x.csv", "x.svg"], figures=True, most=MANY),
     *(Case(" ".join(words[:2]), [*words, *RECIPE, "-o", "x"], ["x"], keeps=RUN, again=[*words, *RECIPE, "-o", "x"], old=False, most=MANY)
       for words in (["train", "mlm", head("mlm"), "--file", "../texts.txt"], ["train", "rtd", head("rtd"), "--file", "../texts.txt", "--generator", head("mlm")],
                     ["finetune", "sequence", head("sequence"), "--examples", "../rows.tsv", "--eval", "../rows.tsv", "--eval-every", "1"])),
@@ -128,11 +131,13 @@ def plain(content):
 class Trial:
     """One case: the result without a failure, and what each failing call leaves."""
 
+    library_name, report_format = LIBRARY, "<QQq232s"
+
     def __init__(self, bench, case):
         self.bench, self.case = bench, case
         self.words, self.again = ([word(bench) if callable(word) else word for word in words or []] for words in (case.words, case.again))
         self.work, self.report = pathlib.Path(bench.path("work")), bench.path("report")
-        self.library = os.path.join(os.path.dirname(bench.program), LIBRARY)
+        self.library = os.path.join(os.path.dirname(bench.program), self.library_name)
         bench.write("texts.txt", TEXTS)
         bench.write("rows.tsv", ROWS)
         bench.write("log.jsonl", LOG)
@@ -159,7 +164,8 @@ class Trial:
                        "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {})}
         os.chdir(self.work)
         result = self.program(self.words, environment)
-        calls, failed, number, path = struct.unpack("<QQq232s", pathlib.Path(self.report).read_bytes())
+        calls, failed, *which = struct.unpack(self.report_format, pathlib.Path(self.report).read_bytes())
+        number, path = which or (0, b"")
         self.failed = (number, path.rstrip(b"\0").decode(errors="replace")) if failed else None
         return result, tree(self.work), calls
 
@@ -261,6 +267,42 @@ def failing(case):
     return test
 
 
+class MemoryTrial(Trial):
+    """The same with requests for memory."""
+
+    library_name, report_format = MEMORY_LIBRARY, "<QQ"
+
+    def faults_of_message(self, result):
+        told = [line for line in result.err.splitlines() if line.startswith("deberta")]
+        if result.code != 4 or len(told) != 1:
+            return [f"exit {result.code}, and {len(told)} sentences: {result.err[-300:]!r}"]
+        return [] if told[0].startswith(f"deberta {self.case.command}: ") and "memory" in told[0] else [f"the sentence is {told[0]!r}"]
+
+
+def short_of_memory(case):
+    def test(bench):
+        if is_sanitized(bench.program):  # which has allocators of its own
+            raise SkipTest("requests cannot be made to fail under a sanitizer")
+        if case.figures and not has_figures(bench):
+            raise SkipTest("built without figures")
+        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), MEMORY_LIBRARY), "FAIL_AT": "0"}
+        if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
+            raise SkipTest("requests for memory cannot be made to fail here")
+        trial = MemoryTrial(bench, case)
+        assert trial.calls, "no request was seen that could fail"
+        tried, wrong = 0, []
+        for k in chosen(trial.calls, MANY if EVERY else FEW):
+            faults = trial.faults(k, False)
+            tried += faults is not None
+            if faults:
+                wrong.append(f"request {k} of {trial.calls}: " + "; ".join(faults))
+        assert tried, "no request failed"
+        assert not wrong, f"{len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
+    return test
+
+
 def tests(settings):
     for case in CASES:
         yield "one call fails/" + case.name.replace(" ", "-"), failing(case)
+    for case in CASES:
+        yield "memory is short/" + case.name.replace(" ", "-"), short_of_memory(case)

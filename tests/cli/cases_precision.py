@@ -175,13 +175,10 @@ def named_in_figures(bench):
 
 
 def named_in_charts(bench):
-    """So do the charts of verify, studies and benchmarks; where benchmarks differ in precision, the legend has it."""
+    """So do the charts of verify and benchmarks; where benchmarks differ in precision, the legend has it."""
     needs_figures(bench)
     bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8", "-o", "verify.svg")
     contains(bench.read("verify.svg"), "errors of int8 against float64, by layer")
-    out = bench.fine("study", "components", DEMO, "--text", "a new store", "--precision", "int8", "-o", "study.svg").out
-    contains(out, " Linear layers in int8.")
-    contains(bench.read("study.svg"), "Linear layers in int8.")
     bench.fine("bench", TINY, "-n", "8,16", "--reps", "1", "--precision", "int8", "--breakdown", "--json", "-o", "low.json")
     for kind in ("latency", "breakdown", "roofline"):
         bench.fine("bench", "plot", "low.json", "--figure", kind, "-o", "bench.svg")

@@ -586,11 +586,6 @@ def byte_order_marks(bench):
     check_message(bench.run("bench", "compare", "plain.json", "broken.json"), 3, ["broken.json: line 1"])
     write("problems.txt", MARK, b"softmax columns=16\n")
     bench.fine("bench", "kernel", "problems.txt", "--isa", "scalar", "--reps", "1")
-    for study, name in (("benchmarks", "benchmarks.csv"), ("grid", "grid.csv")):
-        path = os.path.join(bench.root, "docs", "studies", "data", name)
-        with open(path, "rb") as file:
-            write(name, MARK, file.read())
-        assert bench.fine("study", study, name).out == bench.fine("study", study, path).out
     model = os.path.join(bench.golden, SPM)  # the rest needs tokenizers
     expected = bench.fine("tokenize", model, "--json", "--text", "a store", "--text", "b").out
     write("t.txt", MARK, b"a store\nb\n")

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Each quantity of a case is compared with its expected tensor, its bar and its checksum.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "tests/golden/compare_case.h"
 
 #include <math.h>

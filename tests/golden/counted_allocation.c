@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Replacements of the allocators count requests and refuse one that the test has chosen.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "tests/golden/counted_allocation.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Padding is cut, the batch is encoded with an observer, and what it shows is collected.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "tests/golden/encode_case.h"
 
 #include "core/model/session.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Checksums of results are computed, and bits.tsv is read and written. SPDX-License-Identifier: MIT */
 #include "tests/golden/golden_bits.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Files of golden cases are read by a reader that shares nothing with the library. SPDX-License-Identifier: MIT */
 #include "tests/golden/golden_data.h"
 
 #include <dirent.h>

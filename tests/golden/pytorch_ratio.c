@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Ratios of errors are collected, and quantiles of them are told. SPDX-License-Identifier: MIT */
 #include "tests/golden/pytorch_ratio.h"
 
 #include <math.h>

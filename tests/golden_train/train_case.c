@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A case's batch and options are read, a step is run, and its gradients are kept. SPDX-License-Identifier: MIT */
 #include "tests/golden_train/train_case.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "train/engine/learner_open.h"
 #include "train/engine/training.h"
+#include "include/deberta_training.h"
 
 /* The value behind an option of the case's command line, or NULL. */
 const char *train_case_option(const json_t *entry, const char *option)
@@ -22,9 +23,9 @@ static void read_command(train_case *c, const json_t *entry)
 {
     static const struct {
         const char *word;
-        step_task task;
-    } tasks[] = {{"mlm", STEP_MLM},       {"rtd", STEP_RTD},     {"sequence", STEP_SEQUENCE},
-                 {"choice", STEP_CHOICE}, {"token", STEP_TOKEN}, {"qa", STEP_ANSWER}};
+        deberta_training_task task;
+    } tasks[] = {{"mlm", DEBERTA_TRAIN_MLM},       {"rtd", DEBERTA_TRAIN_RTD},     {"sequence", DEBERTA_TRAIN_SEQUENCE},
+                 {"choice", DEBERTA_TRAIN_CHOICE}, {"token", DEBERTA_TRAIN_TOKEN}, {"qa", DEBERTA_TRAIN_QA}};
     const json_t *command = json_object_get(entry, "command");
     const char *word = json_string_value(json_array_get(command, 1)), *head = train_case_option(entry, "--head");
     const char *weight = train_case_option(entry, "--rtd-weight"), *reference = train_case_option(entry, "--reference");
@@ -42,7 +43,7 @@ deberta_status train_case_open(train_case *c, const char *folder, const char *na
                                deberta_error *err)
 {
     char expected[1100];
-    *c = (train_case){.options.task = STEP_MLM};
+    *c = (train_case){.options.task = DEBERTA_TRAIN_MLM};
     snprintf(c->name, sizeof c->name, "%s", name);
     snprintf(c->folder, sizeof c->folder, "%s/%s", folder, name);
     const bool runs = train_case_option(entry, "--batches") != NULL;
@@ -140,7 +141,7 @@ deberta_status train_case_models(const train_case *c, deberta_isa isa, size_t th
     DEBERTA_TRY(open_learner(c, m->file, c->has_pair ? "/discriminator" : "", c->options.decodes, isa, threads,
                              &m->model->learner, err));
     if (!c->has_pair) return DEBERTA_OK;
-    m->pair.generator.options = (step_options){.task = STEP_MLM, .decodes = true};
+    m->pair.generator.options = (step_options){.task = DEBERTA_TRAIN_MLM, .decodes = true};
     DEBERTA_TRY(open_learner(c, m->file, "/generator", true, isa, threads, &m->pair.generator.learner, err));
     return pair_open(&m->pair, err);
 }

@@ -10,6 +10,7 @@
 #include "core/base/random.h"
 #include "train/engine/learner_open.h"
 #include "train/engine/step.h"
+#include "include/deberta_training.h"
 
 /* A step is a hundredth of the tensor's largest weight; differences of float32 losses, and the curvature, allow for so
  * much. */
@@ -20,7 +21,7 @@
 
 typedef struct direction_case {
     const char *folder;
-    step_task task;
+    deberta_training_task task;
     size_t lengths[2];
     double dropout; /* the same masks on both sides of a difference */
     bool decodes;
@@ -164,16 +165,16 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
 int main(int argc, char **argv)
 {
     static const direction_case cases[] = {
-        {"10-v3-qa", STEP_ANSWER, {130, 40}, .dropout = 0},
-        {"10-v3-qa", STEP_ANSWER, {700, 300}, .dropout = 0},
-        {"10-v3-qa", STEP_ANSWER, {513, 512}, .dropout = 0},
-        {"11-v3-rtd", STEP_RTD, {1100, 20}, .dropout = 0},
-        {"08-v2-conv-token", STEP_TOKEN, {600, 129}, .dropout = 0},
-        {"10-v3-qa", STEP_ANSWER, {700, 40}, .dropout = 0.1},
-        {"11-v3-rtd", STEP_RTD, {100, 20}, .dropout = 0.1},
-        {"08-v2-conv-token", STEP_TOKEN, {100, 29}, .dropout = 0.2},
-        {"07-v1-sequence-types", STEP_SEQUENCE, {30, 20}, .dropout = 0.2},
-        {"03-v3-mlm-emd", STEP_MLM, {40, 20}, .dropout = 0.2, .decodes = true},
+        {"10-v3-qa", DEBERTA_TRAIN_QA, {130, 40}, .dropout = 0},
+        {"10-v3-qa", DEBERTA_TRAIN_QA, {700, 300}, .dropout = 0},
+        {"10-v3-qa", DEBERTA_TRAIN_QA, {513, 512}, .dropout = 0},
+        {"11-v3-rtd", DEBERTA_TRAIN_RTD, {1100, 20}, .dropout = 0},
+        {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, {600, 129}, .dropout = 0},
+        {"10-v3-qa", DEBERTA_TRAIN_QA, {700, 40}, .dropout = 0.1},
+        {"11-v3-rtd", DEBERTA_TRAIN_RTD, {100, 20}, .dropout = 0.1},
+        {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, {100, 29}, .dropout = 0.2},
+        {"07-v1-sequence-types", DEBERTA_TRAIN_SEQUENCE, {30, 20}, .dropout = 0.2},
+        {"03-v3-mlm-emd", DEBERTA_TRAIN_MLM, {40, 20}, .dropout = 0.2, .decodes = true},
     };
     size_t passed = 0, failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)

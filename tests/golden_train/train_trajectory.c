@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Golden runs are repeated step by step, and losses, norms and weights are compared. SPDX-License-Identifier: MIT */
 #include "tests/golden_train/train_trajectory.h"
 
 #include <math.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "train/engine/training.h"
+#include "include/deberta_training.h"
 
 static double number_option(const json_t *entry, const char *option, double otherwise)
 {
@@ -14,12 +15,12 @@ static double number_option(const json_t *entry, const char *option, double othe
     return text ? strtod(text, NULL) : otherwise;
 }
 
-static optimizer_options recipe_of(const json_t *entry)
+static deberta_trainer_options recipe_of(const json_t *entry)
 {
     const char *optimizer = train_case_option(entry, "--optimizer"), *schedule = train_case_option(entry, "--schedule");
-    return (optimizer_options){
-        .kind = strcmp(optimizer, "xadam") == 0 ? OPTIMIZER_XADAM : OPTIMIZER_ADAMW,
-        .schedule = strcmp(schedule, "microsoft") == 0 ? SCHEDULE_MICROSOFT : SCHEDULE_LINEAR,
+    return (deberta_trainer_options){
+        .optimizer = strcmp(optimizer, "xadam") == 0 ? DEBERTA_XADAM : DEBERTA_ADAMW,
+        .schedule = strcmp(schedule, "microsoft") == 0 ? DEBERTA_SCHEDULE_MICROSOFT : DEBERTA_SCHEDULE_LINEAR,
         .learning_rate = number_option(entry, "--learning-rate", 0),
         .beta1 = number_option(entry, "--beta1", 0),
         .beta2 = number_option(entry, "--beta2", 0),
@@ -98,7 +99,7 @@ static deberta_status run_pair(const train_case *c, const json_t *entry, trainin
     return DEBERTA_OK;
 }
 
-static deberta_status open_optimizer(training *model, const optimizer_options *recipe, deberta_error *err)
+static deberta_status open_optimizer(training *model, const deberta_trainer_options *recipe, deberta_error *err)
 {
     learner *l = model->learner;
     return optimizer_open(&model->optimizer, &l->set, l->model->config.layers, recipe, err);
@@ -108,7 +109,7 @@ deberta_status trajectory_run(const train_case *c, const json_t *entry, size_t t
                               deberta_error *err)
 {
     case_models models;
-    const optimizer_options recipe = recipe_of(entry);
+    const deberta_trainer_options recipe = recipe_of(entry);
     *outcome = (trajectory_outcome){0};
     deberta_status status = train_case_models(c, DEBERTA_ISA_AUTO, threads, &models, err);
     if (status == DEBERTA_OK) status = open_optimizer(models.model, &recipe, err);

@@ -9,6 +9,7 @@ import pytest
 
 import deberta_c
 from deberta_c import _program
+from studies_bench import Bench
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMO = str(ROOT / "models" / "demo")
@@ -19,6 +20,18 @@ GOLDEN = ROOT / "tests" / "golden"
 def demo():
     with deberta_c.Model(DEMO) as model:
         yield model
+
+
+@pytest.fixture(scope="session")
+def shared_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("studies")
+
+
+@pytest.fixture()
+def bench(tmp_path, shared_folder, monkeypatch):
+    """Runs studies and the program in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return Bench(tmp_path, shared_folder)
 
 
 def program_json(*arguments):

@@ -1,15 +1,17 @@
 """Structs, constants and functions of the package are those of include/deberta.h, as a C compiler has them. SPDX-License-Identifier: MIT"""
 import ctypes
+import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from conftest import ROOT
 from deberta_c import _abi
 
-HEADER = re.sub(r"/\*.*?\*/", " ", (ROOT / "include" / "deberta.h").read_text(), flags=re.S)
+HEADER = re.sub(r"/\*.*?\*/", " ", "".join((ROOT / "include" / f"deberta{part}.h").read_text() for part in ("", "_unstable")), flags=re.S)
 CC = shutil.which("cc") or shutil.which("gcc")
 needs_compiler = pytest.mark.skipif(not CC, reason="no C compiler")
 
@@ -33,7 +35,7 @@ def members(header, name):
 
 def compiled(lines, folder):
     """Numbers that C expressions have with the header."""
-    (folder / "abi.c").write_text('#define DEBERTA_UNSTABLE\n#include "deberta.h"\n#include <stdio.h>\nint main(void)\n{\n'
+    (folder / "abi.c").write_text('#include "deberta_unstable.h"\n#include <stdio.h>\nint main(void)\n{\n'
                                   + "".join(f'    printf("%lld\\n", (long long)({line}));\n' for line in lines) + "    return 0;\n}\n")
     subprocess.run([CC, "-I", ROOT / "include", folder / "abi.c", "-o", folder / "abi"], check=True)
     return [int(line) for line in subprocess.run([folder / "abi"], capture_output=True, text=True, check=True).stdout.split()]
@@ -92,3 +94,20 @@ def test_functions(name):
     result, *parameters = _abi.FUNCTIONS[name].split()
     is_status = result == "status"
     assert (is_status, len(parameters) + is_status) == prototype(name)
+
+
+@needs_compiler
+def test_version_of_the_header(tmp_path):
+    assert compiled(["DEBERTA_VERSION_NUMBER"], tmp_path) == [_abi.VERSION_NUMBER]
+
+
+@needs_compiler
+@pytest.mark.parametrize("source, words", [
+    ("int deberta_version_number(void) { return 10203; }", "is version 1.2.3 of the library, but this package was made for 0.1.0"),
+    ("int another(void) { return 1; }", "is no library of this package")])
+def test_another_library_is_refused(source, words, tmp_path):
+    """By name, before anything of it is called whose form may differ."""
+    (tmp_path / "other.c").write_text(source)
+    subprocess.run([CC, "-shared", "-fPIC", tmp_path / "other.c", "-o", tmp_path / "other.so"], check=True)
+    done = subprocess.run([sys.executable, "-c", "import deberta_c"], capture_output=True, text=True, env={**os.environ, "DEBERTA_LIBRARY": str(tmp_path / "other.so")})
+    assert done.returncode == 1 and "ImportError: " in done.stderr and words in done.stderr and "other.so" in done.stderr, done.stderr

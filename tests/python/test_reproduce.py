@@ -31,7 +31,7 @@ def test_another_number_is_noticed(group, stated, wrong, out, monkeypatch):
 
 
 def test_a_page_of_a_study(out, monkeypatch):
-    page = "docs/studies/benchmarks.md"
+    page = "docs/studies/grid.md"
     rows = list(reproduce.study(page, out))
     known = rows[0].cells[2].split(" of ")[0]
     text_of, number = reproduce.text_of, reproduce.NUMBER

@@ -11,6 +11,6 @@
 draw_ruler draw_trace_ruler(void);
 
 /* Images of at most 64 cells are spelt out, larger ones appear as a hash of their bytes. */
-deberta_status draw_trace(const draw_list *list, byte_buffer *out, deberta_error *err);
+void draw_trace(const draw_list *list, byte_buffer *out);
 
 #endif

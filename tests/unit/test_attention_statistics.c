@@ -53,7 +53,7 @@ static void test_by_distance(void **state)
     const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const unsigned char mask[] = {1, 1, 0};
     attention_by_distance curve;
-    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, NULL, 0.25, NULL), DEBERTA_OK);
+    attention_by_distance_measure(&curve, values, 3, NULL, NULL, 0.25);
     assert_int_equal(curve.entries, 5);
     static const double mean[] = {3, 4, 5, 6, 7}; /* r = -2: the key two to the right, ..., r = 2: two to the left */
     static const size_t count[] = {1, 2, 3, 2, 1};
@@ -66,7 +66,7 @@ static void test_by_distance(void **state)
     assert_near(curve.high[2], 7);
     assert_near(curve.low[3], 5); /* of 4 and 8 */
     attention_by_distance_free(&curve);
-    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, mask, 0.25, NULL), DEBERTA_OK);
+    attention_by_distance_measure(&curve, values, 3, NULL, mask, 0.25);
     assert_int_equal(curve.count[0], 0);
     assert_true(isnan(curve.mean[0]) && isnan(curve.median[0]));
     assert_near(curve.mean[2], 3);
@@ -83,14 +83,14 @@ static void test_distances_across_a_gap(void **state)
     static const double mean[] = {3, 6, 2, 5, 4, 8, 7};
     static const size_t count[] = {1, 1, 1, 3, 1, 1, 1};
     attention_by_distance curve;
-    assert_int_equal(attention_by_distance_measure(&curve, values, 3, positions, NULL, 0.25, NULL), DEBERTA_OK);
+    attention_by_distance_measure(&curve, values, 3, positions, NULL, 0.25);
     assert_int_equal(curve.entries, 7);
     for (size_t k = 0; k < 7; k++) {
         assert_near(curve.mean[k], mean[k]);
         assert_int_equal(curve.count[k], count[k]);
     }
     attention_by_distance_free(&curve);
-    assert_int_equal(attention_by_distance_measure(&curve, values, 2, positions + 1, NULL, 0.25, NULL), DEBERTA_OK);
+    attention_by_distance_measure(&curve, values, 2, positions + 1, NULL, 0.25);
     assert_int_equal(curve.entries, 5);
     assert_int_equal(curve.count[1], 0); /* nothing stands beside tokens 5 and 7 */
     attention_by_distance_free(&curve);
@@ -110,8 +110,8 @@ static void test_rollout(void **state)
     attention_rollout_begin(rollout, 2);
     assert_near(rollout[0], 1);
     assert_near(rollout[1], 0);
-    assert_int_equal(attention_rollout_step(rollout, one, 1, 2, NULL, NULL), DEBERTA_OK);
-    assert_int_equal(attention_rollout_step(rollout, two, 2, 2, NULL, NULL), DEBERTA_OK);
+    attention_rollout_step(rollout, one, 1, 2, NULL);
+    attention_rollout_step(rollout, two, 2, 2, NULL);
     for (size_t k = 0; k < 4; k++) assert_near(rollout[k], expected[k]);
 }
 
@@ -125,7 +125,7 @@ static void test_rollout_rows(void **state)
     static const double expected[] = {5.0 / 6, 1.0 / 6, 0, 0, 1, 0, 0, 0, 1};
     double rollout[9];
     attention_rollout_begin(rollout, 3);
-    assert_int_equal(attention_rollout_step(rollout, heads, 1, 3, mask, NULL), DEBERTA_OK);
+    attention_rollout_step(rollout, heads, 1, 3, mask);
     for (size_t k = 0; k < 9; k++) assert_near(rollout[k], expected[k]);
 }
 

@@ -19,8 +19,7 @@ static void assert_near(double found, double expected)
 static attention_term_effects measure(const logit_terms *terms)
 {
     attention_term_effects effects;
-    deberta_error error;
-    assert_int_equal(attention_term_effects_measure(&effects, terms, &error), DEBERTA_OK);
+    attention_term_effects_measure(&effects, terms);
     return effects;
 }
 
@@ -120,14 +119,14 @@ static void test_change(void **state)
     const unsigned char first[] = {1, 0};
     float change[4];
     logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
-    assert_int_equal(attention_term_change(change, &terms, 0, NULL), DEBERTA_OK);
+    attention_term_change(change, &terms, 0);
     assert_near(change[0], 0.75 - 0.25); /* 3 : 1 with, 1 : 3 without c2c */
     assert_near(change[1], 0.25 - 0.75);
     assert_near(change[2], 0);
-    assert_int_equal(attention_term_change(change, &terms, 1, NULL), DEBERTA_OK);
+    attention_term_change(change, &terms, 1);
     assert_near(change[0], 0);
     terms.mask = first;
-    assert_int_equal(attention_term_change(change, &terms, 0, NULL), DEBERTA_OK);
+    attention_term_change(change, &terms, 0);
     assert_near(change[0], 0); /* the only key has 1 in any case */
     assert_near(change[1], 0);
 }

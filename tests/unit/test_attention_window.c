@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "analysis/attention_window.h"
+#include "include/deberta_unstable.h"
 
 enum { N = 70, FIRST = 30 };
 
@@ -18,11 +19,12 @@ static const char v1[] = "synthetic:v1-base,layers=3,hidden=48,heads=4,intermedi
 static const char v2[] =
     "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40";
 
-static void poison(void *context, float *rows, size_t tokens, size_t stride)
+static deberta_status poison(void *context, const deberta_hidden_edit *edit)
 {
     const size_t token = *(const size_t *)context;
-    assert_true(token < tokens);
-    for (size_t c = 0; c < stride; c++) rows[token * stride + c] = NAN;
+    assert_true(token < edit->tokens);
+    for (size_t c = 0; c < edit->columns && edit->layer == 0; c++) edit->values[token * edit->stride + c] = NAN;
+    return DEBERTA_OK;
 }
 
 /* Two sequences in a batch, the second of 40 tokens; the result must be freed. */
@@ -35,7 +37,7 @@ static float *encode(const char *path, const key_window *window, size_t *poisone
     const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = N, .threads = 1};
     assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
     session_internal_options internal = {0};
-    if (poisoned) internal.interventions = (session_interventions){.edit_input = poison, .edit_context = poisoned};
+    if (poisoned) internal.interventions.changes = (deberta_interventions){.edit_hidden = poison, .context = poisoned};
     const deberta_status status = window ? windowed_session_create(&session, model, &options, &internal, window, &error)
                                          : session_create_internal(&session, model, &options, &internal, &error);
     assert_int_equal(status, DEBERTA_OK);

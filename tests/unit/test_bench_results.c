@@ -46,7 +46,7 @@ static void add_result(bench_results *results, size_t n, size_t layers, double s
     assert_non_null(r->samples);
     for (int i = 0; i < SAMPLES; i++)
         r->samples[i] = round(1e9 * seconds * (1 + 0.01 * (i - 3))) / 1e9; /* whole nanoseconds */
-    assert_int_equal(statistics_summarize(&r->time, r->samples, SAMPLES, NULL), DEBERTA_OK);
+    statistics_summarize(&r->time, r->samples, SAMPLES);
 }
 
 static bench_results make_report(void)
@@ -83,8 +83,8 @@ __attribute__((noinline)) static char *text_of(const bench_results *results, res
     FILE *out = open_memstream(&text, &length);
     result *r = result_new(BENCH_RESULTS_SCHEMA);
     assert_non_null(out);
-    assert_int_equal(bench_results_describe(r, results, NULL), DEBERTA_OK);
-    assert_int_equal(result_write(r, out, format, NULL), DEBERTA_OK);
+    bench_results_describe(r, results);
+    result_write(r, out, format);
     fclose(out);
     result_free(&r);
     return text;
@@ -239,11 +239,11 @@ static void test_trends(void **state)
     (void)state;
     bench_results results = make_report();
     trend_list list;
-    assert_int_equal(trends_find(&list, &results, NULL), DEBERTA_OK);
+    trends_find(&list, &results);
     assert_int_equal(list.count, 1); /* any two numbers of layers lie on a line */
     trends_free(&list);
     add_result(&results, 16, 9, 2.1e-3);
-    assert_int_equal(trends_find(&list, &results, NULL), DEBERTA_OK);
+    trends_find(&list, &results);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.trends[0].axis, TREND_LENGTH);
     assert_int_equal(list.trends[0].points, 5);
@@ -365,7 +365,7 @@ static void test_long_cells_are_whole(void **state)
     text_table_add(&table, "%s", word);
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    assert_true(text_table_print(&table, out, RESULT_CSV));
+    text_table_print(&table, out, RESULT_CSV);
     fclose(out);
     assert_int_equal(length, sizeof word); /* a line end in place of the NUL */
     free(text);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/cpu.h"
+#include "include/deberta_unstable.h"
 
 static void test_scalar_is_always_there(void **state)
 {

@@ -18,9 +18,9 @@ static void test_diagonals_of_two_matrices(void **state)
     const float a[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, b[4] = {10, 20, 30, 40};
     distance_sample sample;
     double q[3];
-    assert_int_equal(distance_sample_create(&sample, 2, 1, NULL), DEBERTA_OK);
-    assert_int_equal(distance_sample_add(&sample, a, 3, NULL, NULL), DEBERTA_OK);
-    assert_int_equal(distance_sample_add(&sample, b, 2, NULL, NULL), DEBERTA_OK);
+    distance_sample_create(&sample, 2, 1);
+    distance_sample_add(&sample, a, 3, NULL);
+    distance_sample_add(&sample, b, 2, NULL);
     assert_true(fabs(distance_sample_mean(&sample, 0) - (1 + 5 + 9 + 10 + 40) / 5.0) < 1e-12);
     assert_true(fabs(distance_sample_mean(&sample, 1) - (4 + 8 + 30) / 3.0) < 1e-12); /* below the diagonal: i > j */
     assert_true(fabs(distance_sample_mean(&sample, -1) - (2 + 6 + 20) / 3.0) < 1e-12);
@@ -39,8 +39,8 @@ static void test_masks_and_reach(void **state)
     const unsigned char mask[3] = {1, 0, 1};
     distance_sample sample;
     double q[1];
-    assert_int_equal(distance_sample_create(&sample, 1, 1, NULL), DEBERTA_OK);
-    assert_int_equal(distance_sample_add(&sample, a, 3, mask, NULL), DEBERTA_OK);
+    distance_sample_create(&sample, 1, 1);
+    distance_sample_add(&sample, a, 3, mask);
     assert_true(distance_sample_mean(&sample, 0) == 5);   /* 1 and 9 */
     assert_true(isnan(distance_sample_mean(&sample, 1))); /* the middle is masked; 7 and 3 are beyond the reach */
     distance_sample_quantiles(&sample, -1, parts, 1, q);
@@ -56,10 +56,10 @@ static void test_large_samples(void **state)
     for (uint64_t seed = 0; seed < 3; seed++) {
         distance_sample sample;
         const uint64_t seeds[] = {1, 1, 2};
-        assert_int_equal(distance_sample_create(&sample, 0, seeds[seed], NULL), DEBERTA_OK);
+        distance_sample_create(&sample, 0, seeds[seed]);
         for (int k = 0; k < 10000; k++) {
             const float value = (float)k;
-            assert_int_equal(distance_sample_add(&sample, &value, 1, NULL, NULL), DEBERTA_OK);
+            distance_sample_add(&sample, &value, 1, NULL);
         }
         assert_true(distance_sample_mean(&sample, 0) == 4999.5);
         distance_sample_quantiles(&sample, 0, parts + 1, 1, &median[seed]);

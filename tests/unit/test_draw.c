@@ -24,7 +24,7 @@ static const draw_pen thin = {{10, 20, 30, 255}, 0.5, DRAW_DASHED};
 static draw_list *new_list(draw_ruler ruler)
 {
     draw_list *list = NULL;
-    assert_int_equal(draw_list_create(&list, ruler, NULL), DEBERTA_OK);
+    draw_list_create(&list, ruler);
     draw_set_page(list, 80, 60);
     return list;
 }
@@ -32,7 +32,7 @@ static draw_list *new_list(draw_ruler ruler)
 static char *trace_of(const draw_list *list)
 {
     byte_buffer trace = {0};
-    assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+    draw_trace(list, &trace);
     byte_buffer_append(&trace, "", 1);
     return (char *)trace.data;
 }
@@ -95,7 +95,7 @@ static void texts_are_cut_between_characters(void **state)
 {
     (void)state;
     draw_ruler ruler = {0};
-    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_cairo_ruler_create(&ruler, "sans-serif");
     /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show
      * something else. */
     static const char *const texts[] = {
@@ -126,7 +126,7 @@ static void cut_text_fits(void **state)
 {
     (void)state;
     draw_ruler ruler = {0};
-    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_cairo_ruler_create(&ruler, "sans-serif");
     draw_list *list = new_list(ruler);
     const char *token = "extraordinarily-long-token-that-has-sixty-characters-in-all-ok";
     for (double width = 5; width < 60; width += 1.7)
@@ -222,7 +222,7 @@ static void pdf_has_embedded_fonts_and_no_date(void **state)
     (void)state;
     draw_ruler ruler = {0};
     byte_buffer one = {0}, two = {0};
-    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_cairo_ruler_create(&ruler, "sans-serif");
     draw_list *list = new_list(ruler);
     all_primitives(list, NULL, NULL, NULL);
     draw_text(list, "\xE6\xBC\xA2\xE5\xAD\x97 \xF0\x9F\x98\x80 \xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7",
@@ -255,7 +255,7 @@ static void missing_glyphs_are_counted(void **state)
 {
     (void)state;
     draw_ruler ruler = {0};
-    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_cairo_ruler_create(&ruler, "sans-serif");
     draw_list *list = new_list(ruler);
     draw_text(list, "all there", (draw_place){0}, &seven);
     assert_int_equal(draw_cairo_missing_glyphs(list, &ruler), 0);

@@ -13,6 +13,7 @@
 #include "bench/child.h"
 #include "bench/machine.h"
 #include "bench/timer.h"
+#include "include/deberta_unstable.h"
 
 static deberta_status add_one(const void *context, void *answer, deberta_error *err)
 {

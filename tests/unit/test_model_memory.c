@@ -8,6 +8,7 @@
 #include "core/base/sha256.h"
 #include "core/base/cpu.h"
 #include "core/io/checkpoint.h"
+#include "include/deberta_unstable.h"
 
 enum { TOKENS = 7, MOST_TENSORS = 400 };
 

@@ -10,6 +10,7 @@
 
 #include "analysis/position_matrices.h"
 #include "analysis/reference/reference.h"
+#include "include/deberta_unstable.h"
 
 enum { TOKENS = 30, HEAD = 1, LAYER = 1 };
 static const char model_name[] = "synthetic:v3-base,layers=2,hidden=32,heads=2,intermediate=32,vocab=40,buckets=4,"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "core/model/positions.h"
+#include "include/deberta_unstable.h"
 
 static position_rule rule_of(size_t buckets, size_t max_distance, deberta_reference reference)
 {

@@ -21,7 +21,7 @@ static void test_summary_of_seven(void **state)
     (void)state;
     const double samples[] = {5, 1, 9, 3, 7, 2, 100};
     statistics_summary s;
-    assert_int_equal(statistics_summarize(&s, samples, 7, NULL), DEBERTA_OK);
+    statistics_summarize(&s, samples, 7);
     assert_int_equal(s.count, 7);
     assert_near(s.minimum, 1, 0);
     assert_near(s.maximum, 100, 0);
@@ -40,7 +40,7 @@ static statistics_summary summary_of_first(size_t n)
     assert_non_null(samples);
     for (size_t i = 0; i < n; i++) samples[(i * 7919) % n] = (double)i + 1;
     statistics_summary s;
-    assert_int_equal(statistics_summarize(&s, samples, n, NULL), DEBERTA_OK);
+    statistics_summarize(&s, samples, n);
     free(samples);
     return s;
 }
@@ -78,7 +78,7 @@ static void test_exact_comparison(void **state)
     (void)state;
     const double a[] = {1.00, 1.02, 1.01, 1.05, 0.99, 1.03, 1.20}, b[] = {1.10, 1.12, 1.08, 1.15, 1.04, 1.11, 1.31};
     statistics_comparison c;
-    assert_int_equal(statistics_compare(&c, a, 7, b, 7, NULL), DEBERTA_OK);
+    statistics_compare(&c, a, 7, b, 7);
     assert_true(c.exact);
     assert_near(c.u, 42, 0);
     assert_near(c.p, 0.026223776223776224, 1e-12);
@@ -89,7 +89,7 @@ static void test_exact_comparison(void **state)
     assert_near(c.coverage, 0.9621212121212122, 1e-12);
 
     statistics_comparison back;
-    assert_int_equal(statistics_compare(&back, b, 7, a, 7, NULL), DEBERTA_OK);
+    statistics_compare(&back, b, 7, a, 7);
     assert_near(back.p, c.p, 1e-12);
     assert_near(back.effect, -c.effect, 1e-12);
     assert_near(back.ratio, 1 / c.ratio, 1e-12);
@@ -102,7 +102,7 @@ static void test_exact_comparison_of_larger_sets(void **state)
     for (int i = 0; i < 40; i++) a[i] = i + 1;
     for (int i = 0; i < 45; i++) b[i] = i + 1 + 6.5;
     statistics_comparison c;
-    assert_int_equal(statistics_compare(&c, a, 40, b, 45, NULL), DEBERTA_OK);
+    statistics_compare(&c, a, 40, b, 45);
     assert_true(c.exact);
     assert_near(c.u, 40 * 45 - 561, 0);
     assert_near(c.p, 0.002581952726929063, 1e-9);
@@ -113,7 +113,7 @@ static void test_ties_go_by_the_normal_approximation(void **state)
     (void)state;
     const double a[] = {1, 2, 2, 3, 5}, b[] = {2, 3, 3, 4, 6, 7};
     statistics_comparison c;
-    assert_int_equal(statistics_compare(&c, a, 5, b, 6, NULL), DEBERTA_OK);
+    statistics_compare(&c, a, 5, b, 6);
     assert_false(c.exact);
     assert_near(c.u, 23, 0); /* 30 - 7 */
     assert_near(c.p, 0.16304505585423734, 1e-9);
@@ -124,11 +124,11 @@ static void test_equal_sets_do_not_differ(void **state)
     (void)state;
     const double a[] = {2, 2, 2, 2, 2, 2, 2}, one[] = {2};
     statistics_comparison c;
-    assert_int_equal(statistics_compare(&c, a, 7, a, 7, NULL), DEBERTA_OK);
+    statistics_compare(&c, a, 7, a, 7);
     assert_near(c.p, 1, 0);
     assert_near(c.ratio, 1, 0);
     assert_true(c.effect == 0);
-    assert_int_equal(statistics_compare(&c, one, 1, a, 7, NULL), DEBERTA_OK);
+    statistics_compare(&c, one, 1, a, 7);
     assert_true(c.coverage < 0.95);
     assert_near(c.p, 1, 0);
 }

@@ -18,6 +18,7 @@
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
 #include "train/engine/losses.h"
+#include "include/deberta_training.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 
@@ -53,21 +54,21 @@ static void test_masking(void **state)
 {
     (void)state;
     const struct {
-        masking_kind kind;
+        deberta_masking kind;
         double probability;
         size_t max_ngram, count;
         int32_t places[12], ids[12];
     } cases[] = {
-        {MASKING_NGRAM, 0.15, 1, 7, {1, 10, 13, 20, 27, 31, 42}, {99, 99, 487, 99, 99, 491, 264}},
-        {MASKING_NGRAM, 0.15, 3, 7, {3, 4, 5, 24, 30, 31, 32}, {99, 99, 46, 99, 130, 99, 99}},
-        {MASKING_NGRAM, 0.04, 1, 2, {3, 36}, {99, 99}},
-        {MASKING_NGRAM,
+        {DEBERTA_MASKING_NGRAM, 0.15, 1, 7, {1, 10, 13, 20, 27, 31, 42}, {99, 99, 487, 99, 99, 491, 264}},
+        {DEBERTA_MASKING_NGRAM, 0.15, 3, 7, {3, 4, 5, 24, 30, 31, 32}, {99, 99, 46, 99, 130, 99, 99}},
+        {DEBERTA_MASKING_NGRAM, 0.04, 1, 2, {3, 36}, {99, 99}},
+        {DEBERTA_MASKING_NGRAM,
          0.25,
          1,
          12,
          {1, 7, 9, 13, 18, 21, 28, 30, 34, 38, 41, 45},
          {264, 99, 99, 99, 118, 99, 128, 99, 99, 99, 141, 196}},
-        {MASKING_UNIFORM, 0.15, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
+        {DEBERTA_MASKING_UNIFORM, 0.15, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const masking_options options = {
@@ -99,7 +100,7 @@ static void test_masking(void **state)
 static void test_short_texts(void **state)
 {
     (void)state;
-    for (masking_kind kind = MASKING_NGRAM; kind <= MASKING_UNIFORM; kind++) {
+    for (deberta_masking kind = DEBERTA_MASKING_NGRAM; kind <= DEBERTA_MASKING_UNIFORM; kind++) {
         const masking_options options = {kind, 0.15, 1, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.site = SITE_MASKING};
         const uint8_t begins[3] = {1, 1, 1};
@@ -177,7 +178,7 @@ static void test_steps(void **state)
         snprintf(content + strlen(content), sizeof content - strlen(content), "%.*s end\n\n", (int)(2 + i),
                  "aaaaaaaaaaaaaa");
     read_corpus(&texts, content, 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
+    const drawn_options options = {.masking = {DEBERTA_MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_items = STEP_SEQUENCES}};
     assert_int_equal(texts.sequences, SEQUENCES);
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
@@ -209,7 +210,7 @@ static void test_token_limit(void **state)
     step_batch batch;
     size_t sequences = 0, tokens = 0;
     read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
+    const drawn_options options = {.masking = {DEBERTA_MASKING_NGRAM, 0.15, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_tokens = texts.longest + 3}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
     assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A prepared file is opened, its tensors are checked against each other, and one step of it is read and dealt to
+ * shards.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/batch_file.h"
 
 #include <stdlib.h>
@@ -31,7 +34,7 @@ struct batch_file {
     mapped_file map;
     tensor_list list;
     const stored_tensor *tensors[BATCH_TENSORS]; /* NULL: not there */
-    step_task task;
+    deberta_training_task task;
     size_t steps, sequences, columns, choices; /* of a step: sequences are rows of columns tokens */
 };
 
@@ -53,7 +56,7 @@ static bool is_integer(tensor_dtype dtype) { return dtype == DTYPE_I64 || dtype 
 static deberta_status take_shape(batch_file *file, bool has_steps, deberta_error *err)
 {
     const tensor *ids = &file->tensors[INPUT_IDS]->tensor;
-    const bool choice = file->task == STEP_CHOICE;
+    const bool choice = file->task == DEBERTA_TRAIN_CHOICE;
     const size_t lead = has_steps, rank = lead + 2 + choice;
     bool fine = ids->rank == rank && is_integer(ids->dtype);
     for (size_t i = 0; fine && i < rank; i++) fine = ids->shape[i] > 0;
@@ -69,7 +72,7 @@ static deberta_status take_shape(batch_file *file, bool has_steps, deberta_error
     return DEBERTA_OK;
 }
 
-deberta_status batch_file_open(batch_file **result, const char *path, bool has_steps, step_task task,
+deberta_status batch_file_open(batch_file **result, const char *path, bool has_steps, deberta_training_task task,
                                deberta_error *err)
 {
     deberta_status status;
@@ -115,7 +118,10 @@ typedef struct raw_step {
 } raw_step;
 
 /* Else of a sequence, or of a question. */
-static bool labels_are_of_tokens(step_task task) { return task == STEP_MLM || task == STEP_RTD || task == STEP_TOKEN; }
+static bool labels_are_of_tokens(deberta_training_task task)
+{
+    return task == DEBERTA_TRAIN_MLM || task == DEBERTA_TRAIN_RTD || task == DEBERTA_TRAIN_TOKEN;
+}
 
 static size_t expected_count(const batch_file *file, batch_tensor which)
 {
@@ -146,10 +152,10 @@ static deberta_status read_values(const raw_step *raw, batch_tensor which, size_
 }
 
 /* Labels of another kind of task may be there, and are passed over. */
-static bool is_read(step_task task, batch_tensor which)
+static bool is_read(deberta_training_task task, batch_tensor which)
 {
-    if (which == LABELS) return task != STEP_ANSWER;
-    if (which == STARTS || which == ENDS) return task == STEP_ANSWER;
+    if (which == LABELS) return task != DEBERTA_TRAIN_QA;
+    if (which == STARTS || which == ENDS) return task == DEBERTA_TRAIN_QA;
     return true;
 }
 
@@ -168,7 +174,8 @@ static deberta_status read_raw(raw_step *raw, deberta_error *err)
             raw->delta = malloc(count * raw->width * sizeof *raw->delta);
             if (!raw->delta) return no_memory(err);
             DEBERTA_TRY(read_values(raw, DELTA, count * raw->width, true, raw->delta, err));
-        } else if (which == LABELS && file->task == STEP_SEQUENCE && file->tensors[LABELS]->tensor.dtype == DTYPE_F32) {
+        } else if (which == LABELS && file->task == DEBERTA_TRAIN_SEQUENCE &&
+                   file->tensors[LABELS]->tensor.dtype == DTYPE_F32) {
             raw->targets = malloc(count * sizeof *raw->targets);
             if (!raw->targets) return no_memory(err);
             DEBERTA_TRY(read_values(raw, LABELS, count, true, raw->targets, err));
@@ -260,7 +267,7 @@ static void fill_tokens(const raw_step *raw, step_batch *batch, size_t sequence,
 
 static void fill_sequence(const raw_step *raw, step_batch *batch, size_t sequence, size_t from)
 {
-    const bool by_sequence = raw->file->task == STEP_SEQUENCE && raw->values[LABELS];
+    const bool by_sequence = raw->file->task == DEBERTA_TRAIN_SEQUENCE && raw->values[LABELS];
     batch->origin[sequence] = from;
     batch->sequence_labels[sequence] = by_sequence ? narrow(raw->values[LABELS][from]) : NOT_LABELLED;
     if (batch->targets) batch->targets[sequence] = raw->targets[from];
@@ -287,7 +294,7 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
         }
         batch->shard_bounds[shard + 1] = sequence;
     }
-    for (size_t q = 0; file->task == STEP_CHOICE && q < batch->questions; q++)
+    for (size_t q = 0; file->task == DEBERTA_TRAIN_CHOICE && q < batch->questions; q++)
         batch->question_labels[q] = raw->values[LABELS] ? narrow(raw->values[LABELS][q]) : NOT_LABELLED;
     return DEBERTA_OK;
 }

@@ -6,11 +6,13 @@
 #define TRAIN_BATCH_FILE_H
 
 #include "train/engine/step.h"
+#include "include/deberta_training.h"
 
 typedef struct batch_file batch_file;
 
 /* has_steps: tensors have a leading axis of steps. */
-deberta_status batch_file_open(batch_file **file, const char *path, bool has_steps, step_task task, deberta_error *err);
+deberta_status batch_file_open(batch_file **file, const char *path, bool has_steps, deberta_training_task task,
+                               deberta_error *err);
 void batch_file_close(batch_file **file);
 
 /* Tokens of the longest step: what a learner must have room for. */

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Items are shuffled by epoch and counted into steps, which can be found again by number.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/batch_order.h"
 
 #include <stdlib.h>

@@ -20,7 +20,7 @@ typedef struct batch_order_options {
     size_t batch_items, batch_tokens; /* what a step ends before; 0: no such limit. One of them is given */
 } batch_order_options;
 
-/* Where a step begins: so many steps, epochs, and items of this epoch are behind. */
+/* Where a step begins: so many steps, epochs, and items of this epoch are done. */
 typedef struct batch_place {
     size_t step, epoch, at;
 } batch_place;
@@ -28,7 +28,7 @@ typedef struct batch_place {
 typedef struct batch_order {
     batch_items items;
     batch_order_options options;
-    batch_place place;              /* behind the step at hand */
+    batch_place place;              /* after the step at hand */
     size_t *order, item_count;      /* of the epoch of the place */
     size_t *members, count, tokens; /* items of the step at hand, tokens of all of them */
     size_t members_capacity, longest;
@@ -43,7 +43,7 @@ void batch_order_close(batch_order *order);
 size_t batch_order_most_tokens(const batch_order *order);
 /* Fills members, count and tokens with those of a step (from 0). False: no memory. */
 bool batch_order_go_to(batch_order *order, size_t step);
-/* How often the data has been gone through behind the step at hand. */
+/* How often the data has been gone through after the step at hand. */
 double batch_order_epoch(const batch_order *order);
 
 #endif

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Lines of text files are tokenized, joined by document, and cut into sequences. SPDX-License-Identifier: MIT */
 #include "train/data/corpus.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Sequences of a step are chosen, dealt to shards, copied and masked. SPDX-License-Identifier: MIT */
 #include "train/data/drawn_batches.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Examples are kept in one growing array each, and batches of them are filled by number.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/data/examples.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Tokens to guess are chosen as stretches of words or singly, and are hidden. SPDX-License-Identifier: MIT */
 #include "train/data/masking.h"
 
 #include <math.h>
@@ -112,8 +112,8 @@ deberta_status mask_sequence(const masking_options *options, counter_draws *draw
     job.words = malloc(count * sizeof *job.words);
     job.selected = calloc(count, sizeof *job.selected);
     const bool fine = job.words && job.selected;
-    if (fine && options->kind == MASKING_UNIFORM) mask_uniform(&job);
-    if (fine && options->kind == MASKING_NGRAM) mask_ngrams(&job, begins);
+    if (fine && options->kind == DEBERTA_MASKING_UNIFORM) mask_uniform(&job);
+    if (fine && options->kind == DEBERTA_MASKING_NGRAM) mask_ngrams(&job, begins);
     free(job.words);
     free(job.selected);
     if (!fine) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to mask a text of %zu tokens", count);

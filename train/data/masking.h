@@ -6,15 +6,12 @@
 
 #include "core/base/status.h"
 #include "train/engine/counters.h"
-
-enum { MASKING_MOST_NGRAM = 16 };
-
-typedef enum masking_kind { MASKING_NGRAM, MASKING_UNIFORM } masking_kind;
+#include "include/deberta_training.h"
 
 typedef struct masking_options {
-    masking_kind kind;
+    deberta_masking kind;
     double probability; /* above 0, below 1: share of the tokens that are labelled */
-    size_t max_ngram;   /* words of a stretch, at most MASKING_MOST_NGRAM; above 1 words are masked whole */
+    size_t max_ngram;   /* words of a stretch; above 1 words are masked whole */
     int32_t mask_id;    /* [MASK] */
     size_t vocabulary;  /* of the tokenizer: what random pieces are drawn from */
     bool hides_all;     /* every labelled piece becomes [MASK]: what a generator fills */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The data that options name are opened: a file of batches, texts, or examples. SPDX-License-Identifier: MIT */
 #include "train/data/trainer_data.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
 {
     const bool hides_all = o->task == DEBERTA_TRAIN_RTD;
     const drawn_options options = {
-        .masking = {.kind = (masking_kind)o->masking,
+        .masking = {.kind = o->masking,
                     .probability = o->mask_probability,
                     .max_ngram = o->max_ngram,
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
@@ -119,8 +119,8 @@ static deberta_status copy_examples(example_set *set, const deberta_trainer_opti
                                     size_t count, const trainer_target *target, deberta_error *err)
 {
     set->choices = o->choices;
-    set->answers = target->task == STEP_ANSWER;
-    set->regression = target->task == STEP_SEQUENCE && target->labels == 1;
+    set->answers = target->task == DEBERTA_TRAIN_QA;
+    set->regression = target->task == DEBERTA_TRAIN_SEQUENCE && target->labels == 1;
     for (size_t i = 0; i < count; i++) {
         const deberta_example *e = &examples[i];
         const example_labels labels = {.label = e->label, .target = e->target, .start = e->start, .end = e->end};

@@ -5,6 +5,7 @@
 #include "train/data/batch_file.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
+#include "include/deberta_training.h"
 
 /* One of the three is open. */
 typedef struct trainer_data {
@@ -22,7 +23,7 @@ typedef struct trainer_data {
 /* The model that is trained, as far as data must fit it. */
 typedef struct trainer_target {
     const char *folder, *generator_folder; /* generator: NULL if there is none; its tokenizer must be the same */
-    step_task task;
+    deberta_training_task task;
     size_t vocabulary;
     size_t places; /* of the position table, where it is read; 0: sequences may have any length */
     size_t labels; /* outputs of the head, for a task with classes */

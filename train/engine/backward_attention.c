@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Heads of parts are tasks; each goes through its sequences in order, block by block of queries.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_attention.h"
 
 #include <string.h>
@@ -115,7 +117,7 @@ static void block_backward(const head_work *work, const query_block *block)
         .d_queries = job->d_queries + row * job->ld_queries + column,
         .lds = s->logits_stride,
     };
-    /* Of one chunk the kernel takes the sum of P dP itself, which it makes dS of; of several, dO.O is the same number.
+    /* With one chunk the kernel sums P dP itself, from which it makes dS; with several, dO.O is the same number.
      */
     if (work->head.n > KEY_CHUNK)
         s->kernels.dot_rows_f32(work->scratch->delta, chunk.d_context, s->context_stride,
@@ -127,7 +129,7 @@ static void block_backward(const head_work *work, const query_block *block)
     }
 }
 
-/* The next rows of a sequence's runs: *run is the first that has some left, *done how many of it are behind. */
+/* The next rows of a sequence's runs: *run is the first that has some left, *done how many of its rows are done. */
 static void next_block(query_block *block, const query_run **run, const query_run *end, size_t *done)
 {
     *block = (query_block){.row = (*run)->row + *done};

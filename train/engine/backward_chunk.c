@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Logits of a block and a chunk are made again, and products with dS give every gradient.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_chunk.h"
 
 #include "train/engine/position_strips.h"
@@ -16,7 +18,7 @@ static float *d_keys_of(const chunk_work *c, size_t which)
            head->head * l->model->padded_head;
 }
 
-/* P, or what reaches it from behind dropout. */
+/* Applies dropout to P, or to the gradient that comes back to it. */
 static void drop_scores(const chunk_work *c, float *scores)
 {
     const step_state *step = c->step;
@@ -89,7 +91,7 @@ static void make_scores(const chunk_work *c)
 
 /* ------------------------------------------------------------------------------------------------------------- content */
 
-/* Of dk or dv: to [keys][qkv_stride] = or += a' b, over the block's queries. */
+/* Adds to dk or dv: to [keys][qkv_stride] = or += a' b, over the block's queries. */
 static void add_transposed(const chunk_work *c, const float *a, const float *b, size_t ldb, float *to)
 {
     const learner *l = c->step->learner;
@@ -148,7 +150,7 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     *count = last - *first + 1;
 }
 
-/* Of a block's queries or a chunk's keys. */
+/* The strips of a block's queries or of a chunk's keys. */
 static position_strips strips_of(const chunk_work *c, size_t rows, size_t others)
 {
     return (position_strips){.learner = c->step->learner,

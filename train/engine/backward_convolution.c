@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Gradients of the convolution after layer 0 are products with the neighbours that each token saw.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "core/model/activation.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Gradients of looked-up rows are summed into the tables of words, types and positions. SPDX-License-Identifier: MIT */
 #include "train/engine/backward_embeddings.h"
 
 #include "train/engine/backward_layer.h"

@@ -1,4 +1,4 @@
-/* Backward of the embeddings and of the convolution beside layer 0 (docs/training.md).
+/* Backward of the embeddings and of the convolution after layer 0 (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_BACKWARD_EMBEDDINGS_H

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* The way back through a layer goes over both norms, the feed-forward, the output projection, attention and the
+ * projections.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_layer.h"
 
 #include <assert.h>
@@ -123,7 +126,7 @@ typedef struct activation_loop {
     const layer_pass *pass;
 } activation_loop;
 
-/* act(u) again, and du from the gradient behind it. */
+/* Computes act(u) again, and du from the gradient of act(u). */
 static void activation_task(void *context, size_t row, size_t worker)
 {
     const activation_loop *loop = context;

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Gradients of PK and PQ are totalled over parts, projected to weights, and led through the relative table.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/backward_positions.h"
 
 #include <string.h>
@@ -148,7 +150,7 @@ static void positions_backward(const step_state *step, size_t index)
     if (model->has_c2p && !shared) add_separate(step, &layer->position_key, seen, d_keys, reached);
     if (model->has_p2c && shared) add_shared(step, &layer->qkv, QUERY_PART, seen, d_queries, reached);
     if (model->has_p2c && !shared) add_separate(step, &layer->position_query, seen, d_queries, reached);
-    /* Behind dropout a layer's share is dropped before it is added. */
+    /* With dropout a layer's share is dropped before it is added. */
     float *to = step_drops(step) ? m->table_work : m->d_table;
     if (step_drops(step)) memset(to, 0, rows * l->session->hidden_stride * sizeof *to);
     if (model->has_c2p)

@@ -6,14 +6,14 @@
 
 #include "train/engine/step_state.h"
 
-/* Before a step: which rows of the table its sequences reach. */
+/* Finds, before a step, the rows of the relative table that its sequences reach. */
 void relative_table_begin(step_state *step, const step_batch *batch);
 
-/* Behind the attention of a layer: its table gradients, the sum of the shards at hand. */
+/* Adds the table gradients of a layer over the shards at hand, once its attention has gone back. */
 void positions_total(const step_state *step, size_t layer);
 
-/* From those of all layers, the sums of all shards: to the projections' weights, and through the table's norm to its
- * parameters. */
+/* Takes the table gradients of all layers, which are sums over all shards by now, to the weights of the projections
+ * and, through the table's norm, to the parameters of the table. */
 void relative_table_backward(const step_state *step);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows of packed gradients are added to the named tensors that the plan of the loader names.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/bindings.h"
 
 #include <stdio.h>

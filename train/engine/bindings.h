@@ -34,7 +34,7 @@ void bindings_free(binding_list *list);
  * bias: [outputs] or NULL. */
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
                          const float *bias, executor *executor);
-/* The same for one of the parts that the matrix is made of: of qkv 0 for queries, 1 for keys. */
+/* Adds the gradient of one of the parts that the matrix is made of: qkv has 0 for queries and 1 for keys. */
 void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
                        size_t ld, const float *bias, executor *executor);
 /* Gradients of scaled parts, such as the query projection, get their scale: once, when all has been added. */

@@ -5,6 +5,7 @@
 #define TRAIN_CLASS_JOB_H
 
 #include "train/engine/heads.h"
+#include "include/deberta_training.h"
 
 typedef struct class_job {
     step_state *step;
@@ -18,14 +19,14 @@ typedef struct class_job {
 static inline int32_t class_label_of(const class_job *job, size_t i)
 {
     const size_t token = job->rows.tokens[i];
-    if (job->step->options->task == STEP_TOKEN) return job->batch->labels[token];
+    if (job->step->options->task == DEBERTA_TRAIN_TOKEN) return job->batch->labels[token];
     return job->batch->sequence_labels[session_sequence_of(job->step->learner->session, token)];
 }
 
 /* Logits of clean rows and of their moved copies become their gradients (SiFT): inside a part, row i of the first half
  * and row i of the second are a pair. In the ascent all rows are moved ones. */
 void class_losses_of_rows(const class_job *job);
-/* The same of the scores of all questions, in step->head. */
+/* Losses of the scores of all questions, which are in step->head. */
 void class_losses_of_questions(const class_job *job);
 
 #endif

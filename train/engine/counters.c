@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Philox makes uniform and normal numbers and shuffles from a key and a counter. SPDX-License-Identifier: MIT */
 #include "train/engine/counters.h"
 
 #include <math.h>

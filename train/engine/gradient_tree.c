@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Finished groups are added to their neighbours, level by level; arrays change places instead of being copied.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/gradient_tree.h"
 
 #include <stdlib.h>

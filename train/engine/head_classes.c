@@ -11,7 +11,10 @@
 #include "train/engine/losses.h"
 #include "train/engine/step_dropout.h"
 
-static bool reads_sequences(step_task task) { return task == STEP_SEQUENCE || task == STEP_CHOICE; }
+static bool reads_sequences(deberta_training_task task)
+{
+    return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_CHOICE;
+}
 
 /* -------------------------------------------------------------------------------------------------------------- rows */
 
@@ -19,15 +22,16 @@ static bool reads_sequences(step_task task) { return task == STEP_SEQUENCE || ta
 static head_rows rows_of(const step_state *step, const step_batch *batch)
 {
     step_memory *m = step->memory;
-    const step_task task = step->options->task;
+    const deberta_training_task task = step->options->task;
     const bool all = step->options->pairs != NO_PAIRS;
-    if (task == STEP_ANSWER || (task == STEP_TOKEN && all)) return head_rows_of(step, NULL);
-    if (task == STEP_TOKEN) {
+    if (task == DEBERTA_TRAIN_QA || (task == DEBERTA_TRAIN_TOKEN && all)) return head_rows_of(step, NULL);
+    if (task == DEBERTA_TRAIN_TOKEN) {
         for (size_t t = 0; t < batch->tokens; t++) m->wanted[t] = batch->labels[t] != NOT_LABELLED;
         return head_rows_of(step, m->wanted);
     }
     for (size_t i = 0; i < batch->sequences; i++)
-        m->wanted[i] = all || task == STEP_CHOICE || batch->targets || batch->sequence_labels[i] != NOT_LABELLED;
+        m->wanted[i] =
+            all || task == DEBERTA_TRAIN_CHOICE || batch->targets || batch->sequence_labels[i] != NOT_LABELLED;
     return head_rows_of_sequences(step, m->wanted);
 }
 
@@ -176,7 +180,7 @@ static const float *logits_of(const class_job *job, float *x, float *u, float *g
         activate_rows(&s->kernels, config->pooler_activation, g, ns, count, config->hidden_size);
         drop_rows(job, DROPOUT_CLASSIFIER, g);
         read = g;
-    } else if (job->step->options->task == STEP_TOKEN) {
+    } else if (job->step->options->task == DEBERTA_TRAIN_TOKEN) {
         drop_rows(job, DROPOUT_CLASSIFIER, x);
     }
     const linear_product classifier = linear_plain(job->classifier, count, read, ns, step->memory->logits, job->stride);
@@ -196,7 +200,7 @@ static void classes_backward(const class_job *job, const float *x, const float *
     float *d_read = m->passes[0].d_normed, *dx = m->passes[0].d_attention_sum;
     matrix_gradient(step, job->classifier, m->logits, job->stride, read, ns, parts);
     input_gradient(l, job->transposed, count, m->logits, job->stride, d_read, ns);
-    if (job->step->options->task != STEP_ANSWER) drop_rows(job, DROPOUT_CLASSIFIER, d_read);
+    if (job->step->options->task != DEBERTA_TRAIN_QA) drop_rows(job, DROPOUT_CLASSIFIER, d_read);
     if (!reads_sequences(job->step->options->task)) {
         head_scatter(step, &job->rows, d_read, ns);
         return;
@@ -214,7 +218,7 @@ deberta_status head_classes(step_state *step, const step_batch *group, deberta_e
     const step_options *options = step->options;
     step_memory *m = step->memory;
     const model_tasks *heads = &l->model->tasks;
-    const bool answer = options->task == STEP_ANSWER;
+    const bool answer = options->task == DEBERTA_TRAIN_QA;
     class_job job = {
         .step = step,
         .batch = group,
@@ -230,7 +234,7 @@ deberta_status head_classes(step_state *step, const step_batch *group, deberta_e
     if (options->listener)
         options->listener->on_logits(options->listener->context, step, group, &job.rows, m->logits, job.stride);
     if (options->pairs == PAIRS_CLEAN) return DEBERTA_OK;
-    if (options->task == STEP_CHOICE) {
+    if (options->task == DEBERTA_TRAIN_CHOICE) {
         if (!losses_of_choices(&job)) return DEBERTA_OK;
     } else if (options->pairs != NO_PAIRS)
         class_losses_of_rows(&job);

@@ -160,7 +160,8 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
     }
 }
 
-/* The same of a group of shards without a label: -0 is what changes nothing that it is added to, not even a zero. */
+/* A group of shards without a label has gradients of -0.0: it is the additive identity for every float, while +0.0
+ * would turn a -0.0 into +0.0. */
 static void no_word_gradients(const learner *l)
 {
     parameter *const both[] = {&l->set.items[l->model->tasks.mlm_decoder.index],

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The rows of the batch that a head reads are gathered, and their gradients are scattered back.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 

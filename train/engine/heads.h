@@ -7,7 +7,7 @@
 
 #include "train/engine/step_state.h"
 
-/* Of a group of shards. */
+/* Losses of a group of shards, and their gradients. */
 deberta_status head_mlm(step_state *step, const step_batch *group, deberta_error *err);
 deberta_status head_rtd(step_state *step, const step_batch *group, deberta_error *err);
 /* Heads with a few classes: sequence, choice, token, question answering. */

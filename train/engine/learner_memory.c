@@ -150,7 +150,7 @@ static size_t vocabulary_floats(const model_config *config)
     return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
 }
 
-/* Of all rows of a layer, so that those of any kind can be gathered. */
+/* The width of the widest row of a layer, so that rows of any kind can be gathered. */
 static size_t widest_row(const learner *l)
 {
     const deberta_session *s = l->session;

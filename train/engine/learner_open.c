@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Configuration, parameters, model, session and memory of a learner are opened in this order.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/learner_open.h"
 
 #include <stdio.h>

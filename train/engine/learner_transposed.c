@@ -1,11 +1,13 @@
-/* SPDX-License-Identifier: MIT */
+/* Room for the transposed weights is carved, and they are filled again after each update.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/learner_transposed.h"
 
 #include "train/engine/products.h"
 
 enum { MOST_MATRICES = 8 };
 
-/* Matrices of a layer, or those beside the layers; what a model lacks has no panels. */
+/* Matrices of a layer, or those outside of layers; what a model lacks has no panels. */
 typedef struct weight_list {
     packed_matrix *to[MOST_MATRICES];
     const packed_matrix *from[MOST_MATRICES];

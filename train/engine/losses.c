@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Softmaxes over rows of logits, the losses from them, and their gradients are computed in place.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/losses.h"
 
 #include <math.h>
@@ -65,7 +67,7 @@ static size_t chunk_exponentials(const kernels *table, const float *logits, size
     return count;
 }
 
-/* The first chunk behind which the sum exceeds the limit, n if none; *sum is that before it. */
+/* The first chunk after which the sum exceeds the limit, n if none; *sum is that before it. */
 static size_t find_chunk(const kernels *table, const float *logits, size_t n, float maximum, double limit, double *sum)
 {
     float e[CHUNK];

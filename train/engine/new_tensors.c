@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Heads and whole models are added to a set of parameters, with drawn values and a changed config.json.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/new_tensors.h"
 
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #define TRAIN_NEW_TENSORS_H
 
 #include "train/engine/parameters.h"
+#include "include/deberta_training.h"
 
 typedef struct new_head {
     deberta_training_task task;

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rates and factors of a step are worked out in double; the kernel updates the weights in parts.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/optimizer.h"
 
 #include <math.h>
@@ -9,8 +11,8 @@
 
 enum { TASK_WEIGHTS = 16384 };
 
-deberta_status optimizer_open(optimizer *o, const parameter_set *set, size_t layers, const optimizer_options *options,
-                              deberta_error *err)
+deberta_status optimizer_open(optimizer *o, const parameter_set *set, size_t layers,
+                              const deberta_trainer_options *options, deberta_error *err)
 {
     *o = (optimizer){.options = *options, .layers = layers, .count = set->count, .beta1_power = 1, .beta2_power = 1};
     o->moments = calloc(set->count + 1, sizeof *o->moments);
@@ -35,15 +37,16 @@ void optimizer_free(optimizer *o)
     *o = (optimizer){0};
 }
 
-double schedule_factor(const optimizer_options *options, size_t done)
+double schedule_factor(const deberta_trainer_options *options, size_t done)
 {
     const double at = (double)done, steps = (double)options->steps, warmup = (double)options->warmup;
     if (done < options->warmup)
-        return options->schedule == SCHEDULE_MICROSOFT ? at / steps / (warmup / steps) : at / warmup;
+        return options->schedule == DEBERTA_SCHEDULE_MICROSOFT ? at / steps / (warmup / steps) : at / warmup;
     switch (options->schedule) {
-    case SCHEDULE_LINEAR: return options->steps > options->warmup ? fmax(0, (steps - at) / (steps - warmup)) : 0;
-    case SCHEDULE_MICROSOFT: return fmax(0, 1 - at / steps);
-    case SCHEDULE_CONSTANT: break;
+    case DEBERTA_SCHEDULE_LINEAR:
+        return options->steps > options->warmup ? fmax(0, (steps - at) / (steps - warmup)) : 0;
+    case DEBERTA_SCHEDULE_MICROSOFT: return fmax(0, 1 - at / steps);
+    case DEBERTA_SCHEDULE_CONSTANT: break;
     }
     return 1;
 }
@@ -65,17 +68,17 @@ static double depth_factor(const optimizer *o, const parameter *p)
     return factor;
 }
 
-static double clip_scale(const optimizer_options *options, double norm)
+static double clip_scale(const deberta_trainer_options *options, double norm)
 {
     if (options->clip <= 0) return 1;
-    if (options->kind == OPTIMIZER_XADAM) return 1 / fmax(1, norm / options->clip);
+    if (options->optimizer == DEBERTA_XADAM) return 1 / fmax(1, norm / options->clip);
     return fmin(1, options->clip / (norm + 1e-6));
 }
 
 static adam_task task_of(const optimizer *o, const parameter *p, double norm, double rate)
 {
-    const optimizer_options *options = &o->options;
-    const bool coupled = options->kind == OPTIMIZER_XADAM;
+    const deberta_trainer_options *options = &o->options;
+    const bool coupled = options->optimizer == DEBERTA_XADAM;
     const double lr = rate * depth_factor(o, p), decay = decays(p) ? options->weight_decay : 0;
     return (adam_task){
         .scale = (float)clip_scale(options, norm),

@@ -7,42 +7,31 @@
 
 #include "core/base/parallel.h"
 #include "train/engine/parameters.h"
-
-typedef enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_XADAM } optimizer_kind;
-typedef enum schedule_kind { SCHEDULE_LINEAR, SCHEDULE_MICROSOFT, SCHEDULE_CONSTANT } schedule_kind;
-
-typedef struct optimizer_options {
-    optimizer_kind kind;
-    schedule_kind schedule;
-    double learning_rate, beta1, beta2, epsilon, weight_decay;
-    double clip;        /* 0: none */
-    double layer_decay; /* 1: none */
-    size_t steps, warmup;
-} optimizer_options;
+#include "include/deberta_training.h"
 
 typedef struct optimizer_moment {
     float *m, *v;
 } optimizer_moment;
 
 typedef struct optimizer {
-    optimizer_options options;
-    optimizer_moment *moments; /* [parameters] */
+    deberta_trainer_options options; /* those of updates are read, and what they point to is not */
+    optimizer_moment *moments;       /* [parameters] */
     size_t count, layers, done;
     double beta1_power, beta2_power; /* beta^done */
 } optimizer;
 
 deberta_status optimizer_open(optimizer *optimizer, const parameter_set *set, size_t layers,
-                              const optimizer_options *options, deberta_error *err);
+                              const deberta_trainer_options *options, deberta_error *err);
 void optimizer_free(optimizer *optimizer);
 
-/* As behind so many steps; the moments are set by others. */
+/* Sets the optimiser to where it is after so many steps; the moments are set by others. */
 void optimizer_set_done(optimizer *optimizer, size_t done);
 
 /* A step that changes nothing. */
 void optimizer_skip(optimizer *optimizer);
 
-/* What the learning rate is multiplied with when `done` steps are behind. */
-double schedule_factor(const optimizer_options *options, size_t done);
+/* The factor of the learning rate after `done` steps. */
+double schedule_factor(const deberta_trainer_options *options, size_t done);
 
 /* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
 void optimizer_step(optimizer *optimizer, parameter_set *set, double norm, const kernels *table, executor *threads);

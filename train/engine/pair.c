@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* In a step of a pair the generator fills, the discriminator learns, and tables and gradients are handed over.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/pair.h"
 
 #include <math.h>
@@ -122,7 +124,8 @@ static deberta_status generator_gradients(training_pair *pair, size_t step, step
 
 /* -------------------------------------------------------------------------------------------------------------- steps */
 
-/* Both gradients at the same weights. The generator's norm is that behind what the discriminator hands over. */
+/* Both gradients are taken at the same weights. The discriminator hands its gradients of shared tables over, so the
+ * generator's norm is taken after that. */
 static deberta_status both_gradients(training_pair *pair, size_t step, step_batch *batch, pair_report *report,
                                      deberta_error *err)
 {

@@ -6,6 +6,7 @@
 #define TRAIN_PAIR_H
 
 #include "train/engine/training.h"
+#include "include/deberta_training.h"
 
 typedef struct shared_table {
     parameter *generator;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Records of the two passes are parted into halves, guarded, and joined layer by layer. SPDX-License-Identifier: MIT */
 #include "train/engine/pair_records.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Tensors of a model's files are read, found, frozen and added; the set serves the engine as a source of weights.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/parameters.h"
 
 #include <fnmatch.h>

@@ -4,7 +4,7 @@
 
 #include "train/engine/parameters.h"
 
-/* Of a made-up model (core/model/synthetic.h). On failure *set is empty. */
+/* Makes the parameters of a made-up model (core/model/synthetic.h). On failure *set is empty. */
 deberta_status parameter_set_make(parameter_set *set, const char *path, deberta_error *err);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows are taken in groups, so that a product covers only the places that a group touches.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/position_strips.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Products are cut into tasks of rows and panels, and sums over rows into tasks of columns.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/products.h"
 
 #include <string.h>
@@ -18,7 +20,7 @@ typedef struct transposing {
     const kernels *table;
 } transposing;
 
-/* 16 outputs of `to` are 16 inputs k of `from`, of which 16 outputs lie one behind the other in each of its panels: a
+/* 16 outputs of `to` are 16 inputs k of `from`, of which 16 outputs follow each other in each of its panels: a
  * tile of 16 x 16 is turned round and round again. */
 static void transpose_panel(void *context, size_t panel, size_t worker)
 {

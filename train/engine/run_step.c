@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* One step of a model or of a pair is run, described, passed over or evaluated. SPDX-License-Identifier: MIT */
 #include "train/engine/run_step.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@ size_t run_parts_done(const run_parts *parts) { return parts->items[0].training-
 
 static deberta_training_step describe(const run_parts *parts, const step_report *report)
 {
-    const bool is_rtd = parts->items[0].training->options.task == STEP_RTD;
+    const bool is_rtd = parts->items[0].training->options.task == DEBERTA_TRAIN_RTD;
     return (deberta_training_step){
         .step = report->step,
         .steps = parts->items[0].training->optimizer.options.steps,

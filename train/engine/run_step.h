@@ -5,6 +5,7 @@
 #define TRAIN_RUN_STEP_H
 
 #include "train/engine/pair.h"
+#include "include/deberta_training.h"
 
 /* What is trained: one model, or the two of a pair. */
 typedef struct run_part {
@@ -20,7 +21,7 @@ typedef struct run_parts {
     deberta_dtype save_dtype; /* of models that no run goes on from */
 } run_parts;
 
-/* Updates that are behind. */
+/* The number of updates that are done. */
 size_t run_parts_done(const run_parts *parts);
 /* An update of all parts. *is_bad: it failed for a loss or a gradient that is not finite; NULL: of no interest. */
 deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, bool *is_bad, deberta_error *err);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Shards are put together into groups that a limit of tokens allows. SPDX-License-Identifier: MIT */
 #include "train/engine/shard_groups.h"
 
 #include "core/base/integers.h"

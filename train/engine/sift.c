@@ -16,7 +16,7 @@
 #define SIFT_MOST      0.02
 #define SIFT_SMALL     1e-6f /* so that no gradient is no division by 0 */
 
-/* Dropout of each is drawn anew. The final pass has the clean rows once more, beside the moved ones. */
+/* Dropout of each is drawn anew. The final pass has the clean rows once more, with the moved ones. */
 typedef enum sift_pass { PASS_CLEAN, PASS_ASCENT, PASS_FINAL } sift_pass;
 
 typedef struct sift_run {
@@ -261,7 +261,7 @@ static step_batch moved_batch(const sift_run *run, sift_pass pass)
     return moved;
 }
 
-/* The moved rows, beside which the clean ones have waited. */
+/* Runs the moved rows, for which the clean ones have waited. */
 static deberta_status forward_of_moved(sift_run *run, step_state *step, const step_batch *group, deberta_error *err)
 {
     const step_batch moved = moved_batch(run, PASS_FINAL);

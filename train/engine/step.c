@@ -43,12 +43,12 @@ static deberta_status run_head(step_state *step, const step_batch *group, debert
     float *d_hidden = step->memory->carried.output;
     memset(d_hidden, 0, group->tokens * step->learner->session->hidden_stride * sizeof *d_hidden);
     switch (step->options->task) {
-    case STEP_MLM: return head_mlm(step, group, err);
-    case STEP_RTD: return head_rtd(step, group, err);
-    case STEP_SEQUENCE:
-    case STEP_CHOICE:
-    case STEP_TOKEN:
-    case STEP_ANSWER: break;
+    case DEBERTA_TRAIN_MLM: return head_mlm(step, group, err);
+    case DEBERTA_TRAIN_RTD: return head_rtd(step, group, err);
+    case DEBERTA_TRAIN_SEQUENCE:
+    case DEBERTA_TRAIN_CHOICE:
+    case DEBERTA_TRAIN_TOKEN:
+    case DEBERTA_TRAIN_QA: break;
     }
     return head_classes(step, group, err);
 }
@@ -141,7 +141,7 @@ static step_batch enter_group(step_state *step, const shard_group *group)
 static deberta_status run_group(step_state *step, const step_batch *group, bool looks, deberta_error *err)
 {
     const learner *l = step->learner;
-    const bool decoded = step->options->task == STEP_MLM && l->options.decodes;
+    const bool decoded = step->options->task == DEBERTA_TRAIN_MLM && l->options.decodes;
     if (step_wants_weights(step) && !looks) {
         parameter_set_clear_gradients(&l->set, l->session->executor);
         clear_looked_up(step);
@@ -196,7 +196,7 @@ static void begin_dropout(step_state *step)
 static bool take_scores(step_state *step)
 {
     head_result *head = &step->head;
-    if (step->options->task != STEP_CHOICE) return true;
+    if (step->options->task != DEBERTA_TRAIN_CHOICE) return true;
     for (size_t i = 0; i < 2; i++) head->scores[i] = calloc(step->batch->sequences, sizeof(float));
     return head->scores[0] && head->scores[1];
 }
@@ -210,7 +210,7 @@ static deberta_status run_shards(step_state *step, deberta_error *err)
     const learner *l = step->learner;
     const bool is_whole = shard_group_at(&l->plan, step->batch, 0).count == l->options.parts;
     const bool looks = only_looks(step->options);
-    if (step->options->task == STEP_CHOICE && !is_whole && !looks) DEBERTA_TRY(run_groups(step, true, err));
+    if (step->options->task == DEBERTA_TRAIN_CHOICE && !is_whole && !looks) DEBERTA_TRY(run_groups(step, true, err));
     return run_groups(step, looks, err);
 }
 
@@ -222,14 +222,14 @@ static double mean_loss(const step_state *step)
         if (head->counts.labelled[end])
             means[end] =
                 sum_of_parts(head->losses[end], step->learner->options.parts) / (double)head->counts.labelled[end];
-    return step->options->task == STEP_ANSWER ? (means[0] + means[1]) / 2 : means[0];
+    return step->options->task == DEBERTA_TRAIN_QA ? (means[0] + means[1]) / 2 : means[0];
 }
 
 static step_result result_of(const step_state *step)
 {
     const step_options *o = step->options;
     const head_result *head = &step->head;
-    const double loss = mean_loss(step), weight = o->task == STEP_RTD ? (double)o->rtd_weight : 1;
+    const double loss = mean_loss(step), weight = o->task == DEBERTA_TRAIN_RTD ? (double)o->rtd_weight : 1;
     const double distance = head->counts.pairs ? head->distance / (double)head->counts.pairs : 0;
     return (step_result){.loss = loss * weight + (double)o->sift_weight * distance,
                          .head_loss = loss,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Sequences are dealt to shards, longest first; a batch ends here as well. SPDX-License-Identifier: MIT */
 #include "train/engine/step_batch.h"
 
 #include <stdlib.h>

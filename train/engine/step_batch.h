@@ -27,7 +27,7 @@ typedef struct step_batch {
     int32_t *starts_of_answer, *ends_of_answer; /* [sequences] */
     size_t choices;                             /* sequences of a question */
     size_t questions;
-    double epoch;             /* how often the data has been gone through behind this step */
+    double epoch;             /* how often the data has been gone through after this step */
     int32_t *question_labels; /* [questions] */
     int32_t *sampled_ids;     /* [tokens]: what a discriminator reads */
     float *delta;             /* [tokens][h]: where the ascent of SiFT begins */

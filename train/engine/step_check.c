@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Every id, label and place of a batch is checked, and the first that is wrong is named.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/step_check.h"
 
 #include "train/engine/step_counts.h"
@@ -12,12 +14,12 @@ typedef struct batch_check {
 static deberta_task head_of(const step_options *options)
 {
     switch (options->task) {
-    case STEP_MLM: return options->decodes ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
-    case STEP_RTD: return DEBERTA_TASK_RTD;
-    case STEP_SEQUENCE:
-    case STEP_CHOICE: return DEBERTA_TASK_SEQUENCE;
-    case STEP_TOKEN: return DEBERTA_TASK_TOKEN;
-    case STEP_ANSWER: break;
+    case DEBERTA_TRAIN_MLM: return options->decodes ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
+    case DEBERTA_TRAIN_RTD: return DEBERTA_TASK_RTD;
+    case DEBERTA_TRAIN_SEQUENCE:
+    case DEBERTA_TRAIN_CHOICE: return DEBERTA_TASK_SEQUENCE;
+    case DEBERTA_TRAIN_TOKEN: return DEBERTA_TASK_TOKEN;
+    case DEBERTA_TRAIN_QA: break;
     }
     return DEBERTA_TASK_QA;
 }
@@ -28,10 +30,10 @@ static deberta_status check_head(const batch_check *c, deberta_error *err)
     const size_t width = deberta_task_width(c->model, head);
     if (width == 0)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", c->model->name, deberta_task_name(head));
-    if (c->options->task == STEP_CHOICE && width != 1)
+    if (c->options->task == DEBERTA_TRAIN_CHOICE && width != 1)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its sequence head has %zu labels, a choice needs one score",
                      c->model->name, width);
-    if (c->options->task == STEP_SEQUENCE && (width == 1) != (c->batch->targets != NULL))
+    if (c->options->task == DEBERTA_TRAIN_SEQUENCE && (width == 1) != (c->batch->targets != NULL))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "labels are %s, but the sequence head of %s has %zu %s",
                      c->batch->targets ? "float32 values" : "classes", c->model->name, width,
                      width == 1 ? "output, a regression" : "classes");
@@ -49,7 +51,7 @@ static deberta_status check_range(const batch_check *c, size_t sequence, size_t 
 
 static size_t label_limit(const batch_check *c)
 {
-    return c->options->task == STEP_TOKEN ? c->model->tasks.labels : c->model->config.vocabulary_size;
+    return c->options->task == DEBERTA_TRAIN_TOKEN ? c->model->tasks.labels : c->model->config.vocabulary_size;
 }
 
 static deberta_status check_token(const batch_check *c, size_t sequence, size_t t, deberta_error *err)
@@ -99,12 +101,12 @@ deberta_status step_check(const learner *l, const step_batch *batch, const step_
                      "the tensor 'sampled_ids' is missing: what the generator has put into the text");
     for (size_t i = 0; i < batch->sequences; i++) {
         for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++) DEBERTA_TRY(check_token(&c, i, t, err));
-        if (options->task == STEP_ANSWER) DEBERTA_TRY(check_answer(batch, i, err));
-        if (options->task == STEP_SEQUENCE && !batch->targets)
+        if (options->task == DEBERTA_TRAIN_QA) DEBERTA_TRY(check_answer(batch, i, err));
+        if (options->task == DEBERTA_TRAIN_SEQUENCE && !batch->targets)
             DEBERTA_TRY(check_numbered("sequence", batch->origin[i], batch->sequence_labels[i], l->model->tasks.labels,
                                        true, err));
     }
-    for (size_t q = 0; options->task == STEP_CHOICE && q < batch->questions; q++)
+    for (size_t q = 0; options->task == DEBERTA_TRAIN_CHOICE && q < batch->questions; q++)
         DEBERTA_TRY(check_numbered("question", q, batch->question_labels[q], batch->choices, false, err));
     const head_counts counts = step_counts(batch, options->task, NO_PAIRS);
     if (counts.labelled[0] + counts.labelled[1] == 0)

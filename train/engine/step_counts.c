@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Labelled tokens, sequences and ends of answers of a batch are counted. SPDX-License-Identifier: MIT */
 #include "train/engine/step_counts.h"
 
 static size_t labelled_tokens(const step_batch *b)
@@ -31,18 +31,19 @@ static size_t ends_inside(const step_batch *b, const int32_t *places)
     return count;
 }
 
-head_counts step_counts(const step_batch *b, step_task task, class_pairs pairs)
+head_counts step_counts(const step_batch *b, deberta_training_task task, class_pairs pairs)
 {
     const bool pairs_up = pairs == PAIRS_FINAL;
     switch (task) {
-    case STEP_MLM: return (head_counts){.labelled = {labelled_tokens(b)}};
-    case STEP_RTD: return (head_counts){.labelled = {kept_tokens(b)}};
-    case STEP_SEQUENCE:
+    case DEBERTA_TRAIN_MLM: return (head_counts){.labelled = {labelled_tokens(b)}};
+    case DEBERTA_TRAIN_RTD: return (head_counts){.labelled = {kept_tokens(b)}};
+    case DEBERTA_TRAIN_SEQUENCE:
         return (head_counts){.labelled = {pairs_up && b->targets ? b->sequences / 2 : labelled_sequences(b)},
                              .pairs = pairs_up ? b->sequences / 2 : 0};
-    case STEP_CHOICE: return (head_counts){.labelled = {b->questions}, .pairs = pairs_up ? b->questions : 0};
-    case STEP_TOKEN: return (head_counts){.labelled = {labelled_tokens(b)}, .pairs = pairs_up ? kept_tokens(b) / 2 : 0};
-    case STEP_ANSWER: break;
+    case DEBERTA_TRAIN_CHOICE: return (head_counts){.labelled = {b->questions}, .pairs = pairs_up ? b->questions : 0};
+    case DEBERTA_TRAIN_TOKEN:
+        return (head_counts){.labelled = {labelled_tokens(b)}, .pairs = pairs_up ? kept_tokens(b) / 2 : 0};
+    case DEBERTA_TRAIN_QA: break;
     }
     return (head_counts){.labelled = {ends_inside(b, b->starts_of_answer), ends_inside(b, b->ends_of_answer)}};
 }

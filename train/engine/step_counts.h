@@ -3,7 +3,8 @@
 #define TRAIN_STEP_COUNTS_H
 
 #include "train/engine/heads.h"
+#include "include/deberta_training.h"
 
-head_counts step_counts(const step_batch *batch, step_task task, class_pairs pairs);
+head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);
 
 #endif

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The relative table is dropped and folded once a layer; gradients go through the same masks.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/step_dropout.h"
 
 #include <string.h>

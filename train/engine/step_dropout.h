@@ -11,10 +11,10 @@ void step_dropout_begin(step_state *step, const dropout_plan *plan);
 /* Before the forward pass of a group of its shards. */
 void step_dropout_number(const step_state *step, const step_batch *group);
 
-/* Gradients of rows behind dropout become those of what was before it. */
+/* Gradients of rows after dropout become those of the rows before it. */
 void step_dropout_rows(const step_state *step, const dropout_place *place, float *rows, size_t ld, size_t columns,
                        size_t count);
-/* The same into other memory; the rows themselves where nothing is dropped. to: [count][ld] */
+/* Drops into other memory, to [count][ld]; returns the rows themselves where nothing is dropped. */
 float *step_dropout_copy(const step_state *step, const dropout_place *place, float *rows, size_t ld, size_t count,
                          float *to);
 

@@ -8,10 +8,9 @@
 
 #include "train/engine/learner.h"
 #include "train/engine/step_batch.h"
+#include "include/deberta_training.h"
 
 typedef struct step_state step_state;
-
-typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
 
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
@@ -55,7 +54,7 @@ typedef struct embedding_edit {
 } embedding_edit;
 
 typedef struct step_options {
-    step_task task;
+    deberta_training_task task;
     bool decodes;          /* masked language model: reads the Enhanced Mask Decoder */
     float rtd_weight;      /* of the discriminator's loss */
     bool reads_sampled;    /* replaced tokens: the ids are those that a generator has sampled */
@@ -87,8 +86,8 @@ typedef struct head_result {
     head_counts counts;
     double losses[LOSS_ENDS][MAX_ROW_PARTS]; /* sums by shard */
     double distance;                         /* of pairs, summed up; else 0 */
-    /* Of a choice, whose questions may have sequences in several groups: by number in the step the scores of sequences
-     * and of their moved copies, gradients of these once all are known. */
+    /* Questions of a choice may have sequences in several groups. So the scores of all sequences and of their moved
+     * copies are kept by number in the step; they become gradients once all are known. */
     float *scores[2];
     size_t scored; /* the number of known scores */
     bool compared;

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Looked-up rows are sorted by id, and each id's rows are summed in the order of the parts.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/table_rows.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* An update reads its batch, computes and checks gradients, and lets the optimiser take its step.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/engine/training.h"
 
 #include <math.h>

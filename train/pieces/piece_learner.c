@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rounds of expectation, maximisation and pruning go on until the vocabulary has its size.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/pieces/piece_learner.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Files are cut into words, which a hash table counts. SPDX-License-Identifier: MIT */
 #include "train/pieces/piece_words.h"
 
 #include <stdint.h>

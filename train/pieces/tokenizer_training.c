@@ -10,6 +10,7 @@
 #include "core/io/atomic_file.h"
 #include "core/text/model_proto.h"
 #include "train/pieces/piece_learner.h"
+#include "include/deberta_training.h"
 
 enum { SPECIALS = 4, FEWEST_PIECES = SPECIALS + 2, MOST_PIECES = 1000000 };
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Checkpoints are written, checked, found and removed; none is ever seen half made. SPDX-License-Identifier: MIT */
 #include "train/run/run_checkpoint.h"
 
 #include <dirent.h>
@@ -16,6 +16,7 @@
 #include "train/run/run_claim.h"
 #include "train/run/run_digests.h"
 #include "train/run/save.h"
+#include "train/run/trainer_options.h"
 
 enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 
@@ -126,7 +127,7 @@ static deberta_status remove_remains(const char *folder, deberta_error *err)
     return status;
 }
 
-/* Of what is removed the state goes first, so that what is left of it is no checkpoint. */
+/* The state is removed first, so that what is left is no checkpoint. */
 static deberta_status remove_checkpoint(const char *path, deberta_error *err)
 {
     char state[RUN_PATH_BYTES];
@@ -254,8 +255,8 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
             continue;
         }
         char *one = show(before), *other = show(value);
-        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "", key,
-                 one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
+        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "",
+                 trainer_option_of_key(key), one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
         free(one);
         free(other);
     }

@@ -1,6 +1,6 @@
 /* Checkpoints of a run: folders checkpoint-NNNNNN with all that going on needs. Of a model: what save_model writes and
  * training.safetensors (m.NAME, v.NAME). Of a pair: the same in generator and discriminator. At last training.json: the
- * steps that are behind, the recipe, and the files' digests. A checkpoint is made under another name, brought to the
+ * steps that are done, the recipe, and the files' digests. A checkpoint is made under another name, brought to the
  * disk, then renamed.
  *
  * SPDX-License-Identifier: MIT */
@@ -14,7 +14,7 @@
 enum { RUN_PATH_BYTES = 4096 };
 
 typedef struct run_checkpoint {
-    size_t step; /* updates that are behind; 0: none, the run begins anew */
+    size_t step; /* updates that are done; 0: none, the run begins anew */
     char path[RUN_PATH_BYTES];
 } run_checkpoint;
 
@@ -25,7 +25,7 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
 deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
                                     deberta_error *err);
 
-/* The same files behind the last step, in the folder itself; older checkpoints stay. */
+/* Writes the files after the last step, in the folder itself; older checkpoints stay. */
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
                                          deberta_error *err);
 

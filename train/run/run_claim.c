@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* The folder of a run is claimed with its recipe, and a lock keeps others out. SPDX-License-Identifier: MIT */
 #include "train/run/run_claim.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #define RECIPE_FILE "recipe.json"
 
-/* Of recipes, also of those with many labels. */
+/* Limits of recipes, also of those with many labels. */
 extern const json_limits run_json_limits;
 
 typedef struct run_claim {
@@ -19,7 +19,7 @@ typedef struct run_claim {
 
 /* Locks the recipe of a run that is there; where none is, nothing is held. DEBERTA_E_SYSTEM: another run is at work. */
 deberta_status run_claim_join(run_claim *claim, const char *folder, deberta_error *err);
-/* Of a folder that is there: makes the file where none is held, and writes the recipe where it is not whole. */
+/* Claims a folder that is there: makes the file where none is held, and writes the recipe where it is not whole. */
 deberta_status run_claim_take(run_claim *claim, const char *folder, const json_t *recipe, deberta_error *err);
 /* Removes the file of a run that has not made a step. */
 void run_claim_remove(const run_claim *claim, const char *folder);

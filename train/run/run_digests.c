@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Digests of a checkpoint's files are taken when it is written, and compared when a run goes on.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/run_digests.h"
 
 #include <stdio.h>

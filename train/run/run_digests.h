@@ -1,4 +1,4 @@
-/* SHA-256 of what a checkpoint goes on from, which stands beside its recipe: a bit that has changed since is noticed.
+/* SHA-256 of what a checkpoint goes on from, which stands next to its recipe: a bit that has changed since is noticed.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_RUN_DIGESTS_H

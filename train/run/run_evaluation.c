@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Held-out data are measured, the log gets a line, and the best model is saved. SPDX-License-Identifier: MIT */
 #include "train/run/run_evaluation.h"
 
 #include <errno.h>
@@ -16,7 +16,10 @@ typedef struct row_teller {
     const training *model;
 } row_teller;
 
-static size_t head_width(const learner *l, step_task task) { return task == STEP_ANSWER ? 2 : l->model->tasks.labels; }
+static size_t head_width(const learner *l, deberta_training_task task)
+{
+    return task == DEBERTA_TRAIN_QA ? 2 : l->model->tasks.labels;
+}
 
 static void tell_rows(void *context, const step_state *step, const step_batch *batch, const head_rows *rows,
                       const float *logits, size_t stride)

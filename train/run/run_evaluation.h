@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "train/run/run_checkpoint.h"
+#include "include/deberta_training.h"
 
 typedef struct run_evaluation {
     const batch_source *held_out;
@@ -21,7 +22,7 @@ typedef struct run_evaluation {
 /* What the evaluations of a log say that is gone on with, from where it stands to its end. */
 void run_evaluation_recall(run_evaluation *evaluation, FILE *log);
 
-/* Evaluates behind the step at hand: a line of the log, and the model into best/ if it is the best. */
+/* Evaluates after the step at hand: a line of the log, and the model into best/ if it is the best. */
 deberta_status run_evaluation_run(run_evaluation *evaluation, const run_parts *parts, FILE *log, deberta_error *err);
 
 #endif

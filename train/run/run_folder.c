@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The loop of a run takes steps and writes the log, evaluations, checkpoints and, at the end, the model.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/run_folder.h"
 
 #include <dirent.h>
@@ -50,7 +52,7 @@ typedef struct run_log {
     size_t skipped;
 } run_log;
 
-/* Where the first line of a step that is not behind begins; -1: the log does not reach that far. A line without its end
+/* Where the first line of a step that is not done begins; -1: the log does not reach that far. A line without its end
  * is that of a step that was interrupted. */
 static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 {
@@ -156,7 +158,8 @@ static deberta_status take_step(const training_run *run, run_log *log, bool *goe
     return DEBERTA_OK;
 }
 
-/* Behind the last step, and every eval_every steps. *goes_on: false where none has been better for too long. */
+/* Evaluates after the last step, and every eval_every steps. *goes_on: false where none has been better for too long.
+ */
 static deberta_status evaluate(const training_run *run, run_evaluation *evaluation, FILE *log, bool *goes_on,
                                deberta_error *err)
 {
@@ -177,7 +180,7 @@ static deberta_status write_checkpoint(const training_run *run, FILE *log, deber
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
 }
 
-/* Of the steps before one that is not finite; of a pair that step may have changed the generator. */
+/* Keeps the steps before one that is not finite. That step may have changed the generator of a pair. */
 static deberta_status keep_good(const training_run *run, FILE *log, deberta_error *err)
 {
     const size_t done = run_parts_done(&run->parts);
@@ -200,7 +203,7 @@ static bool is_due(const training_run *run, size_t done, double kept_at)
            (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
 }
 
-/* *ended: no step is to follow, because the last one is behind or because none has been better for too long. */
+/* *ended: no step is to follow, because the last one is done or because none has been better for too long. */
 static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
 {
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;

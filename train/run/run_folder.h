@@ -7,8 +7,9 @@
 
 #include "train/run/run_checkpoint.h"
 #include "train/run/run_claim.h"
+#include "include/deberta_training.h"
 
-/* Told of each step. Other than 0 stops behind it, with a checkpoint. */
+/* Is told of each step. A result other than 0 stops the run after it, with a checkpoint. */
 typedef int (*step_listener)(void *context, const deberta_training_step *step);
 
 typedef struct training_run {
@@ -36,7 +37,7 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err);
 
 /* From the step where the optimisers are to the last of the recipe, or until it is stopped; *finished tells which. Log
  * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model; one that
- * is not finite also a checkpoint of what is behind. */
+ * is not finite also a checkpoint of what is done. */
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err);
 
 #endif

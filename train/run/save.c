@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Gradients, moments and models are written as safetensors, with the files that a model's folder needs.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/save.h"
 
 #include <stdio.h>

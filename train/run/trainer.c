@@ -11,49 +11,16 @@
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
-
-#define LEAST_EPSILON 1e-30 /* elements are float32, in which less may be 0 */
+#include "train/run/trainer_options.h"
 
 static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-static deberta_status check_choices(const deberta_trainer_options *o, deberta_error *err)
-{
-    const struct {
-        const char *name;
-        unsigned value, most;
-    } choices[] = {{"task", o->task, DEBERTA_TRAIN_QA},
-                   {"head", o->head, DEBERTA_TRAIN_HEAD_MLM_EMD},
-                   {"optimizer", o->optimizer, DEBERTA_XADAM},
-                   {"schedule", o->schedule, DEBERTA_SCHEDULE_CONSTANT},
-                   {"masking", o->masking, DEBERTA_MASKING_UNIFORM},
-                   {"sharing", o->sharing, DEBERTA_SHARING_NONE},
-                   {"save_dtype", o->save_dtype, DEBERTA_FLOAT16},
-                   {"reference", o->reference, DEBERTA_REFERENCE_HF}};
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (choices[i].value > choices[i].most)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %u, expected 0 to %u",
-                         choices[i].name, choices[i].value, choices[i].most);
-    return DEBERTA_OK;
-}
-
-/* Moments that forget nothing have a correction of 0, and a root of 0 needs something beside it. Negated: NaN. */
-static deberta_status check_optimizer(const deberta_trainer_options *o, deberta_error *err)
-{
-    if (!(o->beta1 >= 0 && o->beta1 < 1))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta1 is %g, expected 0 to below 1", o->beta1);
-    if (!(o->beta2 >= 0 && o->beta2 < 1))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "beta2 is %g, expected 0 to below 1", o->beta2);
-    if (!(o->epsilon >= LEAST_EPSILON && o->epsilon <= 1))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "epsilon is %g, expected %g to 1", o->epsilon, LEAST_EPSILON);
-    return DEBERTA_OK;
-}
-
 static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
 {
     const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
-    DEBERTA_TRY(check_choices(o, err));
+    DEBERTA_TRY(trainer_options_check(o, err));
     if (!o->model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: no model");
     if (sources != 1)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches, texts and examples, found %d",
@@ -61,17 +28,10 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->choices == 0 || o->example_count % o->choices || o->held_out_example_count % o->choices)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu and %zu examples are no multiples of %zu choices", o->example_count,
                      o->held_out_example_count, o->choices);
-    if (o->shards == 0 || o->shards > MAX_ROW_PARTS || (o->shards & (o->shards - 1)))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu shards, expected a power of two up to %d", o->shards, MAX_ROW_PARTS);
+    if (o->shards & (o->shards - 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu shards, expected a power of two", o->shards);
     if (o->warmup > 0 && o->warmup > o->steps)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
-    if (o->max_ngram == 0 || o->max_ngram > MASKING_MOST_NGRAM)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_ngram is %zu, expected 1 to %d", o->max_ngram, MASKING_MOST_NGRAM);
-    if (!(o->mask_probability > 0 && o->mask_probability < 1))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mask_probability is %g, expected above 0 and below 1",
-                     o->mask_probability);
-    DEBERTA_TRY(check_optimizer(o, err));
-    if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
                      o->model);
@@ -84,9 +44,6 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "SiFT compares what a classifier or a regression says, not places in a text or pieces");
-    if (!(o->checkpoint_minutes >= 0))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "checkpoint_minutes is %g, expected 0 or more", o->checkpoint_minutes);
-    if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
 }
@@ -108,6 +65,7 @@ static bool copy_text(char **copy, const char **text)
 static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
 {
     deberta_trainer_options *o = &t->options;
+    o->batch_sequences = trainer_batch_sequences(o); /* as the recipe has it */
     if (copy_text(&t->model, &o->model) && copy_text(&t->generator, &o->generator) && copy_text(&t->folder, &o->folder))
         return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
@@ -127,13 +85,13 @@ static deberta_status choose_dropout(const deberta_trainer *t, const model_confi
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a dropout of its config.json is no number from 0 to below 1", folder);
 }
 
-/* The same of a folder without weights, whose model will have both heads. */
+/* Describes a folder without weights, whose model will have both heads. */
 static deberta_status describe_config(const deberta_trainer *t, training *run, trainer_target *target,
                                       deberta_error *err)
 {
     model_config config;
     DEBERTA_TRY(config_read(&config, target->folder, err));
-    run->options.decodes = run->options.task == STEP_MLM && t->options.head != DEBERTA_TRAIN_HEAD_MLM;
+    run->options.decodes = run->options.task == DEBERTA_TRAIN_MLM && t->options.head != DEBERTA_TRAIN_HEAD_MLM;
     target->vocabulary = config.vocabulary_size;
     target->places = config.position_biased_input || run->options.decodes ? config.max_positions : 0;
     run->options.seed = (uint32_t)t->options.seed;
@@ -160,7 +118,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
-    if (run->options.task == STEP_MLM)
+    if (run->options.task == DEBERTA_TRAIN_MLM)
         run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO
                                    ? decodes_by_default(t, run, model)
                                    : t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
@@ -174,7 +132,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     return status;
 }
 
-/* Of a pair the second has what the first has left. */
+/* The second model of a pair has what the first has left. */
 static size_t left_of_limit(const deberta_trainer *t)
 {
     const size_t limit = t->options.memory_limit_bytes, used = deberta_trainer_memory_bytes(t);
@@ -199,7 +157,6 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
 {
     const deberta_trainer_options *o = &t->options;
     const size_t passes = o->sift_weight > 0 ? 2 : 1;
-    const optimizer_options recipe = trainer_optimizer(o);
     const dropout_rates *rates = &run->options.dropout;
     const bool goes_on = t->checkpoint.step > 0;
     const new_head head = {
@@ -217,7 +174,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
         .longest = passes * t->data.longest,
         .micro_tokens = o->micro_tokens,
-        .predicts_words = run->options.task == STEP_MLM,
+        .predicts_words = run->options.task == DEBERTA_TRAIN_MLM,
         .recomputes = o->recompute != 0,
         .pairs_up = o->sift_weight > 0,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
@@ -229,7 +186,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     run_checkpoint_part(&t->checkpoint, part, resumed);
     DEBERTA_TRY(learner_open(&run->learner, goes_on ? resumed : folder, &options, err));
     if (o->steps == 0) return DEBERTA_OK;
-    return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
+    return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, o, err);
 }
 
 /* The recipe of a run, and the checkpoint that it goes on from. */
@@ -281,13 +238,13 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     DEBERTA_TRY(keep_options(t, err));
     if (t->folder) /* before long work */
         DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
-    run->options = (step_options){.task = (step_task)t->options.task,
+    run->options = (step_options){.task = t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
                                   .sift_weight = (float)t->options.sift_weight,
                                   .perturbs_raw = t->options.perturb_raw != 0};
     trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
-    t->pair.generator.options = (step_options){.task = STEP_MLM, .is_generator = true};
+    t->pair.generator.options = (step_options){.task = DEBERTA_TRAIN_MLM, .is_generator = true};
     if (t->generator) {
         DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
         DEBERTA_TRY(join_targets(&target, &generator, err));

@@ -4,11 +4,9 @@
 
 #include <jansson.h>
 
-#include "train/engine/optimizer.h"
 #include "train/data/trainer_data.h"
-
-/* As the optimiser takes it. */
-optimizer_options trainer_optimizer(const deberta_trainer_options *options);
+#include "include/deberta_training.h"
+#include "train/engine/step_state.h"
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,

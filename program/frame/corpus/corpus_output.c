@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Rows are appended to a stream whose header comes last; a journal lets an interrupted run go on.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_output.h"
 
 #include <assert.h>
@@ -10,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output/scope.h"
 #include "program/frame/unfinished.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
@@ -142,7 +145,7 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
     {
         corpus_row row;
         if (!read_row(list, &row)) return no_journal(output, err);
-        DEBERTA_TRY(corpus_output_row(output, row, err));
+        corpus_output_row(output, row);
     }
     if (output->problems && problems && json_array_extend(output->problems, problems) != 0)
         return no_journal(output, err);
@@ -200,7 +203,7 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
 {
     if (asprintf(&output->part, "%s.part", output->path) < 0 ||
         asprintf(&output->journal_path, "%s.journal", output->part) < 0)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        memory_short();
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
     /* Whoever finished it between our opening and our locking has removed it. */
@@ -242,25 +245,20 @@ deberta_status corpus_output_values(corpus_output *output, const float *values, 
     return DEBERTA_OK;
 }
 
-deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err)
+void corpus_output_row(corpus_output *output, corpus_row row)
 {
-    corpus_row *rows = grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *rows);
-    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    output->rows = rows;
+    output->rows = memory_grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *output->rows);
     output->rows[output->row_count++] = row;
     if (row.skipped)
         output->skipped_rows++;
     else
         output->vectors += output->per_token ? row.tokens : 1;
-    return DEBERTA_OK;
 }
 
-deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem, deberta_error *err)
+void corpus_output_problem(corpus_output *output, const char *place, const char *problem)
 {
-    if (!output->of_shard) return DEBERTA_OK;
-    json_t *pair = json_pack("[o, o]", json_clean_text(place), json_clean_text(problem));
-    if (pair && json_array_append_new(output->problems, pair) == 0) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (output->of_shard)
+        json_add(output->problems, json_pack("[o, o]", json_clean_text(place), json_clean_text(problem)));
 }
 
 /* Those since the last flush. */

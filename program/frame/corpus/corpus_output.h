@@ -61,9 +61,9 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
 /* npy and safetensors: `vectors` rows of width floats. */
 deberta_status corpus_output_values(corpus_output *output, const float *values, size_t vectors, deberta_error *err);
 /* Notes a row whose values are written; for .jsonl only its count matters, the caller writes lines to output->file. */
-deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err);
-/* Of a shard: notes why a text cannot be used. */
-deberta_status corpus_output_problem(corpus_output *output, const char *place, const char *problem, deberta_error *err);
+void corpus_output_row(corpus_output *output, corpus_row row);
+/* Notes in a shard why a text cannot be used. */
+void corpus_output_problem(corpus_output *output, const char *place, const char *problem);
 /* Everything so far is whole, up to this text. */
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err);
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err);

@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A shard is opened, resumed or found finished, and its manifest is written when its rows are whole.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_shard.h"
 
 #include <dirent.h>
@@ -8,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "output/scope.h"
 #include "program/frame/option_scan.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
@@ -15,8 +18,8 @@
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
 
-/* Of a command line: what may differ between two machines without a bit of the rows changing, and the names of files,
- * whose content is compared instead. */
+/* Options that may differ between two machines without a bit of the rows changing, and names of files, whose content is
+ * compared instead. */
 static bool is_of_the_machine(const char *name)
 {
     static const char *const names[] = {"isa", "threads", "memory-limit", "batch-tokens", "batch", "file", "resume"};
@@ -44,7 +47,7 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", deberta_version(), "command", options->command->name,
                   "model", digest, "reference", reference_name(options->reference), "precision",
                   deberta_precision_name((deberta_precision)options->precision), "options", words);
-    if (!settings) status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!settings) memory_short();
     return settings;
 }
 
@@ -150,7 +153,7 @@ static deberta_status name_files(corpus_shard *shard, deberta_error *err)
     if (asprintf(&shard->folder, "%s.shards", shard->out) < 0) shard->folder = NULL;
     if (shard->folder)
         shard->manifest = shard_path(shard->folder, shard->choice.shard, count_of(&shard->choice), ".json");
-    if (!shard->manifest) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!shard->manifest) memory_short();
     if (mkdir(shard->folder, 0777) != 0 && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be made: %s", shard->folder, strerror(errno));
     return check_division(shard, err);
@@ -170,7 +173,7 @@ deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *opt
     char *path = shard_path(shard->folder, shard->choice.shard, count_of(&shard->choice), suffix_of(output));
     if (!path || !output->problems) {
         free(path);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        memory_short();
     }
     const deberta_status status = corpus_output_open(output, path, settings, progress, err);
     free(path);
@@ -241,7 +244,7 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
 {
     shard_digests digests;
     char *items = shard_path(shard->folder, shard->choice.shard, count_of(&shard->choice), ".items");
-    if (!items) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!items) memory_short();
     deberta_status status = corpus_output_finish(output, err);
     if (status == DEBERTA_OK) status = shard_digest(output->path, digests.rows, &digests.row_bytes, err);
     if (status == DEBERTA_OK) status = shard_items_write(items, output, err);

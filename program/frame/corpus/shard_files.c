@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Manifests and lists of items are written and read, and every digest is checked. SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/shard_files.h"
 
 #include <ctype.h>
@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/io/file_digest.h"
 #include "core/io/json_file.h"
+#include "output/scope.h"
 
 static const json_limits manifest_limits = {.bytes = 1 << 30, .depth = 16, .values = 1 << 27};
 
@@ -33,7 +34,7 @@ char *shard_path(const char *folder, size_t shard, size_t shards, const char *su
 
 /* --------------------------------------------------------------------------------------------------------- manifest */
 
-/* Of the members in the order of their names, without blanks; "digest" is none of them. */
+/* The digest of the members in the order of their names, without blanks; "digest" is none of them. */
 static bool digest_manifest(const json_t *root, char digest[65])
 {
     char *text = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);
@@ -49,7 +50,7 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
     if (root && digest_manifest(root, digest) && json_object_set_new(root, "digest", json_string(digest)) == 0)
         text = json_dumps(root, JSON_INDENT(1));
     json_decref(root);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
+    if (!text) memory_short();
     const deberta_status status = atomic_file_replace(path, text, strlen(text), err);
     free(text);
     return status;
@@ -88,7 +89,7 @@ static deberta_status check_manifest(shard_manifest *m, const char *path, debert
     const bool fits = digest_manifest(m->root, digest);
     const bool same = fits && json_is_string(written) && strcmp(json_string_value(written), digest) == 0;
     json_decref(written);
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(path));
+    if (!fits) memory_short();
     if (!same)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s was changed after it was written: its digest does not fit",
                      QUOTE(path));

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* What `info` says about lengths is worked out from the description of the model. SPDX-License-Identifier: MIT */
 #include "program/frame/input/context_advice.h"
 
 #include "analysis/receptive_field.h"

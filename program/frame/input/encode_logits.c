@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* Positions are asked for block by block, and their logits are put where each belongs. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encode_logits.h"
 
 #include <stdlib.h>
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* The asked positions, and the row of the tensor where the logits of each belong. */
 typedef struct logits_places {
@@ -55,14 +56,11 @@ deberta_status encode_logits(deberta_session *session, const deberta_model *mode
 {
     if (input->tokens == 0) return DEBERTA_OK;
     const size_t width = deberta_task_width(model, task), block = block_positions(width, input->tokens, block_bytes);
-    float *logits = malloc(block * width * sizeof *logits);
-    logits_places places = {.positions = malloc(input->tokens * sizeof *places.positions),
-                            .rows = malloc(input->tokens * sizeof *places.rows)};
+    float *logits = memory_take(block * width, sizeof *logits);
+    logits_places places = {.positions = memory_take(input->tokens, sizeof *places.positions),
+                            .rows = memory_take(input->tokens, sizeof *places.rows)};
     deberta_status status = DEBERTA_OK;
-    if (logits && places.positions && places.rows)
-        list_places(&places, input, task);
-    else
-        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the logits of %zu positions", block);
+    list_places(&places, input, task);
     for (size_t done = 0, count; status == DEBERTA_OK && done < places.count; done += count) {
         count = places.count - done < block ? places.count - done : block;
         status = deberta_task_logits(session, task, places.positions + done, count, logits, width, err);

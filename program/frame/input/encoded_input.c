@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* The tensors of an encoded input are listed, computed, and walked row by row. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encoded_input.h"
 
 #include <string.h>
 
 #include "program/frame/input/encode_logits.h"
+#include "include/deberta_unstable.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
@@ -82,14 +83,14 @@ static void list(encoded_input *e)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-deberta_status encoded_prepare(encoded_input *e, deberta_error *err)
+deberta_status encoded_prepare(encoded_input *e)
 {
-    DEBERTA_TRY(capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences, err));
+    capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences);
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
     return DEBERTA_OK;
 }
 
-/* Beside the session: what is captured, and one head's block of logits at a time. SIZE_MAX for more than can be
+/* What is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than can be
  * counted. */
 static size_t kept_bytes(const encoded_input *e)
 {
@@ -181,7 +182,7 @@ static deberta_status walk_hidden(const encoded_input *e, size_t layer, const wa
     return DEBERTA_OK;
 }
 
-/* Of one query the keys between holes. place: of its first key in the tensor. */
+/* Walks the keys of one query between holes. place: that of its first key in the tensor. */
 static deberta_status walk_keys(const encoded_input *e, const input_row *row, const float *matrix, size_t query,
                                 size_t place, const walk *w, deberta_error *err)
 {

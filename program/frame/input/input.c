@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* The one source that the command line names is read into a padded matrix and packed into a ragged batch.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input.h"
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include "core/base/path.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 #include "program/frame/options.h"
 #include "program/frame/input/context_advice.h"
 #include "program/frame/input/text_source.h"
@@ -58,15 +61,13 @@ static input_row trim(const padded *p, size_t row)
 }
 
 /* A token's own text where there is one, else the id. */
-static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id,
-                                  deberta_error *err)
+static void label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id)
 {
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)id);
-    input->labels[token] = input->token_lists ? token_label(input, row, column) : strdup(number);
+    input->labels[token] = input->token_lists ? token_label(input, row, column) : memory_copy_text(number);
     if (input->token_lists) input->special[token] = input->token_lists[row]->roles[column] != DEBERTA_TOKEN_TEXT;
-    if (!input->labels[token]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return DEBERTA_OK;
+    if (!input->labels[token]) memory_short();
 }
 
 static deberta_status fill(input_batch *input, const padded *p, deberta_error *err)
@@ -85,7 +86,7 @@ static deberta_status fill(input_batch *input, const padded *p, deberta_error *e
             input->mask[t] = !p->mask || p->mask[from + c] != 0;
             holes = holes || !input->mask[t];
             shifted = shifted || position != (int64_t)c;
-            DEBERTA_TRY(label_token(input, r, row.first_column + c, t, p->ids[from + c], err));
+            label_token(input, r, row.first_column + c, t, p->ids[from + c]);
         }
     }
     if (!holes) {
@@ -103,9 +104,8 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
 {
     input->rows = p->rows;
     input->columns = p->columns;
-    input->row = calloc(p->rows, sizeof *input->row);
-    input->sequence_starts = calloc(p->rows + 1, sizeof *input->sequence_starts);
-    if (!input->row || !input->sequence_starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->row = memory_take(p->rows, sizeof *input->row);
+    input->sequence_starts = memory_take(p->rows + 1, sizeof *input->sequence_starts);
     for (size_t r = 0; r < p->rows; r++) {
         input->row[r] = trim(p, r);
         if (input->row[r].tokens == 0) continue;
@@ -113,16 +113,13 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
         input->tokens += input->row[r].tokens;
         input->sequence_starts[input->sequences] = input->tokens;
     }
-    const size_t tokens = input->tokens + 1; /* never an allocation of 0 bytes */
-    input->ids = calloc(tokens, sizeof *input->ids);
-    input->position_ids = calloc(tokens, sizeof *input->position_ids);
-    input->mask = calloc(tokens, 1);
-    input->labels = calloc(tokens, sizeof *input->labels);
-    input->special = calloc(tokens, sizeof *input->special);
-    if (p->types) input->token_types = calloc(tokens, sizeof *input->token_types);
-    if (!input->ids || !input->position_ids || !input->mask || !input->labels || !input->special ||
-        (p->types && !input->token_types))
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const size_t tokens = input->tokens;
+    input->ids = memory_take(tokens, sizeof *input->ids);
+    input->position_ids = memory_take(tokens, sizeof *input->position_ids);
+    input->mask = memory_take(tokens, 1);
+    input->labels = memory_take(tokens, sizeof *input->labels);
+    input->special = memory_take(tokens, sizeof *input->special);
+    if (p->types) input->token_types = memory_take(tokens, sizeof *input->token_types);
     return fill(input, p, err);
 }
 
@@ -132,7 +129,7 @@ static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, 
     size_t capacity = 1;
     for (const char *c = text; *c; c++) capacity += *c == ',';
     *count = 0;
-    if (!(*ids = calloc(capacity, sizeof **ids))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    *ids = memory_take(capacity, sizeof **ids);
     for (const char *at = text;; at++) {
         char *end;
         errno = 0;
@@ -161,9 +158,8 @@ static deberta_status read_ids(const text_list *given, padded *p, deberta_error 
     }
     p->rows = rows;
     if (status == DEBERTA_OK) {
-        p->ids = calloc(rows * p->columns, sizeof *p->ids);
-        p->mask = calloc(rows * p->columns, sizeof *p->mask);
-        if (!p->ids || !p->mask) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+        p->ids = memory_take(rows * p->columns, sizeof *p->ids);
+        p->mask = memory_take(rows * p->columns, sizeof *p->mask);
     }
     for (size_t r = 0; status == DEBERTA_OK && r < rows; r++)
         for (size_t c = 0; c < counts[r]; c++) {
@@ -239,7 +235,7 @@ bool input_token_limit(const reading_options *options, const deberta_model_info 
     return false;
 }
 
-/* Of row r of the texts, with notes of what was changed; *list serves again for the next row. */
+/* Tokenizes row r of the texts, with notes of what was changed; *list serves again for the next row. */
 static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
                                    deberta_tokens **list, deberta_error *err)
 {
@@ -268,8 +264,7 @@ static deberta_status tokenize(const reading_options *options, const char *folde
 {
     deberta_tokens *list = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
-    input->token_lists = calloc(input->rows, sizeof *input->token_lists);
-    if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->token_lists = memory_take(input->rows, sizeof *input->token_lists);
     p->rows = input->rows;
     deberta_status status = DEBERTA_OK;
     for (size_t r = 0; status == DEBERTA_OK && r < input->rows; r++) {
@@ -280,10 +275,9 @@ static deberta_status tokenize(const reading_options *options, const char *folde
     deberta_tokens_free(&list);
     DEBERTA_TRY(status);
     const size_t cells = p->rows * p->columns;
-    p->ids = calloc(cells, sizeof *p->ids);
-    p->mask = calloc(cells, sizeof *p->mask);
-    p->types = calloc(cells, sizeof *p->types);
-    if (!p->ids || !p->mask || !p->types) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    p->ids = memory_take(cells, sizeof *p->ids);
+    p->mask = memory_take(cells, sizeof *p->mask);
+    p->types = memory_take(cells, sizeof *p->types);
     for (size_t r = 0; r < p->rows; r++)
         for (size_t c = 0; c < input->token_lists[r]->count; c++) {
             p->ids[r * p->columns + c] = input->token_lists[r]->ids[c];

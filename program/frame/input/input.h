@@ -37,7 +37,7 @@
  * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
 int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input);
-/* The same from the tensors of a file. */
+/* Reads the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 
 /* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */

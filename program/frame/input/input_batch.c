@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* Values of a batch are compared with the tables of a model, and a batch is given to the library.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input_batch.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Shards and drawn shares are parsed, and items are chosen by the hash of their names. SPDX-License-Identifier: MIT */
 #include "program/frame/input/item_choice.h"
 
 #include <errno.h>

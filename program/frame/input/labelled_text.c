@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* A line or an object is split into its label, its text and what follows. SPDX-License-Identifier: MIT */
 #include "program/frame/input/labelled_text.h"
 
 #include <stdlib.h>
@@ -7,8 +7,7 @@
 
 #include "core/base/integers.h"
 #include "core/base/status.h"
-
-static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
+#include "output/scope.h"
 
 void labelled_text_free(labelled_text *text)
 {
@@ -34,50 +33,49 @@ size_t labelled_text_number(size_t count, const char *label)
 
 /* ---------------------------------------------------------------------------------------------------------- objects */
 
-static deberta_status take_choices(labelled_text *found, text_record *record, deberta_error *err)
+static deberta_status take_choices(labelled_text *found, text_record *record)
 {
     const json_t *choices = json_object_get(record->object, "choices"), *item;
     size_t k;
-    if (!json_is_array(choices)) return text_record_spoil(record, err, "the object has no array \"choices\"");
-    json_array_foreach(choices, k,
-                       item) if (!json_is_string(item) ||
-                                 !json_string_length(item)) return text_record_spoil(record, err,
-                                                                                     "choice %zu is not a text", k);
+    if (!json_is_array(choices)) return text_record_spoil(record, "the object has no array \"choices\"");
+    json_array_foreach(choices, k, item) if (!json_is_string(item) ||
+                                             !json_string_length(
+                                                 item)) return text_record_spoil(record, "choice %zu is not a text", k);
     found->choices = json_copy((json_t *)choices);
-    return found->choices ? DEBERTA_OK : no_memory(err);
+    if (!(found->choices)) memory_short();
+    return DEBERTA_OK;
 }
 
-static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices)
 {
     const json_t *label = json_object_get(record->object, "label");
     if (!json_is_string(label) && !json_is_number(label))
-        return text_record_spoil(record, err, "the object has no key \"label\" with a text or a number");
+        return text_record_spoil(record, "the object has no key \"label\" with a text or a number");
     found->label = json_is_string(label) ? strdup(json_string_value(label))
                                          : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
-    if (!found->label) return no_memory(err);
-    return has_choices ? take_choices(found, record, err) : DEBERTA_OK;
+    if (!found->label) memory_short();
+    return has_choices ? take_choices(found, record) : DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ lines */
 
 /* The fields behind the text: a second text, or all choices. */
 static deberta_status take_fields(labelled_text *found, text_record *record, const char *at, const char *end,
-                                  bool has_choices, deberta_error *err)
+                                  bool has_choices)
 {
     if (!has_choices && memchr(at, '\t', (size_t)(end - at)))
-        return text_record_spoil(record, err, "expected a label, a text and perhaps a second text, found more fields");
+        return text_record_spoil(record, "expected a label, a text and perhaps a second text, found more fields");
     if (!has_choices) {
         record->pair_bytes = (size_t)(end - at);
-        record->pair = malloc(record->pair_bytes + 1);
-        if (!record->pair) return no_memory(err);
+        record->pair = memory_take(record->pair_bytes + 1, 1);
         memcpy(record->pair, at, record->pair_bytes + 1);
         return DEBERTA_OK;
     }
     while (at <= end) {
         const char *tab = memchr(at, '\t', (size_t)(end - at)), *stop = tab ? tab : end;
-        if (stop == at) return text_record_spoil(record, err, "choice %zu is empty", json_array_size(found->choices));
+        if (stop == at) return text_record_spoil(record, "choice %zu is empty", json_array_size(found->choices));
         json_t *choice = json_stringn(at, (size_t)(stop - at));
-        if (!choice) return text_record_spoil(record, err, "a choice is not UTF-8");
+        if (!choice) return text_record_spoil(record, "a choice is not UTF-8");
         json_array_append_new(found->choices, choice);
         at = stop + 1;
     }
@@ -105,14 +103,14 @@ static deberta_status take_line(labelled_text *found, text_record *record, bool 
     const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
     found->skipped = line == end || (record->line == 1 && is_label(line, label_bytes));
     if (found->skipped) return DEBERTA_OK;
-    if (!tab) return text_record_spoil(record, err, "expected a label, a tab and a text, found no tab");
+    if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
-    if (!found->label || (has_choices && !found->choices)) return no_memory(err);
+    if (!found->label || (has_choices && !found->choices)) memory_short();
     char *text = tab + 1, *second = memchr(text, '\t', (size_t)(end - text));
     const size_t bytes = (size_t)((second ? second : end) - text);
-    if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices, err));
+    if (second) DEBERTA_TRY(take_fields(found, record, second + 1, end, has_choices));
     memmove(line, text, bytes);
     line[bytes] = 0;
     record->text_bytes = bytes;
@@ -123,12 +121,11 @@ deberta_status labelled_text_split(labelled_text *found, text_record *record, bo
 {
     *found = (labelled_text){0};
     if (record->problem) return DEBERTA_OK;
-    DEBERTA_TRY(record->object ? take_object(found, record, has_choices, err)
-                               : take_line(found, record, has_choices, err));
+    DEBERTA_TRY(record->object ? take_object(found, record, has_choices) : take_line(found, record, has_choices, err));
     if (record->problem || found->skipped) return DEBERTA_OK;
-    if (record->text_bytes == 0) return text_record_spoil(record, err, "the text is empty");
+    if (record->text_bytes == 0) return text_record_spoil(record, "the text is empty");
     if (has_choices && json_array_size(found->choices) < 2)
-        return text_record_spoil(record, err, "expected a label, a text and two or more choices, found %zu",
+        return text_record_spoil(record, "expected a label, a text and two or more choices, found %zu",
                                  json_array_size(found->choices));
     return DEBERTA_OK;
 }

@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* Texts are tokenized and checked; pieces are sorted by length and encoded in batches. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_batches.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/scope.h"
 #include "program/frame/input/input.h"
 #include "program/frame/input/context_advice.h"
 #include "program/frame/open_model.h"
@@ -11,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"
+#include "include/deberta_unstable.h"
 
 enum { DEFAULT_BATCH_TOKENS = 2048 };
 
@@ -75,7 +77,7 @@ static deberta_status check_memory(const text_batches *batches, text_record *rec
     const deberta_status status = deberta_session_check_within(batches->model, &options, 0, &problem);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     if (status != DEBERTA_E_MEMORY) return status_fail(err, status, "%s", problem.message);
-    return text_record_spoil(record, err, "%zu tokens are above --memory-limit: %s", tokens, problem.message);
+    return text_record_spoil(record, "%zu tokens are above --memory-limit: %s", tokens, problem.message);
 }
 
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
@@ -84,21 +86,20 @@ deberta_status text_batches_check_length(const text_batches *batches, text_recor
     if (tokens <= longest) return check_memory(batches, record, tokens, err);
     if (longest == batches->info.max_positions)
         return text_record_spoil(
-            record, err, "%zu tokens, but the position table of this model ends at %zu; --max-tokens %zu would cut it",
+            record, "%zu tokens, but the position table of this model ends at %zu; --max-tokens %zu would cut it",
             tokens, longest, longest);
     return text_record_spoil(
-        record, err,
+        record,
         "%zu tokens, but without --max-tokens the limit is %zu; --max-tokens %zu takes it whole, a "
         "smaller number cuts it",
         tokens, longest, tokens);
 }
 
-static deberta_status check_ids(const text_batches *batches, text_record *record, const deberta_tokens *list,
-                                deberta_error *err)
+static deberta_status check_ids(const text_batches *batches, text_record *record, const deberta_tokens *list)
 {
     for (size_t t = 0; t < list->count; t++)
         if (list->ids[t] < 0 || (size_t)list->ids[t] >= batches->info.vocabulary_size)
-            return text_record_spoil(record, err, "the tokenizer gives '%s' the id %d, but the model knows only %zu",
+            return text_record_spoil(record, "the tokenizer gives '%s' the id %d, but the model knows only %zu",
                                      deberta_tokens_text(list, t, NULL), (int)list->ids[t],
                                      batches->info.vocabulary_size);
     return DEBERTA_OK;
@@ -122,7 +123,7 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
         if (err) *err = local;
         return status;
     }
-    if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
+    if (status != DEBERTA_OK) return text_record_spoil(record, "%s", local.message);
     const deberta_tokens *tokens = *list;
     text_record_place(record, place);
     if (tokens->replaced)
@@ -130,7 +131,7 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
                  place, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
     if (tokens->dropped)
         say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, tokens->dropped);
-    return check_ids(batches, record, tokens, err);
+    return check_ids(batches, record, tokens);
 }
 
 /* ------------------------------------------------------------------------------------------------------- batching */
@@ -149,10 +150,9 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
     free_session(batches);
     const size_t room = tokens > batches->batch_tokens ? tokens : batches->batch_tokens;
     batches->session_options.max_tokens = room;
-    batches->ids = malloc(room * sizeof *batches->ids);
-    batches->types = malloc(room * sizeof *batches->types);
-    batches->starts = malloc((room + 1) * sizeof *batches->starts);
-    if (!batches->ids || !batches->types || !batches->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    batches->ids = memory_take(room, sizeof *batches->ids);
+    batches->types = memory_take(room, sizeof *batches->types);
+    batches->starts = memory_take((room + 1), sizeof *batches->starts);
     return deberta_session_create_within(&batches->session, batches->model, &batches->session_options, 0, err);
 }
 

@@ -1,8 +1,9 @@
-/* SPDX-License-Identifier: MIT */
+/* Records of a stream are collected and handed over to the rows of an input. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_source.h"
 
 #include <stdlib.h>
 
+#include "output/scope.h"
 #include "program/frame/options.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
@@ -12,14 +13,11 @@ typedef struct record_list {
     size_t count, capacity;
 } record_list;
 
-static deberta_status add_record(record_list *list, text_record *record, deberta_error *err)
+static void add_record(record_list *list, text_record *record)
 {
-    text_record *records = grown(list->records, &list->capacity, list->count + 1, sizeof *records);
-    if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    list->records = records;
+    list->records = memory_grown(list->records, &list->capacity, list->count + 1, sizeof *list->records);
     list->records[list->count++] = *record;
     *record = (text_record){0};
-    return DEBERTA_OK;
 }
 
 static deberta_status read_all(text_stream *stream, record_list *list, deberta_error *err)
@@ -31,22 +29,22 @@ static deberta_status read_all(text_stream *stream, record_list *list, deberta_e
         status = text_stream_next(stream, &record, &end, err);
         if (status != DEBERTA_OK || end) continue;
         text_record_place(&record, place);
-        status = record.problem ? status_fail(err, DEBERTA_E_FORMAT, "%s: %s", place, record.problem)
-                                : add_record(list, &record, err);
+        if (record.problem)
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s: %s", place, record.problem);
+        else
+            add_record(list, &record);
     }
     if (status == DEBERTA_OK && list->count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", stream->path);
     return status;
 }
 
 /* The texts go from the records to the rows. */
-static deberta_status fill_rows(input_batch *input, record_list *list, deberta_error *err)
+static void fill_rows(input_batch *input, record_list *list)
 {
-    input->texts = calloc(list->count, sizeof *input->texts);
-    input->text_bytes = calloc(list->count, sizeof *input->text_bytes);
-    input->pairs = calloc(list->count, sizeof *input->pairs);
-    input->pair_bytes = calloc(list->count, sizeof *input->pair_bytes);
-    if (!input->texts || !input->text_bytes || !input->pairs || !input->pair_bytes)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->texts = memory_take(list->count, sizeof *input->texts);
+    input->text_bytes = memory_take(list->count, sizeof *input->text_bytes);
+    input->pairs = memory_take(list->count, sizeof *input->pairs);
+    input->pair_bytes = memory_take(list->count, sizeof *input->pair_bytes);
     input->rows = list->count;
     for (size_t r = 0; r < list->count; r++) {
         text_record *record = &list->records[r];
@@ -56,7 +54,6 @@ static deberta_status fill_rows(input_batch *input, record_list *list, deberta_e
         input->pair_bytes[r] = record->pair_bytes;
         record->text = record->pair = NULL;
     }
-    return DEBERTA_OK;
 }
 
 int text_source_read(const reading_options *options, input_batch *input)
@@ -67,9 +64,9 @@ int text_source_read(const reading_options *options, input_batch *input)
     deberta_error error = {0};
     text_stream stream;
     int status = text_stream_open(&stream, options, &names);
-    if (status == EXIT_OK &&
-        (read_all(&stream, &list, &error) != DEBERTA_OK || fill_rows(input, &list, &error) != DEBERTA_OK))
+    if (status == EXIT_OK && read_all(&stream, &list, &error) != DEBERTA_OK)
         status = say_error(&options->common, &error);
+    if (status == EXIT_OK) fill_rows(input, &list);
     text_stream_close(&stream);
     for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
     free(list.records);

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Files are opened in turn, and their lines or objects become records with a place. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_stream.h"
 
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/stream.h"
+#include "output/scope.h"
 
 enum { MOST_REPORTED = 10 /* problems of lines */, MOST_LINE_BYTES = 64 << 20 };
 
@@ -58,46 +59,43 @@ void text_stream_report_rest(const text_stream *stream)
                 rest == 1 ? "" : "s");
 }
 
-deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
+deberta_status text_record_spoil(text_record *record, const char *format, ...)
 {
     if (record->problem) return DEBERTA_OK;
     va_list arguments;
     va_start(arguments, format);
     const int written = vasprintf(&record->problem, format, arguments);
     va_end(arguments);
-    if (written >= 0) return DEBERTA_OK;
-    record->problem = NULL;
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (written < 0) memory_short();
+    return DEBERTA_OK;
 }
 
-static deberta_status copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes, deberta_error *err)
+static void copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes)
 {
-    if (!(*to = malloc(bytes + 1))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    *to = memory_take(bytes + 1, 1);
     memcpy(*to, text, bytes);
-    (*to)[bytes] = 0;
     *to_bytes = bytes;
-    return DEBERTA_OK;
 }
 
 /* A key's text into the record. *found stays false where there is none. */
 static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record,
-                               bool *found, deberta_error *err)
+                               bool *found)
 {
     const json_t *value = json_object_get(object, key);
     *found = json_is_string(value);
     if (!value || json_is_null(value)) return DEBERTA_OK;
-    if (!*found) return text_record_spoil(record, err, "the value of \"%s\" is not a text", key);
-    return copy_text(to, to_bytes, json_string_value(value), json_string_length(value), err);
+    if (!*found) return text_record_spoil(record, "the value of \"%s\" is not a text", key);
+    copy_text(to, to_bytes, json_string_value(value), json_string_length(value));
+    return DEBERTA_OK;
 }
 
-static deberta_status read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes,
-                                  deberta_error *err)
+static deberta_status read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes)
 {
     json_error_t json_error;
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(object)) {
         json_decref(object);
-        return text_record_spoil(record, err, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
+        return text_record_spoil(record, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
                                  names->text ? names->text : "", names->text ? "\"" : "", object ? "" : ": ",
                                  object ? "" : json_error.text);
     }
@@ -108,13 +106,13 @@ static deberta_status read_object(text_record *record, const text_stream_names *
         json_decref(object);
         return DEBERTA_OK;
     }
-    deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text, err);
+    deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text);
     if (status == DEBERTA_OK && names->pair)
-        status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair, err);
+        status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair);
     if (status == DEBERTA_OK && !has_text)
-        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->text);
+        status = text_record_spoil(record, "the object has no key \"%s\"", names->text);
     if (status == DEBERTA_OK && names->pair_required && !has_pair)
-        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->pair);
+        status = text_record_spoil(record, "the object has no key \"%s\"", names->pair);
     json_decref(object);
     return status;
 }
@@ -176,15 +174,16 @@ void text_stream_close(text_stream *stream)
 
 /* -------------------------------------------------------------------------------------------------------- reading */
 
-static deberta_status next_given(text_stream *stream, text_record *record, const char *text, deberta_error *err)
+static deberta_status next_given(text_stream *stream, text_record *record, const char *text)
 {
     const text_stream_names *names = stream->names;
     const text_list *pairs = &stream->options->pairs;
     const size_t index = names->share_pair && pairs->count == 1 ? 0 : stream->given;
     const char *pair = names->pair && index < pairs->count ? pairs->items[index] : NULL;
     record->line = ++stream->given;
-    DEBERTA_TRY(copy_text(&record->text, &record->text_bytes, text, strlen(text), err));
-    return pair ? copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair), err) : DEBERTA_OK;
+    copy_text(&record->text, &record->text_bytes, text, strlen(text));
+    if (pair) copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair));
+    return DEBERTA_OK;
 }
 
 /* Labels of a table would be read as words, and nothing would look wrong. */
@@ -211,16 +210,17 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     return DEBERTA_OK;
 }
 
-static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes, deberta_error *err)
+static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes)
 {
     record->source = stream->path;
     record->line = ++stream->line;
-    if (stream->json) return read_object(record, stream->names, stream->buffer, bytes, err);
+    if (stream->json) return read_object(record, stream->names, stream->buffer, bytes);
     if (stream->names->pair_required)
-        return text_record_spoil(record, err,
+        return text_record_spoil(record,
                                  "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
                                  stream->names->text, stream->names->pair);
-    return copy_text(&record->text, &record->text_bytes, stream->buffer, bytes, err);
+    copy_text(&record->text, &record->text_bytes, stream->buffer, bytes);
+    return DEBERTA_OK;
 }
 
 static deberta_status next_of_all(text_stream *stream, text_record *record, bool *end, deberta_error *err)
@@ -229,7 +229,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     *end = false;
     const text_list *texts = &stream->options->texts;
     if (!stream->names->file_arguments && stream->given < texts->count)
-        return next_given(stream, record, texts->items[stream->given], err);
+        return next_given(stream, record, texts->items[stream->given]);
     for (;;) {
         if (stream->file) {
             size_t bytes;
@@ -244,7 +244,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
-                return parse_line(stream, record, bytes, err);
+                return parse_line(stream, record, bytes);
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
@@ -286,7 +286,7 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
         DEBERTA_TRY(next_counted(stream, record, end, err));
         if (*end) return DEBERTA_OK;
         const item_name name = {record->id, record->source, record->line};
-        if (!item_is_taken(&stream->choice, &name, &taken)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (!item_is_taken(&stream->choice, &name, &taken)) memory_short();
         if (taken) return DEBERTA_OK;
     }
 }

@@ -100,8 +100,7 @@ void text_stream_report(text_stream *stream, const text_record *record);
 void text_stream_report_rest(const text_stream *stream);
 
 /* Says why the record cannot be used; the first reason stays. */
-deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+deberta_status text_record_spoil(text_record *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define TEXT_STREAM_FILE_OPTIONS                                                                                       \
     {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated",                \

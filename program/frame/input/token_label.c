@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* A token is named by its piece of the text; bytes that are no text are written in hexadecimal.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/input/token_label.h"
 
 #include <stdio.h>

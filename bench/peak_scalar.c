@@ -1,5 +1,0 @@
-/* One multiply-add at a time: what the scalar tier is measured against. SPDX-License-Identifier: MIT */
-#define PEAK_NAME   peak_scalar
-#define PEAK_VECTOR float
-#define PEAK_CHAINS CHAINS_12
-#include "bench/peak_tmpl.h"

@@ -1,0 +1,247 @@
+/* What a problem of a kernel is, and what a description of a kernel is made of (kernel_slots.h says what for).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CHECK_KERNELS_KERNEL_PROBLEM_H
+#define CHECK_KERNELS_KERNEL_PROBLEM_H
+
+#include "core/kernels.h"
+#include "include/deberta.h"
+
+typedef enum kernel_slot {
+#define X(name, parameters) SLOT_##name,
+    KERNEL_LIST(X)
+#undef X
+        KERNEL_SLOTS
+} kernel_slot;
+
+/* ----------------------------------------------------------------------------------------------------------- arrays */
+
+typedef enum array_kind {
+    ARRAY_INPUT,           /* not written */
+    ARRAY_OUTPUT,          /* written, and perhaps read before */
+    ARRAY_OUTPUT_ANY_ZERO, /* the sign of a zero may differ from tier to tier */
+    ARRAY_OUTPUT_ANY       /* what damaged inputs leave open may differ; what is judged may not */
+} array_kind;
+
+/* [blocks][rows][width] numbers of 32 bits with gaps between rows and between blocks; bytes lie in them four by four.
+ * A vector is one row; a matrix one block; panels are blocks of rows of 16. */
+typedef struct problem_array {
+    const char *name; /* NULL: the problem has no such array */
+    array_kind kind;
+    size_t blocks, block_stride, rows, ld, width;
+    size_t words; /* from the first to the last element */
+    float scale;  /* of the numbers that problem_fill writes; 0: it writes none */
+    float *initial, *at;
+} problem_array;
+
+enum { PROBLEM_ARRAYS = 13 };
+
+/* --------------------------------------------------------------------------------------------------------- problems */
+
+/* What the numbers of a problem are like. */
+typedef enum problem_values {
+    VALUES_ORDINARY, /* mostly of unit size, some large, some tiny: what activations look like */
+    VALUES_HUGE,
+    VALUES_TIES, /* 1 and -1 */
+    VALUES_SUBNORMAL,
+    VALUES_CONSTANT,
+    VALUES_UNIFORM, /* [-1, 1) */
+    VALUES_BELL,    /* roughly normal, sigma 1 */
+    VALUES_WIDE,    /* of many magnitudes */
+    VALUES_WHOLE,   /* -8 ... 8: sums are exact */
+} problem_values;
+
+/* What a kernel may be asked for beyond its sizes. */
+typedef enum problem_option {
+    WITH_BIAS = 1 << 0, /* epilogues of the products, in the order of core/kernels.h */
+    WITH_GELU = 1 << 1,
+    WITH_OUTER = 1 << 2,
+    WITH_RESIDUAL = 1 << 3,
+    RESIDUAL_IN_C = 1 << 4, /* the residual is C */
+    WITH_ROW_SCALE = 1 << 5,
+    ACCUMULATE = 1 << 6,
+    WITH_C_SCALE = 1 << 7,
+    FETCH_NEXT = 1 << 8,
+    WITH_SUMS = 1 << 9, /* gemm_tn: those of the columns of A */
+    LARGEST = 1 << 10,  /* all digits as large as they can be */
+    WITH_MASK = 1 << 11,
+    LATER_CHUNK = 1 << 12, /* softmax: not the first of a row */
+    OWN_DELTA = 1 << 13,   /* softmax_backward: of a row, the sum of p dp */
+    IN_PLACE = 1 << 14,
+    WITH_GAIN = 1 << 15,
+    WITH_Y = 1 << 16,        /* activate_backward: the activations as well */
+    WITH_PRODUCTS = 1 << 17, /* sum_rows */
+    WITH_COUPLING = 1 << 18, /* adam */
+    WITH_FACTOR = 1 << 19,   /* of every input before it is quantised */
+    WITHOUT_C2P = 1 << 20,
+    WITHOUT_P2C = 1 << 21,
+    WITHOUT_PROMISE = 1 << 22, /* the map is not said to have unit steps */
+    DAMAGED = 1 << 23,         /* some inputs are no numbers, and so are results that they reach */
+    PROBLEM_OPTIONS_END = 1 << 24
+} problem_option;
+
+/* From distances to rows of a table: how it rises. */
+typedef enum problem_map {
+    MAP_V3,
+    MAP_FLAT,
+    MAP_LINEAR,
+    MAP_HALF,
+    MAP_RARE,
+    MAP_DENSE,
+    MAP_SATURATED,
+    MAP_ANY
+} problem_map;
+enum { MAP_V3_ROWS = 512 };
+
+typedef struct kernel_problem {
+    kernel_slot slot;
+    size_t rows, depth, columns; /* those that the kernel has; the meaning of each is in its description */
+    unsigned options;
+    kernel_activation function; /* of kernels that have one */
+    problem_values values;
+    float scale; /* of all numbers; 0: 1 */
+    problem_map map;
+    ptrdiff_t distance; /* MAP_V3: of query 0 and key 0 */
+    size_t parts;       /* of sums over rows; 0: one chain */
+    bool plain;         /* every row-major, at the engine's own strides: what is measured */
+    uint64_t random;    /* the seed, and what becomes of it */
+
+    /* made by problem_lay_out */
+    problem_array arrays[PROBLEM_ARRAYS];
+    size_t bounds[MAX_ROW_PARTS + 1];
+    int32_t last_row, least_row, greatest_row; /* of the map's table, and used */
+    bool is_turned;                            /* fold_runs: the matrix lies column by column */
+    size_t first_of_c2p, first_of_p2c;
+    uint64_t map_seed;
+    uint32_t first_counter, threshold; /* of dropout */
+    const void *next;                  /* FETCH_NEXT; may be replaced afterwards */
+} kernel_problem;
+
+/* The bound of an error is `limit` times `size`. A size is an ULP of the exact result, or eps S, or half a step of
+ * digits. eps is 2^-24, half an ULP of 1; S is the sum of the absolute values of the terms before they cancel. */
+typedef enum error_unit { UNIT_ULP, UNIT_EPS_S, UNIT_HALF_STEP, UNIT_COUNT } error_unit;
+const char *unit_name(error_unit unit);
+
+typedef struct exact_value {
+    double value, size, limit;
+    error_unit unit;
+} exact_value;
+
+/* What is done with a result; false: no more of this problem. found is element `index` of p->arrays[array].at, or what
+ * digits there stand for. */
+typedef struct exact_judge {
+    bool (*judge)(void *context, const kernel_problem *p, size_t array, size_t index, double found,
+                  const exact_value *want);
+    void *context;
+} exact_judge;
+
+/* Whether a word of an output is what it should be. A NaN is as good as another, but POISON equals only itself: it is
+ * what memory holds that nobody has written, a signalling NaN. */
+#define POISON 0x7fa5a5a5u
+bool same_word(uint32_t found, uint32_t expected, array_kind kind);
+/* Writes POISON. */
+void poison_words(float *words, size_t count);
+uint32_t float_bits(float x);
+float float_from_bits(uint32_t bits);
+/* Distance of neighbouring floats at the size of x, not below the smallest normal number's. */
+double ulp_of(double x);
+
+/* --------------------------------------------------------------------------------------------------- descriptions */
+
+typedef struct problem_sizes {
+    size_t rows, depth, columns;
+} problem_sizes;
+
+/* Which product of sizes a call's elements are. */
+typedef enum problem_elements { ROWS_COLUMNS, ROWS_DEPTH, DEPTH_COLUMNS } problem_elements;
+
+typedef struct kernel_description {
+    const char *name; /* the slot's */
+    const char *word; /* in the lines of bench/kernel_problems.h */
+    void (*lay_out)(kernel_problem *p);
+    void (*fill)(kernel_problem *p); /* after the numbers, what is more than numbers */
+    void (*call)(const kernels *table, const kernel_problem *p);
+    void (*exact)(const kernel_problem *p, const exact_judge *judge);
+
+    problem_sizes drawn;    /* the largest that verify draws; 0: the kernel has no such size */
+    problem_sizes measured; /* of a base model: what checkasm --bench measures */
+    unsigned optional;      /* options that may be drawn; lay_out takes back those that do not go together */
+    bool has_function, has_map, has_parts;
+    size_t column_unit, depth_unit;  /* what columns and depth must be multiples of; 0: 1 */
+    size_t most_columns, most_depth; /* 0: any */
+
+    bool multiplies;             /* 2 rows depth columns operations */
+    deberta_precision precision; /* in which it multiplies */
+    double moved[3];             /* numbers of 32 bits, of rows x columns, rows x depth, depth x columns */
+    problem_elements elements;
+    bool restored; /* works in place: before it is measured again its arrays are made anew */
+} kernel_description;
+
+#define X(name, parameters) extern const kernel_description describe_##name;
+KERNEL_LIST(X)
+#undef X
+
+/* What a description needs; the rest follows by name. Without one of these functions it does not compile. */
+#define DESCRIBE_KERNEL(slot_, word_, ...)                                                                             \
+    const kernel_description describe_##slot_ = {.name = #slot_,                                                       \
+                                                 .word = (word_),                                                      \
+                                                 .lay_out = slot_##_lay_out,                                           \
+                                                 .call = slot_##_call,                                                 \
+                                                 .exact = slot_##_exact,                                               \
+                                                 __VA_ARGS__};
+
+/* ------------------------------------------------------------------------------------------------ for descriptions */
+
+static inline bool has_option(const kernel_problem *p, unsigned options) { return (p->options & options) != 0; }
+
+/* The next row's distance: the engine's where the problem is plain, else 0, 1 or 7 more than the width. */
+size_t problem_stride(kernel_problem *p, size_t width);
+problem_array *take_vector(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t width, float scale);
+problem_array *take_matrix(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t width,
+                           float scale);
+/* [panels][rows][16], row-major or a panel at a time. */
+problem_array *take_panels(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t panels,
+                           float scale);
+/* Bytes, or other words that are no floats: no numbers are written. */
+void take_bytes(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t bytes);
+/* After strides were changed by hand. */
+void count_words(problem_array *array);
+
+/* NULL where the problem has no such array. */
+static inline float *now_in(const kernel_problem *p, size_t k) { return p->arrays[k].at; }
+static inline float *given_in(const kernel_problem *p, size_t k) { return p->arrays[k].initial; }
+static inline void *raw_in(const kernel_problem *p, size_t k) { return p->arrays[k].at; }
+static inline void *raw_given(const kernel_problem *p, size_t k) { return p->arrays[k].initial; }
+/* Element `column` of row `row`, as it was filled, and where it lies. */
+static inline size_t place_in(const problem_array *a, size_t row, size_t column)
+{
+    return a->blocks > 1 ? column / PANEL * a->block_stride + row * a->ld + column % PANEL : row * a->ld + column;
+}
+static inline double given(const kernel_problem *p, size_t k, size_t row, size_t column)
+{
+    const problem_array *a = &p->arrays[k];
+    return (double)a->initial[place_in(a, row, column)];
+}
+
+size_t draw_below(kernel_problem *p, size_t limit); /* 0 if limit is 0 */
+bool draw_flag(kernel_problem *p);
+float draw_uniform(kernel_problem *p, float low, float high);
+float draw_bell(kernel_problem *p);
+float draw_number(kernel_problem *p);
+/* Numbers of the problem's kind, all over the array. */
+void draw_array(kernel_problem *p, size_t k);
+
+/* A value with the sizes of the terms that it is made of. */
+typedef struct exact_sum {
+    double value, terms;
+} exact_sum;
+void add_term(exact_sum *sum, double term);
+
+#define EPS 0x1p-24
+/* A result in the array, of which the bound is limit eps terms; beside that it may lose so many times the smallest
+ * number as limit says. */
+bool expect_sum(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_sum want,
+                double limit);
+bool expect_result(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_value want);
+
+#endif

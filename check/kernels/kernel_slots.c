@@ -1,0 +1,112 @@
+/* The table of descriptions, made from the list of kernels, and what is asked of it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "check/kernels/kernel_slots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------------------------------ slots */
+
+static const kernel_description *const descriptions[KERNEL_SLOTS] = {
+#define X(name, parameters) [SLOT_##name] = &describe_##name,
+    KERNEL_LIST(X)
+#undef X
+};
+
+const kernel_description *problem_description(kernel_slot slot) { return descriptions[slot]; }
+
+const char *slot_name(kernel_slot slot) { return descriptions[slot]->name; }
+
+const char *slot_isa(kernel_slot slot, const kernels *table)
+{
+    switch (slot) {
+#define X(name, parameters)                                                                                            \
+    case SLOT_##name: return table->name##_isa;
+        KERNEL_LIST(X)
+#undef X
+    case KERNEL_SLOTS: break;
+    }
+    return NULL;
+}
+
+bool slot_same(kernel_slot slot, const kernels *a, const kernels *b)
+{
+    switch (slot) {
+#define X(name, parameters)                                                                                            \
+    case SLOT_##name: return a->name == b->name;
+        KERNEL_LIST(X)
+#undef X
+    case KERNEL_SLOTS: break;
+    }
+    return false;
+}
+
+/* --------------------------------------------------------------------------------------------------------- problems */
+
+void problem_lay_out(kernel_problem *p)
+{
+    memset(p->arrays, 0, sizeof p->arrays);
+    descriptions[p->slot]->lay_out(p);
+}
+
+void problem_fill(kernel_problem *p)
+{
+    for (size_t k = 0; k < PROBLEM_ARRAYS; k++)
+        if (p->arrays[k].scale != 0) draw_array(p, k);
+    if (descriptions[p->slot]->fill) descriptions[p->slot]->fill(p);
+}
+
+void problem_call(const kernels *table, const kernel_problem *p) { descriptions[p->slot]->call(table, p); }
+
+void problem_exact(const kernel_problem *p, const exact_judge *judge) { descriptions[p->slot]->exact(p, judge); }
+
+/* ------------------------------------------------------------------------------------------------------------- words */
+
+static size_t add_text(char *text, size_t length, size_t capacity, const char *format, size_t number)
+{
+    if (length >= capacity) return length;
+    const int more = snprintf(text + length, capacity - length, format, number);
+    return more < 0 ? length : length + (size_t)more;
+}
+
+void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes)
+{
+    static const char *const options[] = {
+        ", bias",           ", gelu",       ", outer",       ", residual",  ", residual is c",
+        ", row_scale",      ", accumulate", ", c_scale",     ", next",      ", sums",
+        ", largest digits", ", mask",       ", later chunk", ", own delta", ", in place",
+        ", gain",           ", y",          ", products",    ", coupled",   ", factor",
+        ", no c2p",         ", no p2c",     ", no promise",  ", damaged"};
+    static const char *const values[] = {"ordinary", "huge", "ties", "subnormal", "constant",
+                                         "uniform",  "bell", "wide", "whole"};
+    static const char *const maps[] = {
+        "v3", "flat", "linear", "steps at random", "few steps", "many steps", "linear between flat ends", "no order"};
+    const kernel_description *d = descriptions[p->slot];
+    size_t length = 0;
+    if (!capacity_bytes) return;
+    if (d->drawn.rows) length = add_text(text, length, capacity_bytes, "rows %zu, ", p->rows);
+    if (d->drawn.depth) length = add_text(text, length, capacity_bytes, "depth %zu, ", p->depth);
+    if (d->drawn.columns) length = add_text(text, length, capacity_bytes, "columns %zu, ", p->columns);
+    if (d->has_parts) length = add_text(text, length, capacity_bytes, "parts %zu, ", p->parts);
+    if (d->has_function) length = add_text(text, length, capacity_bytes, "function %zu, ", (size_t)p->function);
+    if (d->has_map) length = add_text(text, length, capacity_bytes, maps[p->map], 0);
+    length = add_text(text, length, capacity_bytes, d->has_map ? ", " : "", 0);
+    length = add_text(text, length, capacity_bytes, values[p->values], 0);
+    for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+        if (p->options >> k & 1) length = add_text(text, length, capacity_bytes, options[k], 0);
+}
+
+problem_work problem_work_of(const kernel_problem *p)
+{
+    const kernel_description *d = descriptions[p->slot];
+    const double rows = (double)p->rows, depth = (double)p->depth, columns = (double)p->columns;
+    const double residual = has_option(p, WITH_RESIDUAL | RESIDUAL_IN_C) ? 1 : 0;
+    const double words =
+        (d->moved[0] + residual) * rows * columns + d->moved[1] * rows * depth + d->moved[2] * depth * columns;
+    return (problem_work){.flop = d->multiplies ? 2 * rows * depth * columns : 0,
+                          .bytes = words * sizeof(float),
+                          .elements = d->elements == ROWS_DEPTH      ? rows * depth
+                                      : d->elements == DEPTH_COLUMNS ? depth * columns
+                                                                     : rows * columns};
+}

@@ -1,0 +1,83 @@
+/* Every tier and every part of one, in one list. From it come the names, what a tier needs of a processor, the order in
+ * which kernels override each other, the prototypes and the peaks, the options and the columns of results, and what
+ * checkasm runs. How a tier is compiled, and which registers it may use, is in simd/meson.build.
+ *
+ * A tier is an instruction set that a user may ask for. A part is what only some processors of a tier have: it
+ * overrides what it implements wherever they have it.
+ *
+ * A row: NAME (as in DEBERTA_ISA_NAME and HAVE_NAME), name, the row BELOW whose kernels it overrides, the architecture,
+ * the features that it needs, those that are told when they lack (in the order of core/base/cpu.c), those that say that
+ * the operating system does not save its registers, the word of /proc/cpuinfo for it, and whether a peak of float32 and
+ * one of bytes is measured (1 or 0: simd/peak.h).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_TIERS_H
+#define CORE_BASE_TIERS_H
+
+/* WebAssembly, whose modules are built by wasm/configure.py, is a row there and nowhere else. */
+#ifdef __wasm__
+#define WASM_TIERS(X) X(WASM, wasm, SCALAR, WASM, CPU_WASM, CPU_WASM, 0, "", 0, 0)
+#else
+#define WASM_TIERS(X)
+#endif
+
+/* In the order in which they are told, slowest first of every architecture. */
+#define TIER_LIST(X)                                                                                                   \
+    X(SCALAR, scalar, SCALAR, ANY, 0, 0, 0, "", 1, 0)                                                                  \
+    X(AVX2, avx2, SCALAR, X86, CPU_AVX2, CPU_AVX2_PARTS, CPU_NO_AVX_STATE, "avx2", 1, 1)                               \
+    X(AVX512, avx512, AVX2, X86, CPU_AVX512, CPU_AVX512_PARTS, CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE, "avx512", 1, 0) \
+    X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)                                          \
+    WASM_TIERS(X)
+
+/* BELOW is the tier that it is a part of. Later parts override earlier ones. */
+#define PART_LIST(X)                                                                                                   \
+    X(SCALAR_FMA, scalar_fma, SCALAR, ANY, CPU_FMA, 0, 0, "fma", 0, 0)                                                 \
+    X(AVXVNNI, avxvnni, AVX2, X86, CPU_AVXVNNI, 0, 0, "avx_vnni", 0, 1)                                                \
+    X(AVX512VNNI, avx512vnni, AVX512, X86, CPU_AVX512VNNI, 0, 0, "avx512_vnni", 0, 1)                                  \
+    X(AVX512AMX, avx512amx, AVX512, X86, CPU_AVX512AMX, 0, 0, "amx_int8", 0, 0)                                        \
+    X(NEONDOT, neondot, NEON, AARCH64, CPU_NEON_DOT, 0, 0, "asimddp", 0, 1)                                            \
+    X(NEONI8MM, neoni8mm, NEON, AARCH64, CPU_NEON_I8MM, 0, 0, "i8mm", 0, 1)
+
+/* Features as a plain word so that tests can replace it. A tier's bit says that all its parts are there and that the
+ * operating system saves their registers; the bits of single parts only serve to name what is missing. */
+enum {
+    CPU_FMA = 1,
+    CPU_AVX2 = 2,   /* with FMA and F16C */
+    CPU_AVX512 = 4, /* F, BW, DQ, VL */
+    CPU_NEON = 8,
+    CPU_SHA256 = 1 << 4, /* no tier: instructions for SHA-256 */
+    CPU_AVXVNNI = 1 << 5,
+    CPU_AVX512VNNI = 1 << 6,
+    CPU_AVX512AMX = 1 << 7, /* AMX-INT8, whose tiles the operating system saves */
+    CPU_NEON_DOT = 1 << 17,
+    CPU_NEON_I8MM = 1 << 18,
+    CPU_WASM = 1 << 19, /* SIMD128 */
+
+    CPU_HAS_AVX2 = 1 << 8,
+    CPU_HAS_FMA = 1 << 9,
+    CPU_HAS_F16C = 1 << 10,
+    CPU_HAS_AVX512F = 1 << 11,
+    CPU_HAS_AVX512BW = 1 << 12,
+    CPU_HAS_AVX512DQ = 1 << 13,
+    CPU_HAS_AVX512VL = 1 << 14,
+    CPU_NO_AVX_STATE = 1 << 15,    /* the processor has AVX, but the operating system does not save its registers */
+    CPU_NO_AVX512_STATE = 1 << 16, /* the processor has AVX-512, and its registers are not saved */
+
+    CPU_AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
+    CPU_AVX512_PARTS = CPU_AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL,
+    /* A process must ask the operating system for them (cpu_allow_tiles). */
+    CPU_ASKED_FOR = CPU_AVX512AMX
+};
+
+/* HAVE_AVX2 and its like, 0 or 1, say what was compiled in: simd/meson.build defines them for everybody. The scalar
+ * kernels always are. */
+#define HAVE_SCALAR     1
+#define HAVE_SCALAR_FMA 1
+
+/* x if HAVE_NAME, else NULL. */
+#define IF_BUILT(have, x)  IF_BUILT_(have, x)
+#define IF_BUILT_(have, x) IF_BUILT_##have(x)
+#define IF_BUILT_0(x)      NULL
+#define IF_BUILT_1(x)      (x)
+
+#endif

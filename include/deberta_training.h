@@ -1,0 +1,219 @@
+/* deberta_training.h: train models. It may change in any version, so its functions are in the static library alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DEBERTA_TRAINING_H
+#define DEBERTA_TRAINING_H
+
+#include "deberta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A trainer holds one model, or a generator and a discriminator of replaced tokens: weights in float32, gradients, the
+ * optimiser's moments, and what is trained on. What is computed, and in which order, is in docs/training.md. It serves
+ * one call at a time.
+ *
+ *     deberta_trainer_options options = DEBERTA_TRAINER_DEFAULTS;
+ *     const char *texts[] = {"corpus.txt"};
+ *     options.model = "deberta-v3-small", options.texts = texts, options.text_count = 1;
+ *     options.steps = 1000, options.folder = "trained";
+ *     if (deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK || ...
+ *         deberta_trainer_run(trainer, NULL, NULL, &finished, &error) != DEBERTA_OK) puts(error.message);
+ *     deberta_trainer_free(&trainer);                                                   // docs/example_training.c */
+typedef struct deberta_trainer deberta_trainer;
+
+typedef enum deberta_training_task {
+    DEBERTA_TRAIN_MLM = 0,
+    DEBERTA_TRAIN_RTD,
+    DEBERTA_TRAIN_SEQUENCE,
+    DEBERTA_TRAIN_CHOICE,
+    DEBERTA_TRAIN_TOKEN,
+    DEBERTA_TRAIN_QA
+} deberta_training_task;
+
+typedef enum deberta_training_head {
+    DEBERTA_TRAIN_HEAD_AUTO = 0, /* mlm_emd where the model has it */
+    DEBERTA_TRAIN_HEAD_MLM,
+    DEBERTA_TRAIN_HEAD_MLM_EMD
+} deberta_training_head;
+
+typedef enum deberta_optimizer { DEBERTA_ADAMW = 0, DEBERTA_XADAM } deberta_optimizer;
+typedef enum deberta_schedule {
+    DEBERTA_SCHEDULE_LINEAR = 0,
+    DEBERTA_SCHEDULE_MICROSOFT,
+    DEBERTA_SCHEDULE_CONSTANT
+} deberta_schedule;
+/* How a discriminator's tables of words and positions follow the generator's. */
+typedef enum deberta_sharing {
+    DEBERTA_SHARING_GDES = 0, /* the generator's + a difference, which alone learns from the discriminator's loss */
+    DEBERTA_SHARING_ES,       /* one table, which both losses teach: coupled only */
+    DEBERTA_SHARING_NONE
+} deberta_sharing;
+typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
+
+/* One labelled text as ids, of a task with classes or answers. What a task has no use for is not read. */
+typedef struct deberta_example {
+    size_t tokens;
+    const int32_t *ids, *token_types; /* [tokens]; token_types: NULL for zeros */
+    const int32_t *token_labels;      /* [tokens]: of a token task; -100: none */
+    int32_t label;                    /* a class; of a choice the right one's number, read from its first text */
+    float target;                     /* of a head with one output: the value */
+    int32_t start, end;               /* first and last token of the answer; -100: not in this text */
+} deberta_example;
+
+/* What a task measures on held-out examples, besides the loss. Rows come in any order between begin and end. */
+enum { DEBERTA_MEASURES = 4 };
+typedef struct deberta_scorer {
+    const char *names[DEBERTA_MEASURES]; /* of the measures, NULL behind the last; the first decides which is best */
+    void *context;
+    void (*begin)(void *context);
+    /* logits [width] of a row that the head reads: of which example, and which of its tokens. */
+    void (*row)(void *context, size_t example, size_t token, const float *logits, size_t width);
+    /* Values of the measures: the higher the better. */
+    void (*end)(void *context, double measures[DEBERTA_MEASURES]);
+} deberta_scorer;
+
+/* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
+typedef struct deberta_trainer_options {
+    size_t struct_size;
+    deberta_training_task task;
+    const char *model;     /* a folder; of a pair the discriminator's */
+    const char *generator; /* a folder; NULL: one model is trained */
+
+    /* What is trained on: one of the four. */
+    const char *batch;        /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
+    const char *batches;      /* the same with a leading axis of steps, used round and round */
+    const char *const *texts; /* [text_count]: files, one text a line, documents between empty lines */
+    size_t text_count;
+    const char *const
+        *held_out; /* [held_out_count]: texts whose loss is logged at the end and every eval_every steps */
+    size_t held_out_count;
+    const deberta_example *examples, *held_out_examples; /* copied while opening */
+    size_t example_count, held_out_example_count;
+    size_t choices;               /* examples of a question, one after the other; 1: none */
+    const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
+
+    /* What has no weights yet. */
+    int begin;                 /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
+    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
+                                * model, whose outputs are the vocabulary, and of replaced tokens 1 */
+    const char *const *labels; /* [new_labels]: their names, NULL: none */
+
+    /* How texts are drawn. */
+    size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
+    int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
+    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
+    deberta_masking masking;
+    double mask_probability; /* above 0, below 1: share of the tokens that are to be guessed */
+    size_t max_ngram;
+
+    /* A step. */
+    size_t seed;    /* of all that is drawn: order, masks, dropout; below 2^32 */
+    double dropout; /* below 1, at all places; -1: what the model's config.json says of each */
+    deberta_training_head head;
+    deberta_reference reference;
+    double rtd_weight, sift_weight;
+    int perturb_raw;         /* with sift_weight: the embeddings are moved as they are, not normalised first */
+    deberta_sharing sharing; /* of a pair */
+    int coupled;             /* of a pair: both losses at the same weights, one norm; 0: the generator's update first */
+    size_t shards;           /* a power of two */
+
+    /* Updates; steps 0: gradients alone. */
+    deberta_optimizer optimizer;
+    deberta_schedule schedule;
+    double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
+    double clip; /* largest norm; 0: any */
+    size_t steps, warmup;
+    /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are, of a pair in both models */
+    const char *const *freeze;
+    size_t freeze_count;
+
+    /* A run in a folder. */
+    const char *folder;
+    int resume; /* from its latest checkpoint, or, where it was killed before the first one, from the beginning */
+    size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
+    size_t skip_bad;          /* so many steps whose loss or gradient is not finite are passed over */
+    deberta_dtype save_dtype; /* of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
+    size_t patience; /* evaluations of which none is better than the best before the run ends; 0: it does not */
+
+    /* No bit depends on these. */
+    deberta_isa isa;
+    size_t threads;
+    size_t memory_limit_bytes; /* opening refuses what would need more; 0: no limit */
+    size_t micro_tokens; /* tokens whose activations are in memory at once: as many neighbouring shards, 1, 2, 4 ..., as
+                          * have no more, and one at least; with sift_weight moved copies count. 0: whole steps.
+                          * Gradients of parts wait for others: up to log2(shards) times the weights */
+    int recompute; /* keep only the inputs of layers, each of which runs a second time before its way back: less memory,
+                    * a third more work */
+    /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
+    double checkpoint_minutes;
+} deberta_trainer_options;
+
+#define DEBERTA_TRAINER_DEFAULTS                                                                                       \
+    {                                                                                                                  \
+        .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
+        .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
+        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10              \
+    }
+
+/* Fills *options with the defaults, for callers that cannot use the macro. */
+DEBERTA_STATIC_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
+
+/* What became of a step. */
+typedef struct deberta_training_step {
+    size_t step;       /* counted from 1 */
+    size_t steps;      /* of the whole run */
+    double loss;       /* the gradients are its own; a pair's is the generator's + weight times the discriminator's */
+    double loss_clean; /* with sift_weight: without the moved input */
+    double loss_generator, loss_discriminator; /* a pair's, not weighted; replaced tokens alone have the second */
+    double gradient_norm; /* before clipping; a pair has one norm over both models, and each its own */
+    double gradient_norm_generator, gradient_norm_discriminator;
+    double learning_rate;
+    double epoch; /* of the texts */
+    size_t sequences, tokens, labelled;
+} deberta_training_step;
+
+/* Opens models and data; with resume also the checkpoint, whose recipe must be the same. DEBERTA_E_ARGUMENT: options
+ * that do not fit each other, sequences that do not fit the model, another recipe. DEBERTA_E_UNSUPPORTED: a head that
+ * the model lacks. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_open(deberta_trainer **trainer,
+                                                       const deberta_trainer_options *options, deberta_error *err);
+DEBERTA_STATIC_API void deberta_trainer_free(deberta_trainer **trainer);
+/* Updates that have been made. */
+DEBERTA_STATIC_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
+/* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
+DEBERTA_STATIC_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
+/* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
+                                                            deberta_training_step *step, deberta_error *err);
+/* One update, without files. DEBERTA_E_NOT_FINITE: nothing is changed then. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
+                                                       deberta_error *err);
+/* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
+ * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than
+ * 0 stops behind it with a checkpoint. *finished: whether the last step is behind. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
+                                                      int (*on_step)(void *context, const deberta_training_step *step),
+                                                      void *context, int *finished, deberta_error *err);
+/* The model as any program opens it, into a folder that exists; of a pair into generator/ and discriminator/ in it. */
+DEBERTA_STATIC_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder,
+                                                       deberta_error *err);
+
+typedef struct deberta_tokenizer_training {
+    size_t struct_size;
+    const char *const *texts; /* [text_count]: files */
+    size_t text_count;
+    size_t pieces;      /* of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
+    const char *folder; /* which exists */
+} deberta_tokenizer_training;
+
+/* A unigram tokenizer of texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character: what a
+ * character of the texts takes; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
+DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
+                                                          double *bits_per_character, deberta_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,121 @@
+/* deberta_unstable.h: what the programs of this project need beyond deberta.h. It may change or go in any version, and
+ * no promise about struct_size or compatibility holds for it. What the Python package needs of it the shared library
+ * exports, and the package asks for the library's version when it loads it; the rest is in the static library alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef DEBERTA_UNSTABLE_H
+#define DEBERTA_UNSTABLE_H
+
+#include "deberta.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* memory_limit_bytes of the options then bounds the model, the session, and kept_bytes that the caller will keep of the
+ * results, together: what the user of a program means by a limit. DEBERTA_E_MEMORY with all parts where it is too low.
+ */
+DEBERTA_STATIC_API deberta_status deberta_session_check_within(const deberta_model *model,
+                                                               const deberta_session_options *options,
+                                                               size_t kept_bytes, deberta_error *err);
+/* deberta_session_create where that refuses nothing. */
+DEBERTA_STATIC_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
+                                                                const deberta_session_options *options,
+                                                                size_t kept_bytes, deberta_error *err);
+/* Values of a tensor by its canonical name ("encoder.layer.0.output.dense.weight"), as the model holds them: for who
+ * gave weights away and wants them back. Those of queries were scaled and are divided again, which may be off in the
+ * last place. DEBERTA_E_UNSUPPORTED for tensors that were only folded or changed while opening (the relative table,
+ * separate position projections) and those that stay in the files. */
+DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
+                                                     size_t count, deberta_error *err);
+/* Hidden states that may be changed: those of the whole batch as deberta_hidden_block shows them. */
+typedef struct deberta_hidden_edit {
+    size_t layer, tokens, columns, stride;
+    float *values; /* [tokens][stride]; the first `columns` of each row may be written */
+} deberta_hidden_edit;
+
+/* What is changed inside an encode, for studies of what a model would do. All zeros: nothing. */
+typedef struct deberta_interventions {
+    void *context;
+    /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. Everything that follows reads
+     * what it leaves: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask
+     * Decoder, with H[L] deberta_outputs and the heads. The decoder's own passes are not shown. What is not DEBERTA_OK
+     * stops the encode, as an observer does. */
+    deberta_status (*edit_hidden)(void *context, const deberta_hidden_edit *edit);
+    /* NULL, or [L][A][2K], added to c2p by row of the relative table (deberta_position_row), on the scale of the
+     * logits: a function of the distance that the model does not have. Read while encoding, and by the Enhanced Mask
+     * Decoder, so it stays until the heads have been asked. */
+    const float *row_bias;
+} deberta_interventions;
+
+/* From the next encode on; NULL: none any more. The struct is copied. Nothing of it depends on threads, tiers or
+ * precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: the session is at work. */
+DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
+                                                     const deberta_interventions *interventions, deberta_error *err);
+/* The relative table as a layer's heads read it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
+ * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term. */
+DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
+                                                        float *queries, deberta_error *err);
+/* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
+ * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
+ * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */
+DEBERTA_API deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text,
+                                                   deberta_error *err);
+/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
+DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
+/* 1 / (1 + exp(-logit)) */
+DEBERTA_API double deberta_sigmoid(double logit);
+/* Indices of the `top` largest of values [count], descending; equal ones in ascending order. ranked: room for `top`.
+ * Returns how many, at most count. */
+DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count);
+
+typedef struct deberta_place {
+    deberta_span bytes, characters;
+} deberta_place;
+/* Where a token lies in its segment, without the space that belongs to it. */
+DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
+
+typedef struct deberta_entity {
+    deberta_place place;
+    const char *type;   /* the label without its prefix ("PER" of "B-PER"), the model's; NULL: the label has no name */
+    size_t label;       /* of its first unit */
+    size_t units;       /* words or tokens */
+    double probability; /* mean over its units */
+} deberta_entity;
+
+typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
+
+/* entities: room for one a token; *count: how many were found, in the order of the text. logits: DEBERTA_TASK_TOKEN of
+ * all tokens, [tokens][labels]. Fails for want of memory only. */
+DEBERTA_API deberta_status deberta_entities(deberta_entity *entities, size_t *count, const deberta_model *model,
+                                            const deberta_tokens *tokens, const char *text, size_t text_bytes,
+                                            const float *logits, deberta_entity_units units, deberta_error *err);
+
+typedef struct deberta_answer {
+    size_t first_token, last_token;
+    deberta_place place; /* in the context */
+    double probability;  /* of begin times that of end */
+} deberta_answer;
+
+/* Tokens of the second segment: without any, no answer can be in it. */
+DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
+/* The *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which becomes
+ * how many there are. *no_answer: the probability that there is none. context: the text of the second segment. Begin
+ * and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA
+ * of all tokens, [tokens][2]. Fails for want of memory only. */
+DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *count, double *no_answer,
+                                           const deberta_tokens *tokens, const char *context, const float *logits,
+                                           size_t longest, deberta_error *err);
+
+/* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
+ * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
+DEBERTA_STATIC_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);
+/* The row of the relative table that c2p and p2c read for a query minus key distance, of a model by its description;
+ * below relative_rows. 0 for a model without relative positions. */
+DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,
+                                        ptrdiff_t distance);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

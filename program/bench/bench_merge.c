@@ -1,0 +1,120 @@
+/* `deberta bench merge`: parts of one sweep, measured by the tasks of a job array, as one file.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "bench/compare.h"
+#include "core/base/status.h"
+#include "output/json_text.h"
+#include "output/scope.h"
+#include "program/bench/bench_options.h"
+#include "program/frame/text_output.h"
+
+/* The parts as typed results, which say what is alike, and as the JSON that is kept. */
+typedef struct merge_job {
+    const char *const *names; /* [count] */
+    size_t count;
+    bench_results *parts;
+    json_t **roots;
+} merge_job;
+
+/* Points of two builds are no sweep. */
+static deberta_status check_build(const merge_job *job, size_t part, deberta_error *err)
+{
+    static const char *const members[] = {"version", "commit"};
+    const json_t *first = json_object_get(job->roots[0], "environment"),
+                 *other = json_object_get(job->roots[part], "environment");
+    for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
+        const char *ours = json_string_value(json_object_get(first, members[k])),
+                   *theirs = json_string_value(json_object_get(other, members[k]));
+        if (strcmp(ours ? ours : "", theirs ? theirs : "") != 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was measured by %s %s, %s by %s", job->names[part], members[k],
+                         theirs ? theirs : "nothing", job->names[0], ours ? ours : "nothing");
+    }
+    return DEBERTA_OK;
+}
+
+/* No point is in two files: what is measured several times is for `bench compare`, file by file. */
+static deberta_status check_points(const merge_job *job, size_t part, deberta_error *err)
+{
+    for (size_t before = 0; before < part; before++)
+        for (size_t k = 0; k < job->parts[part].count; k++)
+            for (size_t j = 0; j < job->parts[before].count; j++) {
+                const bench_result *r = &job->parts[part].result[k];
+                if (bench_result_alike(r, &job->parts[before].result[j], 0))
+                    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                                 "%s and %s both have the point of %zu x %zu tokens, %zu layers, %zu threads, %s",
+                                 job->names[before], job->names[part], r->batch, r->n, r->layers, r->threads, r->isa);
+            }
+    return DEBERTA_OK;
+}
+
+static deberta_status read_part(merge_job *job, size_t part, deberta_error *err)
+{
+    json_error_t problem;
+    deberta_error unlike = {0};
+    const char *name = job->names[part];
+    DEBERTA_TRY(bench_results_read_file(&job->parts[part], name, err));
+    job->roots[part] = json_load_file(name, JSON_REJECT_DUPLICATES, &problem);
+    if (!job->roots[part]) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", name, problem.text);
+    DEBERTA_TRY(check_build(job, part, err));
+    if (compare_environments(&job->parts[0], &job->parts[part], &unlike) != DEBERTA_OK)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s and %s do not belong together: %.300s", job->names[0], name,
+                     unlike.message);
+    return check_points(job, part, err);
+}
+
+/* The first file with the points of all; each point says from which of "environments" it is. */
+static json_t *join(const merge_job *job)
+{
+    json_t *whole = json_copy(job->roots[0]), *environments = json_array(), *results = json_array(), *point;
+    size_t k;
+    for (size_t part = 0; part < job->count; part++) {
+        json_array_append_new(environments, json_pack("{s:o, s:O}", "file", json_clean_text(job->names[part]),
+                                                      "environment", json_object_get(job->roots[part], "environment")));
+        json_array_foreach(json_object_get(job->roots[part], "results"), k, point)
+        {
+            json_object_set_new(point, "of_environment", json_integer((json_int_t)part));
+            json_array_append(results, point);
+        }
+    }
+    json_object_del(whole, "trends"); /* of a part, not of the whole */
+    const int failed =
+        json_object_set_new(whole, "environments", environments) | json_object_set_new(whole, "results", results);
+    if (!failed) return whole;
+    json_decref(whole);
+    return NULL;
+}
+
+static int run(const common_options *options)
+{
+    deberta_error error = {0};
+    merge_job job = {.names = options->arguments, .count = options->argument_count};
+    job.parts = options_take(options, job.count, sizeof *job.parts);
+    job.roots = options_take(options, job.count, sizeof *job.roots);
+    deberta_status status = DEBERTA_OK;
+    for (size_t k = 0; k < job.count && status == DEBERTA_OK; k++) status = read_part(&job, k, &error);
+    json_t *whole = status == DEBERTA_OK ? join(&job) : NULL;
+    if (status == DEBERTA_OK && !whole) memory_short();
+    int code = whole ? print_json(options, whole) : say_error(options, &error);
+    for (size_t k = 0; k < job.count; k++) {
+        bench_results_free(&job.parts[k]);
+        json_decref(job.roots[k]);
+    }
+    return code;
+}
+
+static const option table[] = {{.name = NULL}};
+
+const command command_bench_merge = {
+    .name = "bench merge",
+    .summary = "parts of one sweep, as the tasks of a job array measured them, as one file",
+    .arguments = "PART.json...",
+    .min_arguments = 2,
+    .max_arguments = 4096,
+    .options = table,
+    .example = "  deberta bench merge part-*.json -o sweep.json\n",
+    .run = run,
+    .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
+};

@@ -1,0 +1,87 @@
+"""Columns of texts into columns of vectors or answers: what Ray Data's map_batches and Hugging Face datasets' map call.
+
+    ds.map_batches(deberta_c.Encoder, fn_constructor_kwargs={"path": "models/demo", "threads": 1}, batch_size=256, concurrency=4)
+    dataset.map(deberta_c.Encoder("models/demo"), batched=True, num_proc=4)
+
+SPDX-License-Identifier: MIT
+"""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Dict, Mapping, Optional
+
+import numpy as np
+
+from ._abi import ArgumentError, one_of, whole_number
+from ._model import Model
+
+Columns = Dict[str, Any]
+TASKS = ("classify", "tag", "detect", "fill_mask")
+
+
+class Encoder:
+    """Called with a batch, a mapping of column names to arrays or lists, gives it back with one column more.
+
+    path: a model's folder. column: where the texts are; pair: where their second segments are, if anywhere. pool: "mean" over all
+    tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. task: "classify", "tag", "detect" or
+    "fill_mask" instead of vectors: their answers as JSON texts, with options of those calls in `task_options`. into: the new column;
+    "vector" or the task's name. Of the others see Model.
+
+    The model is opened in the process that calls, at its first batch: an Encoder may be pickled and forked. Where `deberta pack` has
+    been run on the folder, all processes of a machine share its weights.
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]", *, column: str = "text", pair: Optional[str] = None, pool: str = "mean",
+                 task: Optional[str] = None, task_options: Optional[Mapping[str, Any]] = None, into: Optional[str] = None,
+                 isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32", max_tokens: Optional[int] = None,
+                 batch_tokens: int = 2048) -> None:
+        one_of("pool", pool, "mean", "cls")
+        one_of("task", task, *TASKS, None)
+        self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
+        self.task_options = dict(task_options or {})
+        self.into = into or task or "vector"
+        self.max_tokens, self.batch_tokens = max_tokens, whole_number("batch_tokens", batch_tokens, least=1)
+        self.opening = {"isa": isa, "threads": threads, "precision": precision}
+        self._model: Optional[Model] = None
+        self._process = 0
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_model": None, "_process": 0}
+
+    @property
+    def model(self) -> Model:
+        """Of this process."""
+        if self._model is None or self._process != os.getpid():
+            self._model, self._process = Model(self.path, **self.opening), os.getpid()  # type: ignore[arg-type]
+        return self._model
+
+    def __call__(self, batch: Mapping[str, Any]) -> Columns:
+        texts = self._texts(batch)
+        return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
+
+    def _texts(self, batch: Mapping[str, Any]) -> Any:
+        columns = [self.column] + ([self.pair] if self.pair is not None else [])
+        for name in columns:
+            if name not in batch:
+                raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
+            for row, text in enumerate(batch[name]):
+                if not isinstance(text, str):
+                    raise ArgumentError(f"column '{name}', row {row} of the batch: expected a text, found {text!r:.60}")
+        if self.pair is None:
+            return [str(text) for text in batch[self.column]]
+        return [(str(a), str(b)) for a, b in zip(batch[self.column], batch[self.pair])]
+
+    def _vectors(self, texts: Any) -> np.ndarray:
+        model = self.model
+        width = model.info["hidden_size"]
+        if not texts:
+            return np.empty((0, width), np.float32)
+        rows = next(iter(model.encode(texts, max_tokens=self.max_tokens, batch_tokens=self.batch_tokens).values()))
+        # In double and in the order of the tokens, as the program adds: the same bits.
+        pooled = [text[0] if self.pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
+        return np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
+
+    def _answers(self, texts: Any) -> np.ndarray:
+        found = getattr(self.model, str(self.task))(texts, max_tokens=self.max_tokens, **self.task_options) if texts else []
+        return np.array([json.dumps(answer, ensure_ascii=False) for answer in found], dtype=object)

@@ -1,0 +1,9 @@
+/* The peak of AVX-512 is measured with multiply-adds of 512 bits. Products of bytes are measured by its part with VNNI,
+ * or as those of AVX2.
+ *
+ * SPDX-License-Identifier: MIT */
+typedef float register_of_floats __attribute__((vector_size(64)));
+#define PEAK_NAME   peak_avx512
+#define PEAK_VECTOR register_of_floats
+#define PEAK_CHAINS CHAINS_24
+#include "simd/tmpl/peak_tmpl.h"

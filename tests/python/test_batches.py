@@ -1,0 +1,107 @@
+"""Encoder: the rows of the program, whatever process and batch they come from; in Ray where it is installed. SPDX-License-Identifier: MIT"""
+import json
+import multiprocessing
+import os
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+import deberta_c
+from deberta_c import _program
+from conftest import DEMO
+
+SEED = int(os.environ.get("DEBERTA_BATCHES_SEED", "1"))
+WORDS = "the a new store opened beside old mall in Zürich ☃ and".split()
+
+
+def texts_of(count, seed=SEED):
+    dice = random.Random(seed)
+    return [" ".join(dice.choices(WORDS, k=dice.randrange(1, 30))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Texts, and what the program says of them."""
+    folder, texts = tmp_path_factory.mktemp("corpus"), texts_of(120)
+    (folder / "c.txt").write_text("".join(t + "\n" for t in texts))
+    for pool in ("mean", "cls"):
+        _program.run("encode", DEMO, "--file", str(folder / "c.txt"), "--pool", pool, "--out", str(folder / f"{pool}.npy"))
+    rows = {pool: np.load(folder / f"{pool}.npy") for pool in ("mean", "cls")}
+    return texts, rows
+
+
+def in_batches(encoder, texts, dice):
+    """As an engine would: batches of any size."""
+    found, at = [], 0
+    while at < len(texts):
+        size = dice.randrange(1, 50)
+        found.append(encoder({"text": np.array(texts[at:at + size], dtype=object)})["vector"])
+        at += size
+    return np.concatenate(found)
+
+
+def work(packed):
+    encoder, texts = pickle.loads(packed)
+    return encoder({"text": texts})["vector"]
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls"])
+def test_the_rows_of_the_program(corpus, pool):
+    texts, rows = corpus
+    print(f"DEBERTA_BATCHES_SEED={SEED}")
+    for case in range(4):
+        dice = random.Random(SEED + case)
+        encoder = deberta_c.Encoder(DEMO, pool=pool, isa=dice.choice([None, "scalar"]), threads=dice.choice([1, 2]), batch_tokens=dice.choice([1, 100, 2048]))
+        assert in_batches(encoder, texts, dice).tobytes() == rows[pool].tobytes(), case
+
+
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_other_processes(corpus, way):
+    """An encoder that was used already goes to other processes and opens its own model there."""
+    texts, rows = corpus
+    encoder = deberta_c.Encoder(DEMO, threads=1)
+    encoder({"text": texts[:3]})
+    with multiprocessing.get_context(way).Pool(2) as pool:
+        parts = pool.map(work, [pickle.dumps((encoder, texts[k:k + 40])) for k in range(0, 120, 40)])
+    assert np.concatenate(parts).tobytes() == rows["mean"].tobytes()
+
+
+def test_columns_stay_and_answers_are_json():
+    batch = {"id": [1, 2], "text": ["a new store", "the old mall"], "more": ["x", "y"]}
+    found = deberta_c.Encoder(DEMO, task="classify", task_options={"top": 2})(batch)
+    assert list(found) == ["id", "text", "more", "classify"] and found["id"] == [1, 2]
+    with deberta_c.Model(DEMO) as model:
+        assert [json.loads(a) for a in found["classify"]] == model.classify(batch["text"], top=2)
+        pair = deberta_c.Encoder(DEMO, pair="more", into="both")(batch)["both"]
+        alone = model.encode([("a new store", "x")])["hidden_states.5"][0]
+    assert pair.shape == (2, 192) and np.allclose(pair[0], alone.mean(axis=0), atol=1e-5)
+    assert deberta_c.Encoder(DEMO)({"text": []})["vector"].shape == (0, 192)
+
+
+def test_what_is_refused():
+    for batch, wanted in (({"txt": ["a"]}, "no column 'text'; it has txt"), ({"text": ["a", None]}, "row 1 of the batch: expected a text, found None"), ({"text": [3]}, "found 3")):
+        with pytest.raises(deberta_c.ArgumentError, match=wanted):
+            deberta_c.Encoder(DEMO)(batch)
+    for options in ({"pool": "max"}, {"task": "sing"}, {"batch_tokens": 0}):
+        with pytest.raises(deberta_c.ArgumentError):
+            deberta_c.Encoder(DEMO, **options)
+    with pytest.raises(deberta_c.Error):
+        deberta_c.Encoder("nowhere")({"text": ["a"]})
+
+
+def test_ray(corpus):
+    """Two actors of a local Ray."""
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    texts, rows = corpus
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    try:
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        items = ray.data.from_items([{"n": n, "text": text} for n, text in enumerate(texts)], override_num_blocks=5)
+        done = items.map_batches(deberta_c.Encoder, fn_constructor_kwargs={"path": DEMO, "threads": 1}, batch_size=17, concurrency=2).take_all()
+    finally:
+        ray.shutdown()
+    done.sort(key=lambda row: row["n"])
+    assert np.stack([row["vector"] for row in done]).astype(np.float32).tobytes() == rows["mean"].tobytes()

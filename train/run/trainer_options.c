@@ -1,0 +1,90 @@
+/* The list of the trainer's options as a table: ranges, and their part of the recipe. SPDX-License-Identifier: MIT */
+#include "train/run/trainer_options.h"
+
+#include <string.h>
+
+#include "core/kernels.h"
+#include "core/base/status.h"
+
+typedef enum option_type { COUNT, NUMBER, CHOICE, SWITCH, PATH } option_type;
+
+typedef struct trainer_option {
+    const char *member, *name, *key;
+    option_type type;
+    size_t at;
+    double low, high;
+    const char *const *words;
+} trainer_option;
+
+#define C_TYPE_COUNT            size_t
+#define C_TYPE_NUMBER           double
+#define C_TYPE_CHOICE           int /* or an enumeration: of its size */
+#define C_TYPE_SWITCH           int
+#define C_TYPE_PATH             const char *
+#define SIZE_IN_OPTIONS(member) sizeof(((deberta_trainer_options *)0)->member)
+
+/* A word for each value, and members of the types that the list says. */
+#define CHECK_ROW(type_, member_, name_, value_, low_, high_, words_, key_, needs_, help_)                             \
+    _Static_assert(type_ != CHOICE || sizeof(words_) / sizeof(char *) == (size_t)(high_) + 2, "words of " name_);      \
+    _Static_assert(SIZE_IN_OPTIONS(member_) == sizeof(C_TYPE_##type_), "type of " name_);
+TRAINER_OPTIONS(CHECK_ROW)
+
+#define TABLE_ROW(type_, member_, name_, value_, low_, high_, words_, key_, needs_, help_)                             \
+    {#member_, name_, key_, type_, offsetof(deberta_trainer_options, member_), (double)(low_), (double)(high_), words_},
+static const trainer_option table[] = {TRAINER_OPTIONS(TABLE_ROW)};
+enum { OPTION_COUNT = sizeof table / sizeof *table };
+
+_Static_assert((int)TRAINER_MOST_SHARDS == (int)MAX_ROW_PARTS, "as many shards as kernels take parts");
+
+static double value_of(const trainer_option *row, const deberta_trainer_options *o)
+{
+    const char *at = (const char *)o + row->at;
+    switch (row->type) {
+    case COUNT: return (double)*(const size_t *)(const void *)at;
+    case NUMBER: return *(const double *)(const void *)at;
+    case CHOICE:
+    case SWITCH: return *(const int *)(const void *)at;
+    case PATH: break;
+    }
+    return 0;
+}
+
+deberta_status trainer_options_check(const deberta_trainer_options *o, deberta_error *err)
+{
+    static const deberta_trainer_options defaults = DEBERTA_TRAINER_DEFAULTS;
+    for (size_t i = 0; i < OPTION_COUNT; i++) {
+        const trainer_option *row = &table[i];
+        const double value = value_of(row, o);
+        if (row->type == PATH || row->type == SWITCH) continue;
+        if ((value >= row->low && value <= row->high) || value == value_of(row, &defaults)) continue; /* NaN: neither */
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %.10g, expected %.10g to %.10g",
+                     row->member, value, row->low, row->high);
+    }
+    return DEBERTA_OK;
+}
+
+static json_t *describe(const trainer_option *row, const deberta_trainer_options *o)
+{
+    const double value = value_of(row, o);
+    switch (row->type) {
+    case COUNT: return json_integer((json_int_t)value);
+    case NUMBER: return json_real(value);
+    case CHOICE: return json_string(row->words[(size_t)value]);
+    case SWITCH: return json_boolean(value != 0);
+    case PATH: break;
+    }
+    return json_null();
+}
+
+void trainer_options_describe(json_t *recipe, const deberta_trainer_options *o)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (table[i].key) json_object_set_new(recipe, table[i].key, describe(&table[i], o));
+}
+
+const char *trainer_option_of_key(const char *key)
+{
+    for (size_t i = 0; i < OPTION_COUNT; i++)
+        if (table[i].key && strcmp(table[i].key, key) == 0) return table[i].name;
+    return key;
+}
