@@ -31,7 +31,7 @@ PCRE2 = ("auto_possess compile config context convert dfa_match error extuni fin
 JANSSON_FLAGS = ["-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
 PCRE2_FLAGS = ["-Os", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
 EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
-            "analysis/attention_terms.c", "analysis/quantile.c"]
+            "analysis/attention_terms.c", "analysis/quantile.c", "output/scope.c"]
 LINK = ["-Wl,--gc-sections", "-Wl,--strip-all", "-Wl,--fatal-warnings", "-Wl,-z,stack-size=1048576", "-Wl,--max-memory=4294967296"]
 FILE_CALLS = ["-Wl," + ",".join(f"--wrap={call}" for call in ("open", "close", "stat", "lstat", "fstat", "fstatat", "access"))]
 

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "include/deberta.h"
+#include "include/deberta_unstable.h"
 
 #define EXPORT(name) __attribute__((export_name(#name))) name
 

@@ -111,8 +111,7 @@ static deberta_status finish_layer(exploration *e)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) matrices[c] = e->layout.has[c] ? matrix_of(e, head, c) : NULL;
         json_t *about = json_object();
         json_array_append_new(row, about);
-        DEBERTA_TRY(explorer_head_pack(&e->layout, matrices, e->special, module.cells + e->used_bytes, about,
-                                       &module.error));
+        explorer_head_pack(&e->layout, matrices, e->special, module.cells + e->used_bytes, about);
         e->used_bytes += cell_layout_bytes(&e->layout);
     }
     on_progress(++e->layer, e->layers);
