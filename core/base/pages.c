@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/grow.h"
+#include "core/base/status.h"
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
