@@ -5,6 +5,7 @@
 #   ./build.sh demo            builds, then runs the main job on the bundled model into out/
 #   ./build.sh test            builds, then every test that needs no emulator
 #   ./build.sh test --full     all of it: emulated tiers, sanitizers, a second compiler
+#   ./build.sh wasm            modules for JavaScript in build-wasm/, compared with the native program
 #   ./build.sh test --nightly  what takes too long for every change: bare Debian systems (needs root)
 #
 #   --no-install   never installs: prints the command that would
@@ -19,12 +20,12 @@ cd "$(dirname "$0")"
 action=build full=0 nightly=0 install=1 viz=enabled
 for argument in "$@"; do
     case $argument in
-    build|demo|test) action=$argument ;;
+    build|demo|test|wasm) action=$argument ;;
     --full) full=1 ;;
     --nightly) nightly=1 ;;
     --no-install) install=0 ;;
     --no-viz) viz=disabled ;;
-    -h|--help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown argument '$argument' (see ./build.sh --help)" >&2; exit 2 ;;
     esac
 done
@@ -98,6 +99,13 @@ if [ $action = test ] && [ $full = 1 ]; then
     done
     grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
 fi
+if [ $action = wasm ]; then
+    need clang-19 has_command clang-19
+    need lld-19 has_command wasm-ld-19
+    need wasi-libc has_package wasi-libc
+    need libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
+    need python3 has_command python3
+fi
 
 # All that a build needs, as each family of systems calls it. rpm finds a library by the name that pkg-config knows.
 rpm_libraries="'pkgconfig(hwloc)' 'pkgconfig(jansson)' 'pkgconfig(libzip)' 'pkgconfig(libpcre2-8)'"
@@ -163,6 +171,13 @@ ninja -C build
 case $action in
 build) echo "built: build/deberta (try: build/deberta --help)" ;;
 demo) tools/demo.sh ;;
+wasm)
+    wasm/fetch_sources.sh build-wasm/sources
+    wasm/configure.py build-wasm
+    ninja -C build-wasm
+    if has_command node >/dev/null; then node --experimental-wasm-relaxed-simd tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
+    else echo "built: build-wasm/*.wasm (not compared with the native program: there is no node)"; fi
+    ;;
 test)
     set --
     [ $full = 0 ] || set -- --full

@@ -123,10 +123,13 @@ typedef enum deberta_isa {
     DEBERTA_ISA_AVX2,     /* AVX2, FMA, F16C */
     DEBERTA_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
     DEBERTA_ISA_NEON,     /* aarch64 */
+#ifdef __wasm__
+    DEBERTA_ISA_WASM, /* WebAssembly with SIMD128; elsewhere there is no such tier */
+#endif
     DEBERTA_ISA_COUNT
 } deberta_isa;
 
-/* "auto", "scalar", "avx2", "avx512", "neon" */
+/* "auto", "scalar", "avx2", "avx512", "neon"; "wasm" in WebAssembly */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
 /* Finds the tier of a name. An unknown name is DEBERTA_E_ARGUMENT, and *isa stays as it was. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);

@@ -62,10 +62,10 @@ LIBRARY_HOMES = {
     r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
+    r"immintrin|arm_neon|wasm_simd128": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": ["core/base/openmp_team.c"],
 }
-SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}
+SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h", "wasm_simd128.h"}
 
 # What ends or flushes a stream, and where alone: other places ask for too little (core/base/stream.h). The generator of the page's arrays
 # runs on the building machine, by itself.

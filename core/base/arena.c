@@ -1,23 +1,18 @@
-/* The arena's block comes from mmap, not malloc: fresh pages are already zero, so "zero-filled" costs nothing for what
- * is never touched, and the start can be put on a huge-page boundary.
- *
- * SPDX-License-Identifier: MIT */
+/* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
+ * nothing for what is never touched. SPDX-License-Identifier: MIT */
 #include "core/base/arena.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "core/base/forbidden.h"
 #include "core/base/memory_need.h"
+#include "core/base/pages.h"
 
 /* In front of every piece and after the last one; forbidden. Part of the measured size, so both runs agree. */
 enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
-
-enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* False on overflow; multiple is a power of two. */
 static bool round_up_checked(size_t bytes, size_t multiple, size_t *rounded)
@@ -46,42 +41,12 @@ void *arena_take(arena *memory, size_t count, size_t element_bytes)
     return memory->block + start;
 }
 
-/* What a block of that capacity occupies: whole pages, huge ones from the size on at which one can be filled. */
-static bool mapping_bytes(size_t capacity_bytes, size_t *bytes)
-{
-    size_t page = capacity_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
-    return round_up_checked(capacity_bytes ? capacity_bytes : 1, page, bytes);
-}
-
-/* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping
- * is made longer by one huge page and trimmed at both ends.
- *
- * Not MAP_NORESERVE: with it a size that the machine can never provide is granted, and the process is killed at first
- * touch instead of getting DEBERTA_E_MEMORY here. */
-static unsigned char *map_pages(size_t bytes)
-{
-    bool huge = bytes >= HUGE_PAGE_BYTES;
-    size_t slack = huge ? HUGE_PAGE_BYTES : 0, total;
-    if (!size_add(bytes, slack, &total)) return NULL;
-    unsigned char *start = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED) return NULL;
-    if (!huge) return start;
-
-    size_t front = (size_t)(-(uintptr_t)start & (HUGE_PAGE_BYTES - 1));
-    if (front) munmap(start, front);
-    if (slack - front) munmap(start + front + bytes, slack - front);
-#ifdef MADV_HUGEPAGE
-    madvise(start + front, bytes, MADV_HUGEPAGE); /* a wish: without huge pages everything works, only slower */
-#endif
-    return start + front;
-}
-
 deberta_status arena_predict(const arena *memory, const char *what, size_t limit_bytes, size_t *capacity_bytes,
                              deberta_error *err)
 {
     size_t mapped;
     if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, capacity_bytes) ||
-        !mapping_bytes(*capacity_bytes, &mapped)) {
+        !pages_occupied(*capacity_bytes, &mapped)) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
     /* Not the mapping, which ends on a page: whoever is told a size and sets it as the limit must not be refused. */
@@ -97,8 +62,8 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
     assert(!memory->block);
     size_t capacity = 0, mapped = 0;
     DEBERTA_TRY(arena_predict(memory, what, limit_bytes, &capacity, err));
-    mapping_bytes(capacity, &mapped);
-    unsigned char *block = map_pages(mapped);
+    pages_occupied(capacity, &mapped);
+    unsigned char *block = pages_map(mapped);
     if (!block) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %s: %s", what, bytes_describe(mapped).text,
                      strerror(errno));
@@ -137,9 +102,9 @@ void arena_release(arena *memory)
     size_t mapped;
     if (memory->borrowed) {
         memory_permit(memory->block, memory->capacity_bytes);
-    } else if (memory->block && mapping_bytes(memory->capacity_bytes, &mapped)) {
+    } else if (memory->block && pages_occupied(memory->capacity_bytes, &mapped)) {
         memory_permit(memory->block, mapped);
-        munmap(memory->block, mapped);
+        pages_unmap(memory->block, mapped);
     }
     *memory = (arena){0};
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/stream.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #define ARCH_X86 1
 #include <cpuid.h>
@@ -23,11 +25,14 @@
 #if defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
-
-#include "core/base/stream.h"
 #endif
 #else
 #define ARCH_AARCH64 0
+#endif
+#ifdef __wasm__
+#define ARCH_WASM 1
+#else
+#define ARCH_WASM 0
 #endif
 
 #if ARCH_X86
@@ -128,6 +133,9 @@ unsigned cpu_features(void)
     return CPU_FMA | CPU_NEON;
 #endif
 }
+#elif ARCH_WASM
+/* An engine does not even compile a module whose instructions it lacks. */
+unsigned cpu_features(void) { return HAVE_WASM ? CPU_WASM : 0; }
 #else
 unsigned cpu_features(void) { return 0; }
 #endif
@@ -162,6 +170,7 @@ static const char *first_lacking(unsigned wanted, unsigned features)
 #define FOREIGN_ANY     ""
 #define FOREIGN_X86     "a tier of x86-64"
 #define FOREIGN_AARCH64 "a tier of aarch64"
+#define FOREIGN_WASM    "a tier of WebAssembly"
 
 /* The reasons for which a tier cannot run. */
 static const struct {

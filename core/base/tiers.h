@@ -14,12 +14,20 @@
 #ifndef CORE_BASE_TIERS_H
 #define CORE_BASE_TIERS_H
 
+/* WebAssembly, whose modules are built by wasm/configure.py, is a row there and nowhere else. */
+#ifdef __wasm__
+#define WASM_TIERS(X) X(WASM, wasm, SCALAR, WASM, CPU_WASM, CPU_WASM, 0, "", 0, 0)
+#else
+#define WASM_TIERS(X)
+#endif
+
 /* In the order in which they are told, slowest first of every architecture. */
 #define TIER_LIST(X)                                                                                                   \
     X(SCALAR, scalar, SCALAR, ANY, 0, 0, 0, "", 1, 0)                                                                  \
     X(AVX2, avx2, SCALAR, X86, CPU_AVX2, CPU_AVX2_PARTS, CPU_NO_AVX_STATE, "avx2", 1, 1)                               \
     X(AVX512, avx512, AVX2, X86, CPU_AVX512, CPU_AVX512_PARTS, CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE, "avx512", 1, 0) \
-    X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)
+    X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)                                          \
+    WASM_TIERS(X)
 
 /* BELOW is the tier that it is a part of. Later parts override earlier ones. */
 #define PART_LIST(X)                                                                                                   \
@@ -43,6 +51,7 @@ enum {
     CPU_AVX512AMX = 1 << 7, /* AMX-INT8, whose tiles the operating system saves */
     CPU_NEON_DOT = 1 << 17,
     CPU_NEON_I8MM = 1 << 18,
+    CPU_WASM = 1 << 19, /* SIMD128 */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,

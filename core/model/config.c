@@ -1,7 +1,8 @@
 /* Reading of config.json: transformers' two dialects and Microsoft's, checked value by value (SPEC 1).
  *
  * Every number has a range. The limits are far above any DeBERTa, and low enough that no product of sizes that the
- * program forms (bytes of all weights, of all position tables) leaves 64 bits.
+ * program forms (bytes of all weights, of all position tables) leaves 64 bits. Where sizes have 32 bits, their sum is
+ * compared with what can be addressed before any product is formed.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config.h"
@@ -9,6 +10,7 @@
 #include <ctype.h>
 #include <float.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,8 +18,6 @@
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/model/wrapper.h"
-
-_Static_assert(sizeof(size_t) >= 8, "the limits below assume 64-bit sizes");
 
 /* The largest part of a config is its list of labels. */
 static const json_limits config_limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};
@@ -452,6 +452,24 @@ static deberta_status read_dialect(model_config *config, config_source *source)
     return DEBERTA_OK;
 }
 
+/* More than the bytes of all weights and of what is made of them, in double, which does not wrap. */
+static double bytes_at_most(const model_config *c)
+{
+    const double h = (double)c->hidden_size, e = (double)c->embedding_size, wide = (double)c->intermediate_size;
+    const double rows = (double)c->vocabulary_size + (double)c->max_positions + (double)c->token_types;
+    const double layer = 8 * h * h + 2 * h * wide + 6 * (double)c->relative_span * h + 16 * (h + wide);
+    const double labels = (double)c->labels * h, convolution = (double)c->convolution_width * h * h;
+    return sizeof(float) * (rows * (e > h ? e : h) + (double)c->layers * layer + labels + convolution);
+}
+
+static deberta_status check_addressable(const model_config *config, const config_source *source)
+{
+    if (sizeof(size_t) >= 8 || bytes_at_most(config) < 0.75 * (double)SIZE_MAX) return DEBERTA_OK;
+    DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY,
+                 "%s: a model of these sizes takes up to %.1f GB, more than can be addressed here", source->where,
+                 bytes_at_most(config) / 1e9);
+}
+
 static deberta_status read_all(model_config *config, config_source *source)
 {
     /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator":
@@ -474,7 +492,8 @@ static deberta_status read_all(model_config *config, config_source *source)
     DEBERTA_TRY(read_convolution(config, source));
     DEBERTA_TRY(read_padding(config, source));
     DEBERTA_TRY(read_architecture(config, source));
-    return read_labels(config, source);
+    DEBERTA_TRY(read_labels(config, source));
+    return check_addressable(config, source);
 }
 
 static deberta_status config_from_json(model_config *config, const json_t *root, const char *where, deberta_error *err)

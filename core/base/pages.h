@@ -1,0 +1,14 @@
+/* Zeroed pages of the system, for the arena. SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_PAGES_H
+#define CORE_BASE_PAGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What a block of that capacity occupies: whole pages. False on overflow. */
+bool pages_occupied(size_t capacity_bytes, size_t *bytes);
+/* bytes: as pages_occupied says. Zero-filled, aligned to pages at least; NULL, with errno, where the system refuses. */
+unsigned char *pages_map(size_t bytes);
+void pages_unmap(unsigned char *block, size_t bytes);
+
+#endif

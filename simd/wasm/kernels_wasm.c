@@ -1,0 +1,18 @@
+/* The tier of WebAssembly: compiled twice, with relaxed_madd and without (vec_wasm.h). SPDX-License-Identifier: MIT */
+#include "simd/wasm/vec_wasm.h"
+#include "simd/wasm/tune_wasm.h"
+#define INTEGER_GEMM "simd/wasm/integer_wasm.h"
+#if !WASM_RELAXED
+#define kernels_init_wasm init_from_templates
+#endif
+#include "simd/tmpl/kernels_tmpl.h"
+#if !WASM_RELAXED
+#undef kernels_init_wasm
+#include "simd/wasm/gemm_exact_wasm.h"
+
+void kernels_init_wasm(kernels *table)
+{
+    init_from_templates(table);
+    table->gemm_f32 = gemm_f32_exact;
+}
+#endif

@@ -1,0 +1,233 @@
+/* One text through the model that is open: tokens, hidden states, what the page says of every head, candidates for
+ * [MASK]. SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/status.h"
+#include "program/report/explorer_head.h"
+#include "wasm/module.h"
+
+/* What all heads of a text may take as they are handed over. */
+enum { CELLS_BUDGET_BYTES = 29000000 };
+
+/* From JavaScript: so many layers of so many are done. */
+__attribute__((import_module("deberta"), import_name("progress"))) extern void on_progress(size_t done, size_t of);
+
+int EXPORT(tokenize)(const char *text, size_t text_bytes, const char *pair, size_t pair_bytes);
+int EXPORT(tokens_describe)(void);
+int EXPORT(encode)(const char *ablations);
+int EXPORT(explore)(const char *ablations);
+int EXPORT(candidates)(size_t top, int decoder);
+const uint8_t *EXPORT(cells)(void);
+size_t EXPORT(cells_bytes)(void);
+
+const uint8_t *cells(void) { return module.cells; }
+size_t cells_bytes(void) { return module.cells_bytes; }
+
+/* ---------------------------------------------------------------------------------------------------------- tokens */
+
+int tokenize(const char *text, size_t text_bytes, const char *pair, size_t pair_bytes)
+{
+    if (!module.tokenizer) DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no tokenizer");
+    /* 0 bytes would mean that the length is to be looked for: both end with a NUL that is not counted */
+    const deberta_text given = {.struct_size = sizeof given,
+                                .text = text,
+                                .text_bytes = text_bytes,
+                                .pair = pair,
+                                .pair_bytes = pair_bytes,
+                                .max_tokens = MODULE_MAX_TOKENS};
+    return deberta_tokenize(&module.tokens, module.tokenizer, &given, &module.error);
+}
+
+static const char *name_of(size_t token)
+{
+    const char *name = deberta_tokens_text(module.tokens, token, NULL);
+    return name ? name : "";
+}
+
+/* As the page of a report writes it: without the space mark, a point before a piece inside a word. */
+static json_t *label_of(size_t token)
+{
+    static const char mark[] = "\u2581";
+    const char *name = name_of(token);
+    const bool marked = strncmp(name, mark, strlen(mark)) == 0;
+    const char *plain = marked ? name + strlen(mark) : name;
+    if (module.tokens->roles[token] != DEBERTA_TOKEN_TEXT) return json_string(name);
+    if (!*plain) return json_string("\u2423");
+    const unsigned char first = (unsigned char)*plain;
+    const bool inside = !marked && token > 0 && module.tokens->roles[token - 1] == DEBERTA_TOKEN_TEXT &&
+                        strcmp(name_of(token - 1), mark) != 0 && (isalnum(first) || first >= 0x80);
+    json_t *label = inside ? json_sprintf("\u00b7%s", plain) : json_string(plain);
+    return label ? label : json_string("\uFFFD");
+}
+
+static bool is_special(size_t token)
+{
+    const int32_t id = module.tokens->ids[token];
+    return module.tokens->roles[token] != DEBERTA_TOKEN_TEXT ||
+           id == deberta_tokenizer_special_id(module.tokenizer, DEBERTA_SPECIAL_UNK);
+}
+
+static json_t *describe_tokens(void)
+{
+    const deberta_tokens *list = module.tokens;
+    json_t *labels = json_array(), *ids = json_array(), *types = json_array(), *special = json_array();
+    for (size_t t = 0; t < list->count; t++) {
+        json_array_append_new(labels, label_of(t));
+        json_array_append_new(ids, json_integer(list->ids[t]));
+        json_array_append_new(types, json_integer(list->token_types[t]));
+        json_array_append_new(special, json_integer(is_special(t)));
+    }
+    return json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "n", (json_int_t)list->count, "dropped",
+                     (json_int_t)list->dropped, "tokens", labels, "ids", ids, "types", types, "special", special);
+}
+
+int tokens_describe(void) { return module_answer(describe_tokens()); }
+
+/* ---------------------------------------------------------------------------------------------------------- encode */
+
+typedef struct exploration {
+    cell_layout layout;
+    size_t layers, heads, layer; /* layer: that is being collected */
+    float *matrices;             /* [heads][components][n][n] */
+    unsigned char *special;
+    json_t *about; /* of the layers that are done */
+    size_t used_bytes;
+} exploration;
+
+static float *matrix_of(const exploration *e, size_t head, int component)
+{
+    return e->matrices + (head * DEBERTA_COMPONENT_COUNT + (size_t)component) * e->layout.n * e->layout.n;
+}
+
+/* Packs the heads of the layer that is complete. */
+static deberta_status finish_layer(exploration *e)
+{
+    json_t *row = json_array();
+    json_array_append_new(e->about, row);
+    for (size_t head = 0; head < e->heads; head++) {
+        float *matrices[DEBERTA_COMPONENT_COUNT];
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) matrices[c] = e->layout.has[c] ? matrix_of(e, head, c) : NULL;
+        json_t *about = json_object();
+        json_array_append_new(row, about);
+        explorer_head_pack(&e->layout, matrices, e->special, module.cells + e->used_bytes, about);
+        e->used_bytes += cell_layout_bytes(&e->layout);
+    }
+    on_progress(++e->layer, e->layers);
+    return DEBERTA_OK;
+}
+
+static deberta_status take_block(void *context, const deberta_attention_block *block)
+{
+    exploration *e = context;
+    if (block->layer != e->layer) DEBERTA_TRY(finish_layer(e));
+    float *matrix = matrix_of(e, block->head, (int)block->component);
+    for (size_t i = 0; i < block->rows; i++)
+        memcpy(matrix + (block->first_query + i) * block->keys, block->values + i * block->stride,
+               block->keys * sizeof *matrix);
+    return DEBERTA_OK;
+}
+
+static deberta_status run_encoder(const char *ablations, const deberta_observer *observer)
+{
+    const size_t starts[2] = {0, module.tokens ? module.tokens->count : 0};
+    if (!starts[1]) DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    DEBERTA_TRY(module_session(ablations));
+    module.outputs = (deberta_outputs){.struct_size = sizeof module.outputs};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = module.tokens->ids,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
+                                 .token_types = module.tokens->token_types,
+                                 .observer = observer};
+    return deberta_encode(module.session, &batch, &module.outputs, &module.error);
+}
+
+int encode(const char *ablations) { return run_encoder(ablations, NULL); }
+
+static deberta_status prepare(exploration *e, const deberta_model_info *info)
+{
+    const size_t n = module.tokens->count, area = n * n;
+    e->layers = info->layers, e->heads = info->heads;
+    e->layout = cell_layout_choose(n, info->has_c2p, info->has_p2c, info->layers * info->heads, CELLS_BUDGET_BYTES);
+    e->special = calloc(n, 1);
+    e->about = json_array();
+    e->matrices = malloc(info->heads * DEBERTA_COMPONENT_COUNT * area * sizeof *e->matrices);
+    free(module.cells);
+    module.cells_bytes = info->layers * info->heads * cell_layout_bytes(&e->layout);
+    module.cells = malloc(module.cells_bytes);
+    for (size_t t = 0; e->special && t < n; t++) e->special[t] = is_special(t);
+    return e->special && e->about && e->matrices && module.cells
+               ? DEBERTA_OK
+               : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory for the heads of %zu tokens", n);
+}
+
+/* The answer is what a page says of a text (explorer_text.c), cells() all heads one after the other. */
+int explore(const char *ablations)
+{
+    if (!module.tokens || !module.tokens->count)
+        DEBERTA_FAIL(&module.error, DEBERTA_E_ARGUMENT, "there are no tokens yet");
+    exploration e = {0};
+    const deberta_observer observer = {.struct_size = sizeof observer, .context = &e, .on_attention = take_block};
+    deberta_status status = prepare(&e, deberta_model_describe(module.model));
+    if (status == DEBERTA_OK) status = run_encoder(ablations, &observer);
+    if (status == DEBERTA_OK) status = finish_layer(&e);
+    if (status == DEBERTA_OK) {
+        json_t *about = describe_tokens();
+        json_object_update_new(
+            about, json_pack("{s:I, s:I, s:b, s:[b,b,b], s:O, s:I}", "pool", (json_int_t)e.layout.pool, "cells",
+                             (json_int_t)e.layout.cells, "exact", e.layout.exact, "has", 1, e.layout.has[DEBERTA_C2P],
+                             e.layout.has[DEBERTA_P2C], "heads", e.about, "head_bytes",
+                             (json_int_t)cell_layout_bytes(&e.layout)));
+        status = module_answer(about);
+    }
+    json_decref(e.about);
+    free(e.special);
+    free(e.matrices);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------ candidates */
+
+static json_t *rank_candidates(const float *logits, double *probabilities, size_t *ranked, size_t width, size_t top)
+{
+    json_t *list = json_array();
+    deberta_softmax(probabilities, logits, width);
+    const size_t found = deberta_rank(ranked, top, probabilities, width);
+    for (size_t k = 0; k < found; k++) {
+        const char *name = deberta_tokenizer_token(module.tokenizer, (int32_t)ranked[k], NULL);
+        json_t *token = json_string(name ? name : "");
+        json_array_append_new(list, json_pack("{s:o, s:I, s:f}", "token", token ? token : json_string("\uFFFD"), "id",
+                                              (json_int_t)ranked[k], "probability", probabilities[ranked[k]]));
+    }
+    return list;
+}
+
+/* For every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced Mask
+ * Decoder, as `fill-mask` does. */
+int candidates(size_t top, int decoder)
+{
+    const deberta_task task = decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
+    const size_t width = deberta_task_width(module.model, task), n = module.tokens ? module.tokens->count : 0;
+    if (!width) DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no head for [MASK]");
+    float *logits = malloc(width * sizeof *logits);
+    double *probabilities = malloc(width * sizeof *probabilities);
+    size_t *ranked = malloc(top * sizeof *ranked);
+    json_t *list = json_array();
+    deberta_status status = logits && probabilities && ranked && list
+                                ? DEBERTA_OK
+                                : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory for candidates");
+    for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {
+        if (module.tokens->ids[t] != deberta_tokenizer_special_id(module.tokenizer, DEBERTA_SPECIAL_MASK)) continue;
+        status = deberta_task_logits(module.session, task, &t, 1, logits, width, &module.error);
+        if (status == DEBERTA_OK)
+            json_array_append_new(list,
+                                  json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
+                                            rank_candidates(logits, probabilities, ranked, width, top)));
+    }
+    free(logits), free(probabilities), free(ranked);
+    if (status == DEBERTA_OK) return module_answer(list);
+    json_decref(list);
+    return status;
+}
