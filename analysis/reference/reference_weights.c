@@ -12,7 +12,7 @@
 deberta_status shelf_take(shelf *owner, size_t count, double **values, deberta_error *err)
 {
     *values = owner->count < SHELF_CAPACITY ? calloc(count ? count : 1, sizeof **values) : NULL;
-    if (!*values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "the reference model cannot have %zu more doubles", count);
+    if (!*values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu more doubles of the reference model", count);
     owner->items[owner->count++] = *values;
     return DEBERTA_OK;
 }

@@ -58,7 +58,7 @@ deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], 
  * system described it when it was opened, the index of a sharded checkpoint among them; over config.json; and over
  * samples of each weight file: 4 KiB at both ends, and 64 bytes at 15 places between. So weights that were trained on
  * are noticed under the old times, too; single values that were changed and whose time was set back are not. */
-void checkpoint_stamp(const checkpoint *checkpoint, char stamp[65]);
+deberta_status checkpoint_stamp(const checkpoint *checkpoint, char stamp[65], deberta_error *err);
 /* <folder>/name in new memory. */
 deberta_status checkpoint_path(const checkpoint *checkpoint, const char *name, char **path, deberta_error *err);
 

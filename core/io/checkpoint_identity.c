@@ -37,16 +37,19 @@ static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, stru
     sha256_add(hash, line, strlen(line));
 }
 
-static void add_config(sha256 *hash, const checkpoint *c)
+/* A folder without one has the stamp of its weights; short memory is no such folder. */
+static deberta_status add_config(sha256 *hash, const checkpoint *c, deberta_error *err)
 {
     mapped_file config;
     char *path = NULL;
-    if (checkpoint_path(c, "config.json", &path, NULL) != DEBERTA_OK) return;
-    if (mapped_file_open(&config, path, NULL) == DEBERTA_OK) {
+    DEBERTA_TRY(checkpoint_path(c, "config.json", &path, err));
+    const deberta_status status = mapped_file_open(&config, path, err);
+    if (status == DEBERTA_OK) {
         sha256_add(hash, config.bytes, config.size_bytes);
         mapped_file_close(&config);
     }
     free(path);
+    return status == DEBERTA_E_MEMORY ? status : DEBERTA_OK;
 }
 
 /* A table of contents often begins a file or ends it; between them training changes nearly every value. */
@@ -62,11 +65,11 @@ static void add_samples(sha256 *hash, const mapped_file *file)
     sha256_add(hash, file->bytes + file->size_bytes - ends, ends);
 }
 
-void checkpoint_stamp(const checkpoint *c, char stamp[65])
+deberta_status checkpoint_stamp(const checkpoint *c, char stamp[65], deberta_error *err)
 {
     sha256 hash;
     sha256_begin(&hash, cpu_features());
-    add_config(&hash, c);
+    DEBERTA_TRY(add_config(&hash, c, err));
     if (c->config.there) add_to_stamp(&hash, "config.json", c->config.size_bytes, c->config.modified);
     if (c->index.there) add_to_stamp(&hash, "index", c->index.size_bytes, c->index.modified);
     for (size_t i = 0; i < c->file_count; i++) {
@@ -74,4 +77,5 @@ void checkpoint_stamp(const checkpoint *c, char stamp[65])
         add_samples(&hash, &c->files[i].map);
     }
     sha256_finish(&hash, stamp);
+    return DEBERTA_OK;
 }

@@ -45,18 +45,19 @@ static bool has_digest(const void *bytes, size_t count_bytes, const char digest[
 static size_t block_count(size_t contents_bytes) { return ceiling_divide(contents_bytes, BLOCK_BYTES); }
 
 /* What can be said without reading the contents or the checkpoint. */
-static packed_header begin_header(const checkpoint *checkpoint, size_t contents_bytes)
+static deberta_status begin_header(const checkpoint *checkpoint, size_t contents_bytes, packed_header *header,
+                                   deberta_error *err)
 {
-    packed_header header = {
+    *header = (packed_header){
         .magic = "deberta packed\n",
         .layout = PACKED_FILE_LAYOUT,
         .contents_offset = CONTENTS_OFFSET,
         .contents_bytes = contents_bytes,
     };
     char stamp[DIGEST_BYTES + 1];
-    checkpoint_stamp(checkpoint, stamp);
-    memcpy(header.stamp, stamp, DIGEST_BYTES);
-    return header;
+    DEBERTA_TRY(checkpoint_stamp(checkpoint, stamp, err));
+    memcpy(header->stamp, stamp, DIGEST_BYTES);
+    return DEBERTA_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------- comparing */
@@ -118,16 +119,20 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     struct stat status;
     *contents = NULL;
     *packed = DEBERTA_PACKED_NONE;
+    packed_view view;
+    packed_header expected;
     DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
-    bool there = stat(path, &status) == 0;
-    bool open = there && mapped_file_open(file, path, NULL) == DEBERTA_OK;
+    const bool there = stat(path, &status) == 0;
+    const deberta_status opened = there ? mapped_file_open(file, path, err) : DEBERTA_E_FILE;
     free(path);
     if (!there) return DEBERTA_OK;
     *packed = DEBERTA_PACKED_STALE;
-    if (!open) return DEBERTA_OK;
-
-    packed_view view;
-    const packed_header expected = begin_header(checkpoint, capacity_bytes);
+    if (opened != DEBERTA_OK) return opened == DEBERTA_E_MEMORY ? opened : DEBERTA_OK;
+    const deberta_status described = begin_header(checkpoint, capacity_bytes, &expected, err);
+    if (described != DEBERTA_OK) {
+        mapped_file_close(file);
+        return described;
+    }
     if (!misfit(file, &expected, &view) && block_is_right(&view, view.blocks - 1)) {
         *contents = view.contents;
         *packed = DEBERTA_PACKED_MAPPED;
@@ -143,7 +148,8 @@ static deberta_status check_file(const checkpoint *checkpoint, const mapped_file
     const char *path = file->name.text;
     char source[DIGEST_BYTES + 1];
     packed_view view;
-    const packed_header expected = begin_header(checkpoint, capacity_bytes);
+    packed_header expected;
+    DEBERTA_TRY(begin_header(checkpoint, capacity_bytes, &expected, err));
     const char *reason = misfit(file, &expected, &view);
     if (reason) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", path, reason);
     size_t wrong = 0, first = 0;
@@ -216,8 +222,9 @@ deberta_status packed_file_write(const checkpoint *checkpoint, const void *conte
                                  const deberta_pack_options *options, deberta_error *err)
 {
     const size_t blocks = block_count(capacity_bytes);
-    packed_header header = begin_header(checkpoint, capacity_bytes);
+    packed_header header;
     char *path = NULL, source[DIGEST_BYTES + 1];
+    DEBERTA_TRY(begin_header(checkpoint, capacity_bytes, &header, err));
     DEBERTA_TRY(checkpoint_digest(checkpoint, source, err));
     memcpy(header.source, source, DIGEST_BYTES);
     char *digests = malloc(blocks * DIGEST_BYTES + 1);

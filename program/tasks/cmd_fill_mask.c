@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "program/commands.h"
+#include "output/scope.h"
 #include "output/shown_text.h"
 #include "program/tasks/task_run.h"
 #include "core/base/integers.h"
@@ -94,13 +95,20 @@ static deberta_status decode(task_run *run, const task_batch *batch, size_t deco
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
-static json_t *describe_candidate(const task_run *run, const candidate *c)
+/* The text of a token, to be freed; NULL where it has none. *bytes may be NULL. */
+static char *text_of(const task_run *run, int32_t id, size_t *bytes)
 {
     char *text = NULL;
+    const deberta_status status = deberta_detokenize(&text, bytes, run->batches.tokenizer, &id, 1, NULL);
+    if (status == DEBERTA_E_MEMORY) memory_short();
+    return status == DEBERTA_OK ? text : NULL;
+}
+
+static json_t *describe_candidate(const task_run *run, const candidate *c)
+{
     size_t token_bytes = 0, text_bytes = 0;
     const char *token = deberta_tokenizer_token(run->batches.tokenizer, c->id, &token_bytes);
-    if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &c->id, 1, NULL) != DEBERTA_OK)
-        text = NULL;
+    char *text = token ? text_of(run, c->id, &text_bytes) : NULL;
     /* rows of the table after the last token have no name */
     json_t *object = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)c->id, "token",
                                token ? json_clean_string(token, token_bytes) : json_null(), "text",
@@ -131,10 +139,9 @@ static void describe_mask(const task_run *run, task_text *text, const mask_place
 
 static const char *name_of(const task_run *run, int32_t id)
 {
-    char *text = NULL;
     const char *name = deberta_tokenizer_token(run->batches.tokenizer, id, NULL);
-    if (name && deberta_detokenize(&text, NULL, run->batches.tokenizer, &id, 1, NULL) == DEBERTA_OK && *text)
-        name = options_text(run->options, "%s", text);
+    char *text = name ? text_of(run, id, NULL) : NULL;
+    if (text && *text) name = options_text(run->options, "%s", text);
     deberta_free(text);
     return name ? name : "(no token)";
 }
