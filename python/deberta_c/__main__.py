@@ -31,7 +31,7 @@ def _opened(folder: str, task: Optional[str]) -> "tuple[Any, Any]":
     transformers.logging.set_verbosity_error()
     try:
         if task:
-            return transformers.pipeline(task, model=folder, device="cpu"), None
+            return transformers.pipeline(task, model=folder, device="cpu", dtype="float32"), None
         name = (transformers.AutoConfig.from_pretrained(folder).architectures or ["AutoModel"])[0]
         kind = getattr(transformers, name, transformers.AutoModel)
         return kind.from_pretrained(folder, dtype="float32").eval(), transformers.AutoTokenizer.from_pretrained(folder)

@@ -58,6 +58,12 @@ def examples(bench):
             words = words[:words.index("<")]
         if words[0] == "bench" and words[1].startswith("synthetic:"):
             words += SWEEP
+        if words[:2] == ["bench", "merge"]:  # as a shell would write the names of what an array of jobs left
+            parts = {f"part-{n}.json": n for n in ("16", "24")}
+            for name, n in parts.items():
+                bench.fine("bench", "models/demo", "-n", n, "--reps", "1", "--min-time", "0", "-q", "-o", name)
+            assert words[2:] == ["part-*.json", "-o", "sweep.json"], example
+            words = [*words[:2], *parts, "-o", "merged.json"]
         if words[:2] in (["bench", "compare"], ["bench", "plot"]):  # they read what a sweep of each machine wrote
             for name in {word for word in words[2:] if word.endswith(".json")} - {"sweep.json"}:
                 shutil.copy(bench.path("sweep.json"), bench.path(name))
