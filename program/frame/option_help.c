@@ -30,9 +30,9 @@ static void print_wrapped(const char *text, int indent)
 /* " (default 16)", or nothing where the default means that the option was not given. */
 static void describe_default(const option *row, const command *command, size_t offset, char text[DEFAULT_BYTES])
 {
-    const char *at = (const char *)command->defaults + offset + row->at;
     *text = 0;
     if (!row->tells_default) return;
+    const char *at = (const char *)command->defaults + offset + row->at;
     if (row->type == OPTION_SIZE) {
         const size_t value = *(const size_t *)(const void *)at;
         if (value >= row->low && value <= row->high) snprintf(text, DEFAULT_BYTES, " (default %zu)", value);
