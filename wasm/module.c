@@ -66,15 +66,14 @@ deberta_status module_session(const char *ablations)
     deberta_session *session = NULL;
     deberta_status status = list && kept ? DEBERTA_OK : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory");
     count = 0;
-    if (status == DEBERTA_OK && *ablations)
-        status = deberta_ablations_parse(list, &count, ablations, &module.error);
-    const deberta_session_options options = {
-        .struct_size = sizeof options,
-        .threads = 1,
-        .max_tokens = MODULE_MAX_TOKENS,
-        .features = DEBERTA_OBSERVE_ATTENTION | DEBERTA_OBSERVE_HIDDEN | DEBERTA_KEEP_DECODER_INPUT,
-        .ablations = list,
-        .ablation_count = count};
+    if (status == DEBERTA_OK && *ablations) status = deberta_ablations_parse(list, &count, ablations, &module.error);
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .threads = 1,
+                                             .max_tokens = MODULE_MAX_TOKENS,
+                                             .features = DEBERTA_OBSERVE_ATTENTION | DEBERTA_OBSERVE_HIDDEN |
+                                                         DEBERTA_KEEP_DECODER_INPUT,
+                                             .ablations = list,
+                                             .ablation_count = count};
     if (status == DEBERTA_OK) status = deberta_session_create(&session, module.model, &options, &module.error);
     free(list);
     if (status != DEBERTA_OK) {
@@ -92,14 +91,14 @@ int model_describe(void)
 {
     const deberta_model_info *info = deberta_model_describe(module.model);
     const char *precision = deberta_precision_name(info->precision);
-    return module_answer(json_pack(
-        "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:s, s:s}", "version", info->version,
-        "layers", (json_int_t)info->layers, "heads", (json_int_t)info->heads, "head_size", (json_int_t)info->head_size,
-        "hidden_size", (json_int_t)info->hidden_size, "vocabulary_size", (json_int_t)info->vocabulary_size,
-        "parameters", (json_int_t)info->parameters, "memory_bytes", (json_int_t)info->memory_bytes, "max_tokens",
-        (json_int_t)MODULE_MAX_TOKENS, "has_c2p", info->has_c2p, "has_p2c", info->has_p2c, "has_mlm",
-        (int)(info->tasks_present >> DEBERTA_TASK_MLM & 1), "precision", precision, "isa",
-        deberta_isa_name(deberta_session_isa(module.session)), "tier", WASM_TIER));
+    return module_answer(
+        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:s, s:s, s:s}", "version",
+                  info->version, "layers", (json_int_t)info->layers, "heads", (json_int_t)info->heads, "head_size",
+                  (json_int_t)info->head_size, "hidden_size", (json_int_t)info->hidden_size, "vocabulary_size",
+                  (json_int_t)info->vocabulary_size, "parameters", (json_int_t)info->parameters, "memory_bytes",
+                  (json_int_t)info->memory_bytes, "max_tokens", (json_int_t)MODULE_MAX_TOKENS, "has_c2p", info->has_c2p,
+                  "has_p2c", info->has_p2c, "has_mlm", (int)(info->tasks_present >> DEBERTA_TASK_MLM & 1), "precision",
+                  precision, "isa", deberta_isa_name(deberta_session_isa(module.session)), "tier", WASM_TIER));
 }
 
 const float *hidden(void) { return module.outputs.hidden; }

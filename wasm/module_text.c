@@ -175,11 +175,11 @@ int explore(const char *ablations)
     if (status == DEBERTA_OK) status = finish_layer(&e);
     if (status == DEBERTA_OK) {
         json_t *about = describe_tokens();
-        json_object_update_new(
-            about, json_pack("{s:I, s:I, s:b, s:[b,b,b], s:O, s:I}", "pool", (json_int_t)e.layout.pool, "cells",
-                             (json_int_t)e.layout.cells, "exact", e.layout.exact, "has", 1, e.layout.has[DEBERTA_C2P],
-                             e.layout.has[DEBERTA_P2C], "heads", e.about, "head_bytes",
-                             (json_int_t)cell_layout_bytes(&e.layout)));
+        json_object_update_new(about,
+                               json_pack("{s:I, s:I, s:b, s:[b,b,b], s:O, s:I}", "pool", (json_int_t)e.layout.pool,
+                                         "cells", (json_int_t)e.layout.cells, "exact", e.layout.exact, "has", 1,
+                                         e.layout.has[DEBERTA_C2P], e.layout.has[DEBERTA_P2C], "heads", e.about,
+                                         "head_bytes", (json_int_t)cell_layout_bytes(&e.layout)));
         status = module_answer(about);
     }
     json_decref(e.about);
@@ -222,9 +222,8 @@ int candidates(size_t top, int decoder)
         if (module.tokens->ids[t] != deberta_tokenizer_special_id(module.tokenizer, DEBERTA_SPECIAL_MASK)) continue;
         status = deberta_task_logits(module.session, task, &t, 1, logits, width, &module.error);
         if (status == DEBERTA_OK)
-            json_array_append_new(list,
-                                  json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
-                                            rank_candidates(logits, probabilities, ranked, width, top)));
+            json_array_append_new(list, json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
+                                                  rank_candidates(logits, probabilities, ranked, width, top)));
     }
     free(logits), free(probabilities), free(ranked);
     if (status == DEBERTA_OK) return module_answer(list);

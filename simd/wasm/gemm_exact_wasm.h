@@ -39,13 +39,16 @@ VF void exact_steps(const int rows, const float *a, size_t lda, const float *b, 
     UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < 2 * EXACT_VECTORS; v++) saved[i][v] = x[i][v];
     for (size_t k = k0; k < k1; k++) {
         v128_t y[2 * EXACT_VECTORS];
-        UNROLL for (int v = 0; v < EXACT_VECTORS; v++) {
+        UNROLL for (int v = 0; v < EXACT_VECTORS; v++)
+        {
             const v128_t raw = wasm_v128_load(b + k * PANEL + v * VF_LANES);
             y[2 * v] = low_doubles(raw), y[2 * v + 1] = high_doubles(raw);
         }
-        UNROLL for (int i = 0; i < rows; i++) {
+        UNROLL for (int i = 0; i < rows; i++)
+        {
             const v128_t s = wasm_f64x2_splat((double)a[i * lda + k]);
-            UNROLL for (int v = 0; v < EXACT_VECTORS; v++) {
+            UNROLL for (int v = 0; v < EXACT_VECTORS; v++)
+            {
                 const v128_t p = wasm_f64x2_add(wasm_f64x2_mul(s, y[2 * v]), x[i][2 * v]);
                 const v128_t q = wasm_f64x2_add(wasm_f64x2_mul(s, y[2 * v + 1]), x[i][2 * v + 1]);
                 least = wasm_i32x4_min(least, wasm_i32x4_shl(wasm_i32x4_shuffle(p, q, 0, 2, 4, 6), 3));
@@ -109,7 +112,8 @@ VF void finish_row(const gemm_task *t, size_t row, size_t panel, size_t lane, fl
     for (size_t l = 0; l < WIDTH; l += VF_LANES) {
         vf y = vf_load(sums + l);
         if (t->outer_column)
-            y = vf_add(y, vf_add(vf_broadcast(t->outer_column + row * t->outer_ld), vf_load(t->outer_row + column + l)));
+            y = vf_add(y,
+                       vf_add(vf_broadcast(t->outer_column + row * t->outer_ld), vf_load(t->outer_row + column + l)));
         if (t->residual)
             y = vf_add(y, vf_load(t->residual + row * t->ld_residual + panel * t->residual_panel_stride + lane + l));
         if (t->row_scale) y = vf_mul(y, vf_broadcast(t->row_scale + row));
@@ -122,7 +126,8 @@ VF void exact_tile(const int rows, const gemm_task *t, size_t row, size_t panel,
     exact_sums x;
     const float *c = t->c + row * t->ldc + panel * t->c_panel_stride + lane;
     const float *a = t->a + row * t->lda, *b = t->b + panel * t->b_panel_stride + lane;
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < EXACT_VECTORS; v++) {
+    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < EXACT_VECTORS; v++)
+    {
         vf start = t->accumulate ? vf_load(c + i * t->ldc + v * VF_LANES) : vf_zero();
         if (t->c_scale) start = vf_mul(start, vf_broadcast(t->c_scale + row + i));
         x[i][2 * v] = low_doubles(start), x[i][2 * v + 1] = high_doubles(start);

@@ -1,5 +1,5 @@
-/* gemm_u8, gemm_u8x2 and gemm_u15 on SIMD128: bytes are multiplied to 16 bits, added in pairs to 32 bits, and neighbours
- * of these. Activations are moved to -128 ... 127, so that a product is at most 128 128 < 2^15.
+/* gemm_u8, gemm_u8x2 and gemm_u15 on SIMD128: bytes are multiplied to 16 bits, added in pairs to 32 bits, and
+ * neighbours of these. Activations are moved to -128 ... 127, so that a product is at most 128 128 < 2^15.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_WASM_INTEGER_WASM_H
@@ -15,7 +15,8 @@ VF vi vi_dot(vi sum, vi a, vi b)
 {
     const v128_t low = wasm_i16x8_extmul_low_i8x16(a, b), high = wasm_i16x8_extmul_high_i8x16(a, b);
     const v128_t x = wasm_i32x4_extadd_pairwise_i16x8(low), y = wasm_i32x4_extadd_pairwise_i16x8(high);
-    return wasm_i32x4_add(sum, wasm_i32x4_add(wasm_i32x4_shuffle(x, y, 0, 2, 4, 6), wasm_i32x4_shuffle(x, y, 1, 3, 5, 7)));
+    return wasm_i32x4_add(sum,
+                          wasm_i32x4_add(wasm_i32x4_shuffle(x, y, 0, 2, 4, 6), wasm_i32x4_shuffle(x, y, 1, 3, 5, 7)));
 }
 
 #include "simd/tmpl/integer_dot_tmpl.h"

@@ -1,7 +1,7 @@
-/* The vector vocabulary on WebAssembly's SIMD128: 4 lanes. Meanings are in simd/README.md. How a multiply and an add fuse
- * is chosen by the module that is built:
- *   WASM_RELAXED 1  f32x4.relaxed_madd: one rounding where the engine fuses, which whoever loads the module must probe
- *   WASM_RELAXED 0  the product in double, which is exact, and a sum rounded to odd, demoted: one rounding everywhere
+/* The vector vocabulary on WebAssembly's SIMD128: 4 lanes. Meanings are in simd/README.md. How a multiply and an add
+ * fuse is chosen by the module that is built: WASM_RELAXED 1  f32x4.relaxed_madd: one rounding where the engine fuses,
+ * which whoever loads the module must probe WASM_RELAXED 0  the product in double, which is exact, and a sum rounded to
+ * odd, demoted: one rounding everywhere
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_WASM_VEC_WASM_H
@@ -51,7 +51,8 @@ VF vf vf_fma(vf a, vf b, vf c) { return wasm_f32x4_relaxed_madd(a, b, c); }
 VF v128_t fma_to_odd(v128_t a, v128_t b, v128_t c)
 {
     const v128_t p = wasm_f64x2_mul(a, b), s = wasm_f64x2_add(p, c);
-    const v128_t t = wasm_f64x2_sub(s, p), e = wasm_f64x2_add(wasm_f64x2_sub(p, wasm_f64x2_sub(s, t)), wasm_f64x2_sub(c, t));
+    const v128_t t = wasm_f64x2_sub(s, p),
+                 e = wasm_f64x2_add(wasm_f64x2_sub(p, wasm_f64x2_sub(s, t)), wasm_f64x2_sub(c, t));
     /* inexact and even: one step towards the error: +1 where error and sum have one sign, else -1 */
     const v128_t inexact = wasm_f64x2_ne(e, wasm_f64x2_const_splat(0.0));
     const v128_t even = wasm_i64x2_eq(wasm_v128_and(s, wasm_i64x2_const_splat(1)), wasm_i64x2_const_splat(0));
@@ -79,7 +80,10 @@ VF vf vf_fms(vf a, vf b, vf c) { return vf_fma(a, b, wasm_f32x4_neg(c)); }
 VF vf vf_max(vf a, vf b) { return wasm_f32x4_max(a, b); }
 VF vf vf_min(vf a, vf b) { return wasm_f32x4_min(a, b); }
 VF vf vf_abs(vf a) { return wasm_f32x4_abs(a); }
-VF vf vf_copysign(vf magnitude, vf sign) { return wasm_v128_bitselect(sign, magnitude, wasm_i32x4_const_splat((int32_t)0x80000000u)); }
+VF vf vf_copysign(vf magnitude, vf sign)
+{
+    return wasm_v128_bitselect(sign, magnitude, wasm_i32x4_const_splat((int32_t)0x80000000u));
+}
 VF vf vf_select_less(vf a, vf b, vf yes, vf no) { return wasm_v128_bitselect(yes, no, wasm_f32x4_lt(a, b)); }
 VF vf vf_power_of_two(vf shifted) { return wasm_i32x4_shl(wasm_i32x4_add(shifted, wasm_i32x4_const_splat(127)), 23); }
 VF vf vf_blend1(vf a, vf b) { return wasm_i32x4_shuffle(a, b, 0, 5, 2, 7); }
@@ -111,7 +115,8 @@ VF void vi_store_u8(uint8_t *p, vi a)
 }
 VF vf vf_permute(vf a, vi index)
 {
-    const v128_t bytes = wasm_i32x4_add(wasm_i32x4_mul(index, wasm_i32x4_const_splat(0x04040404)), wasm_i32x4_const_splat(0x03020100));
+    const v128_t bytes =
+        wasm_i32x4_add(wasm_i32x4_mul(index, wasm_i32x4_const_splat(0x04040404)), wasm_i32x4_const_splat(0x03020100));
     return wasm_i8x16_swizzle(a, bytes);
 }
 VF vf vf_gather(const float *p, vi index)

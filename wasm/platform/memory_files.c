@@ -1,5 +1,6 @@
 /* The calls of libc that core/io makes on files, served from memory: mmap shows the bytes in place, without a copy, and
- * everything else does not exist. The linker puts these in the place of libc's (--wrap). SPDX-License-Identifier: MIT */
+ * everything else does not exist. The linker puts these in the place of libc's (--wrap). SPDX-License-Identifier: MIT
+ */
 #include "wasm/platform/memory_files.h"
 
 #include <errno.h>

@@ -33,9 +33,17 @@ static int gemm_wrong(const kernels *table, directed d)
 {
     float panel[2 * PANEL_WIDTH], row[2] = {d.a, 0}, c[PANEL_WIDTH];
     for (int l = 0; l < PANEL_WIDTH; l++) panel[l] = d.b, panel[PANEL_WIDTH + l] = 1, c[l] = d.z;
-    const gemm_task task = {.rows = 1, .depth = 2, .panels = 1, .a = row, .lda = 2, .b = panel,
-                            .b_panel_stride = 2 * PANEL_WIDTH, .c = c, .ldc = PANEL_WIDTH,
-                            .c_panel_stride = PANEL_WIDTH, .accumulate = true};
+    const gemm_task task = {.rows = 1,
+                            .depth = 2,
+                            .panels = 1,
+                            .a = row,
+                            .lda = 2,
+                            .b = panel,
+                            .b_panel_stride = 2 * PANEL_WIDTH,
+                            .c = c,
+                            .ldc = PANEL_WIDTH,
+                            .c_panel_stride = PANEL_WIDTH,
+                            .accumulate = true};
     table->gemm_f32(&task);
     int wrong = 0;
     for (int l = 0; l < PANEL_WIDTH; l++) wrong |= c[l] != d.z;

@@ -12,10 +12,7 @@ deberta_status zip_reader_open(zip_reader **reader, const uint8_t *bytes, size_t
 void zip_reader_close(zip_reader **reader) { *reader = NULL; }
 size_t zip_reader_count(const zip_reader *reader) { return (void)reader, 0; }
 const zip_member *zip_reader_at(const zip_reader *reader, size_t index) { return (void)reader, (void)index, NULL; }
-const zip_member *zip_reader_find(const zip_reader *reader, const char *name)
-{
-    return (void)reader, (void)name, NULL;
-}
+const zip_member *zip_reader_find(const zip_reader *reader, const char *name) { return (void)reader, (void)name, NULL; }
 
 deberta_status zip_reader_check(const zip_reader *reader, const zip_member *member, deberta_error *err)
 {

@@ -1,4 +1,5 @@
-/* In the place of thread_pool.c, affinity.c, topology.c and pages.c: one thread on one core, and memory that only grows.
+/* In the place of thread_pool.c, affinity.c, topology.c and pages.c: one thread on one core, and memory that only
+ * grows.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

@@ -4,9 +4,15 @@
 #ifndef WASM_PLATFORM_PTHREAD_H
 #define WASM_PLATFORM_PTHREAD_H
 
-typedef struct { int unused; } pthread_mutex_t;
-typedef struct { int unused; } pthread_cond_t;
-typedef struct { int unused; } pthread_attr_t;
+typedef struct {
+    int unused;
+} pthread_mutex_t;
+typedef struct {
+    int unused;
+} pthread_cond_t;
+typedef struct {
+    int unused;
+} pthread_attr_t;
 
 static inline int pthread_mutex_init(pthread_mutex_t *m, const void *a) { return (void)m, (void)a, 0; }
 static inline int pthread_mutex_destroy(pthread_mutex_t *m) { return (void)m, 0; }
