@@ -26,7 +26,7 @@
     X(SCALAR, scalar, SCALAR, ANY, 0, 0, 0, "", 1, 0)                                                                  \
     X(AVX2, avx2, SCALAR, X86, CPU_AVX2, CPU_AVX2_PARTS, CPU_NO_AVX_STATE, "avx2", 1, 1)                               \
     X(AVX512, avx512, AVX2, X86, CPU_AVX512, CPU_AVX512_PARTS, CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE, "avx512", 1, 0) \
-    X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)                                          \
+    X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)                                               \
     WASM_TIERS(X)
 
 /* BELOW is the tier that it is a part of. Later parts override earlier ones. */
