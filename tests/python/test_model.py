@@ -353,7 +353,7 @@ def test_texts_that_c_would_cut_off(demo):
 
 def test_options_that_would_be_ignored(demo):
     for inputs, options in (("a", {"mask": [1, 1, 1]}), (["a"], {"token_types": [[0, 0, 0]]}), ([1, 2, 3], {"max_tokens": 2})):
-        with pytest.raises(deberta_c.ArgumentError, match="max_tokens is for texts; token_types and mask are for ids"):
+        with pytest.raises(deberta_c.ArgumentError, match="max_tokens is for texts; token_types, mask and position_ids are for ids"):
             demo.encode(inputs, **options)
     for option in ("precision", "reference"):
         with pytest.raises(deberta_c.ArgumentError, match=f"{option}: expected .* found array"):
