@@ -113,10 +113,15 @@ def second_compiler(stage, _full):
     lint(stage, "build-clang", "--objects", expected=10, after=[built])
 
 
-def sanitizers(stage, _full, tests=(), targets=()):
+def build_sanitized(stage, **about):
     return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dc_args=-g1"],
-                       native_file="tools/clang.ini", targets=targets,
-                       tests=tests or [Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True, environment=SANITIZER_OPTIONS, slower=3)])
+                       native_file="tools/clang.ini", **about)
+
+
+def sanitizers(stage, _full):
+    """Of the program what reads or writes files in ways of its own."""
+    build_sanitized(stage, tests=[Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True,
+                                        environment=SANITIZER_OPTIONS, slower=3)])
 
 
 def threads(stage, _full):
@@ -132,13 +137,13 @@ def contributing(stage, _full):
     stage.program("the diffs of CONTRIBUTING.md", [sys.executable, "tools/try_contributing.py"], of_tiers=False, expected=200)
 
 
-def python_package(stage, full):
+def python_package(stage, _full):
     tested = stage.program("tests/python", [sys.executable, "tests/python/run.py"], limit=3000, of_tiers=False, expected=5000)
     with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
         version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
     library = f"libdeberta.so.{'.'.join(version)}"
     if shutil.which("clang"):
-        built = sanitizers(stage, full, targets=[library])
+        built = build_sanitized(stage, targets=[library])
         stage.program("tests/python with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", f"build-sanitize/{library}"],
                       limit=3000, of_tiers=False, expected=100, after=[tested, built])
 
