@@ -41,15 +41,18 @@ static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, stru
 static deberta_status add_config(sha256 *hash, const checkpoint *c, deberta_error *err)
 {
     mapped_file config;
+    deberta_error missing = {0};
     char *path = NULL;
     DEBERTA_TRY(checkpoint_path(c, "config.json", &path, err));
-    const deberta_status status = mapped_file_open(&config, path, err);
+    const deberta_status status = mapped_file_open(&config, path, &missing);
     if (status == DEBERTA_OK) {
         sha256_add(hash, config.bytes, config.size_bytes);
         mapped_file_close(&config);
     }
     free(path);
-    return status == DEBERTA_E_MEMORY ? status : DEBERTA_OK;
+    if (status != DEBERTA_E_MEMORY) return DEBERTA_OK;
+    if (err) *err = missing;
+    return status;
 }
 
 /* A table of contents often begins a file or ends it; between them training changes nearly every value. */

@@ -121,12 +121,14 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     *packed = DEBERTA_PACKED_NONE;
     packed_view view;
     packed_header expected;
+    deberta_error unusable = {0};
     DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
     const bool there = stat(path, &status) == 0;
-    const deberta_status opened = there ? mapped_file_open(file, path, err) : DEBERTA_E_FILE;
+    const deberta_status opened = there ? mapped_file_open(file, path, &unusable) : DEBERTA_E_FILE;
     free(path);
     if (!there) return DEBERTA_OK;
     *packed = DEBERTA_PACKED_STALE;
+    if (opened == DEBERTA_E_MEMORY && err) *err = unusable;
     if (opened != DEBERTA_OK) return opened == DEBERTA_E_MEMORY ? opened : DEBERTA_OK;
     const deberta_status described = begin_header(checkpoint, capacity_bytes, &expected, err);
     if (described != DEBERTA_OK) {
