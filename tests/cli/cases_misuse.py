@@ -406,7 +406,7 @@ def prepare(bench):
 
 def misuse(name, arguments, code, words):
     def test(bench):
-        if name.startswith(("attention", "bench-plot", "bench-sweep-option", "out-picture-bench", "report-layers", "command-is-second-word")):
+        if name.startswith(("attention", "option-cmap", "bench-plot", "bench-sweep-option", "out-picture-bench", "report-layers", "command-is-second-word")):
             needs_figures(bench)
         other = "avx2" if os.uname().machine == "aarch64" else "neon"
         there = prepare(bench)
