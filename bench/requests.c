@@ -15,13 +15,6 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
-const char *request_mix_name(request_mix mix)
-{
-    static const char *const names[REQUEST_MIXES] = {"uniform", "short-uniform", "short-zipf", "mixed-tail",
-                                                     "flat-long"};
-    return (unsigned)mix < REQUEST_MIXES ? names[mix] : "unknown";
-}
-
 const char *request_way_name(request_way way)
 {
     static const char *const names[REQUEST_WAYS] = {"back to back, alone", "back to back, in batches",

@@ -64,8 +64,6 @@ typedef struct requests_measurement {
     requests_served ways[REQUEST_WAYS];
 } requests_measurement;
 
-/* "uniform", "short-uniform" ... */
-const char *request_mix_name(request_mix mix);
 /* "back to back, alone" ... */
 const char *request_way_name(request_way way);
 

@@ -132,8 +132,8 @@ static int run(const common_options *options)
 }
 
 static const option table[] = {
-    {"mix", 0, "NAME",
-     "lengths: uniform (8 to 512, default), short-uniform (8 to 64), short-zipf (8 to 128, a power law), mixed-tail (8 "
+    {"lengths", 0, "NAME",
+     "uniform (8 to 512, default), short-uniform (8 to 64), short-zipf (8 to 128, a power law), mixed-tail (8 "
      "to 48, one of 64 has 256), flat-long (256)",
      CHOICE_AT(requests_bench_options, mix, mixes)},
     {"requests", 0, "N", "texts of the stream (default 100)", SIZE_AT(requests_bench_options, requests, 1, 1000000)},
@@ -155,6 +155,6 @@ const command command_bench_requests = {
     .options = table,
     .example =
         "  deberta bench requests models/demo\n"
-        "  deberta bench requests synthetic:v3-xsmall,vocab=1000 --mix mixed-tail --precision int8 -t 2 --json\n",
+        "  deberta bench requests synthetic:v3-xsmall,vocab=1000 --lengths mixed-tail --precision int8 -t 2 --json\n",
     .run = run,
 };
