@@ -274,8 +274,8 @@ static int query_of_word(const figure_source *source, const char *word, size_t *
     if (found == 0)
         return option_wrong(source->options, member, "no %s that is shown is '%s'%s", merged ? "word" : "token", word,
                             merged ? "" : "; --words merges pieces into words");
-    return option_wrong(source->options, member, "'%s' is shown %zu times: --query %zu is the first, %zu the next", word,
-                        found, view->tokens[places[0]], view->tokens[places[1]]);
+    return option_wrong(source->options, member, "'%s' is shown %zu times: --query %zu is the first, %zu the next",
+                        word, found, view->tokens[places[0]], view->tokens[places[1]]);
 }
 
 int source_query(const figure_source *source, size_t *query)
