@@ -102,14 +102,15 @@ static void add_attention(cost *c, const deberta_model_info *m, double n, double
                           row_counts rows)
 {
     cost_stage *stage = &c->stage[PROFILE_ATTENTION];
-    const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h, strip = layers * 2 * n * rows.in_use * h;
+    const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h;
+    const double reachable = layers * 2 * n * rows.reachable * h;
     add(stage, 2 * pairs, layers * n * 4 * h);
-    stage->flops += (has.c2p + has.p2c) * strip;
-    stage->reachable_flops += layers * (has.c2p + has.p2c) * 2 * n * rows.reachable * h;
+    stage->flops += (has.c2p + has.p2c) * layers * 2 * n * rows.in_use * h;
+    stage->reachable_flops += (has.c2p + has.p2c) * reachable;
     c->part_flops[PROFILE_QK] += pairs;
     c->part_flops[PROFILE_PV] += pairs;
-    c->part_flops[PROFILE_C2P] += has.c2p * strip;
-    c->part_flops[PROFILE_P2C] += has.p2c * strip;
+    c->part_flops[PROFILE_C2P] += has.c2p * reachable;
+    c->part_flops[PROFILE_P2C] += has.p2c * reachable;
 }
 
 static void sum_up(cost *c)

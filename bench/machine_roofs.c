@@ -93,9 +93,10 @@ static size_t calibrate(const peak_kernel *kernel)
     }
 }
 
-static double chain_gflops(executor *by, const peak_kernel *kernel, size_t rounds)
+/* busy: of the threads, those that have a core. */
+static double chain_gflops(executor *by, size_t busy, const peak_kernel *kernel, size_t rounds)
 {
-    size_t tasks = by->threads * TASKS_PER_THREAD;
+    size_t tasks = busy * TASKS_PER_THREAD;
     peak_work work = {.kernel = kernel, .rounds = rounds};
     double start = timer_now();
     parallel_for(by, tasks, run_chains, &work);
@@ -117,8 +118,9 @@ static const peak_kernel *chain_kernel(int kind, unsigned isa_mask)
     return kind < DEBERTA_ISA_COUNT ? kernel_of((deberta_isa)isa) : integer_kernel_of((deberta_isa)isa);
 }
 
-static void measure_chains(executor *by, machine_roof *roof, unsigned isa_mask)
+static void measure_chains(executor *by, size_t cores, machine_roof *roof, unsigned isa_mask)
 {
+    const size_t busy = by->threads < cores ? by->threads : cores;
     const peak_kernel *kernels[CHAIN_KINDS];
     size_t rounds[CHAIN_KINDS] = {0};
     double rates[CHAIN_KINDS][WINDOWS];
@@ -130,7 +132,7 @@ static void measure_chains(executor *by, machine_roof *roof, unsigned isa_mask)
         for (int kind = 0; kind < CHAIN_KINDS; kind++) {
             const int isa = kind % DEBERTA_ISA_COUNT;
             if (!kernels[kind]) continue;
-            rates[kind][window] = chain_gflops(by, kernels[kind], rounds[kind]);
+            rates[kind][window] = chain_gflops(by, busy, kernels[kind], rounds[kind]);
             raise_to(kind < DEBERTA_ISA_COUNT ? &roof->gflops[isa] : &roof->gops[isa], rates[kind][window]);
         }
     int fastest = DEBERTA_ISA_AUTO;
@@ -235,8 +237,10 @@ typedef struct roof_request {
 static deberta_status measure_roof(machine_roof *roof, const roof_request *request, stream *s, deberta_error *err)
 {
     executor *by = NULL;
-    DEBERTA_TRY(executor_create(&by, roof->threads, false, NULL, err));
-    measure_chains(by, roof, request->isa_mask);
+    topology_info machine;
+    DEBERTA_TRY(topology_read(&machine, err));
+    DEBERTA_TRY(executor_create(&by, roof->threads, false, &machine, err));
+    measure_chains(by, machine.usable_cores, roof, request->isa_mask);
     if (request->bandwidth) measure_bandwidth(by, roof, s);
     executor_free(&by);
     return DEBERTA_OK;

@@ -15,7 +15,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
         r->breakdown[stage].seconds = p->stage_seconds[stage];
         r->waiting_s -= p->stage_seconds[stage];
         if (stage == PROFILE_TASKS) continue;
-        r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].flops;
+        r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].reachable_flops;
         r->breakdown[stage].bytes = p->cost.stage[stage].bytes;
     }
     for (int part = 0; part < PROFILE_PARTS; part++)

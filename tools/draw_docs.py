@@ -3,6 +3,7 @@
 
     tools/draw_docs.py [--only NAME] [--folder docs/images/figures] [--width-mm 85] [--dpi 96]
     tools/draw_docs.py --latency       from the medians of docs/benchmarks/amd-zen4.csv
+    tools/draw_docs.py --page          docs/images/explorer.png: the page that its command makes, as Chromium shows it
 
 A row begins with a picture, images/figures/NAME.png (or .svg, of figures that have one size), and has one command that ends in
 `-o NAME.pdf`; dots stand for what the table's head says. Other widths, into another folder, are for looking at all kinds of figures after a change.
@@ -15,6 +16,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,6 +29,7 @@ COMMAND = re.compile(r"`((?:[^`]*\s)?(?:-o|--plot) ([\w-]+)\.pdf)`")
 PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-]+)\.(png|svg)")
 BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
 DOTS = re.compile(r"the dots: `([^`]*)`")
+EXPLORER = "docs/images/explorer.png"
 MEDIANS, LATENCY, MODEL, LAYERS = "docs/benchmarks/amd-zen4.csv", "docs/images/latency-v3-base.png", "v3-base", 12
 
 
@@ -78,6 +81,18 @@ def draw_latency():
         return subprocess.run(command, cwd=ROOT).returncode
 
 
+def picture_of_page():
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if not chromium:
+        raise SystemExit("no Chromium here (Debian: apt-get install chromium)")
+    command = re.search(r"^deberta (report models/demo .*) -o \S+", (ROOT / PAGE).read_text(encoding="utf-8"), re.M)[1]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([PROGRAM, *shlex.split(command), "--quiet", "-o", f"{folder}/report"], cwd=ROOT, check=True)
+        return subprocess.run([chromium, "--headless=new", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={folder}/profile", "--window-size=1280,1060",
+                               "--virtual-time-budget=3000", f"--screenshot={ROOT / EXPLORER}", f"file://{folder}/report/index.html"],
+                              capture_output=True).returncode
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", help="the picture of this name")
@@ -85,7 +100,10 @@ def main():
     parser.add_argument("--width-mm", type=int, default=85)
     parser.add_argument("--dpi", type=int, default=96)
     parser.add_argument("--latency", action="store_true", help=f"draw {LATENCY} instead")
+    parser.add_argument("--page", action="store_true", help=f"take {EXPLORER} instead")
     arguments = parser.parse_args()
+    if arguments.page:
+        sys.exit(picture_of_page())
     if arguments.latency:
         sys.exit(draw_latency())
     (ROOT / arguments.folder).mkdir(parents=True, exist_ok=True)

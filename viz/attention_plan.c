@@ -258,11 +258,13 @@ static bool pleasant(const attention_plan *p)
            panels_height(p) < tallest_panels;
 }
 
-/* The smallest cell in which labels of this size (pt) and numbers have their place. */
+/* The narrowest cell in which labels of this size (pt) and numbers have their place. */
 static double least_cell(const draw_list *list, const attention_plan *p, double size)
 {
     const attention_figure *spec = p->spec;
-    double least = attention_plan_shows_tokens(p) ? 0.92 * size * DRAW_MM_PER_PT : p->pixel;
+    const double line = 0.92 * size * DRAW_MM_PER_PT;
+    double least = p->key_tokens ? line : p->pixel;
+    if (p->tokens) least = fmax(least, line * p->cell / p->cell_height); /* beside rows the height counts */
     if (spec->annotate || spec->annotate_if_room)
         least = fmax(least, 1.05 * draw_measure(list, DRAW_MINUS "0.00", &p->small));
     return ceil(least / p->pixel) * p->pixel;

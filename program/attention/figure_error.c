@@ -73,8 +73,9 @@ static int draw(figure_source *source, figure_sheet *sheet)
     int status = source_encode(source);
     if (status == EXIT_OK) status = compare(&work);
     if (status != EXIT_OK) return status;
-    sheet_note(sheet, "|%s \u2212 float64|, %s; largest %.3g. ", precision,
-               deberta_isa_name(deberta_session_isa(source->session)), work.worst);
+    sheet_note(sheet, "|%s \u2212 float64|, %s; largest%s %.3g. ", precision,
+               deberta_isa_name(deberta_session_isa(source->session)),
+               source->asked->shown.words ? " between two pieces, which words average," : "", work.worst);
     sheet_caption(sheet, "Absolute error of %s against float64. ", precision);
     status = panels_open(sheet, &figure);
     if (status != EXIT_OK) return status;

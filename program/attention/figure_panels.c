@@ -246,26 +246,46 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
            (!tokens || words.page_height < pieces.page_height);
 }
 
+/* Whether the tokens have room, and the figure on a page, with so many panels side by side (0: as it chooses) in this
+ * type. */
+static bool shows_tokens(const attention_figure *figure, size_t columns, double font_size)
+{
+    attention_figure other = *figure;
+    figure_notes notes = {0};
+    deberta_error error;
+    other.columns = columns;
+    other.style.font_size = font_size;
+    return figure_check(attention_layout, &other, &other.style, &notes, &error) == DEBERTA_OK && !notes.positions &&
+           notes.page_height <= FIGURE_HIGHEST_MM;
+}
+
+/* The options that would show the tokens: other columns, smaller type, both; NULL if none do. */
+static const char *find_room(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const common_options *options = sheet->source->options;
+    const double size = figure_defaults(&figure->style).font_size;
+    const bool has_layout = options_find(options->command, "layout");
+    for (size_t columns = figure->grid_columns; has_layout && columns > 0; columns--)
+        if (shows_tokens(figure, columns, size)) return options_text(options, "--layout %zu", columns);
+    for (double smaller = size - 0.5; smaller >= FIGURE_SMALLEST_TYPE; smaller -= 0.5)
+        if (shows_tokens(figure, figure->columns, smaller)) return options_text(options, "--font-size %g", smaller);
+    for (size_t columns = figure->grid_columns; has_layout && columns > 0; columns--)
+        if (shows_tokens(figure, columns, FIGURE_SMALLEST_TYPE))
+            return options_text(options, "--layout %zu --font-size %d", columns, FIGURE_SMALLEST_TYPE);
+    return NULL;
+}
+
 /* Says that tokens did not fit, and what would show them. */
 static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
     const double width = figure_defaults(&figure->style).width_mm;
-    attention_figure other = *figure;
-    for (other.columns = figure->grid_columns; other.columns > 0; other.columns--) {
-        figure_notes notes = {0};
-        deberta_error error;
-        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions ||
-            notes.page_height > FIGURE_HIGHEST_MM)
-            continue;
-        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; --layout %zu shows tokens", width,
-                 other.columns);
-        return;
-    }
-    say_note(
-        options,
-        "note: %zu tokens do not fit at %g mm, axes show positions; %s--drop-special and --token-range A:B leave fewer",
-        figure->keys, width, sheet->source->asked->shown.words ? "" : "--words, ");
+    const char *room = find_room(sheet, figure);
+    if (room)
+        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; %s shows tokens", width, room);
+    else
+        say_note(options, "note: %zu tokens do not fit at %g mm, axes show positions; fewer or more room with %s",
+                 figure->queries, width, sheet_remedies(sheet, "words,drop-special,token-range A:B,width-mm"));
 }
 
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)

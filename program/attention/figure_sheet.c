@@ -204,17 +204,44 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
 }
 
-static void tell(const common_options *options, const figure_notes *notes)
+static bool is_remedy(const figure_source *source, const char *name)
 {
+    const option *row = options_find(source->options->command, name);
+    const token_view_choice *shown = &source->asked->shown;
+    if (!row) return false;
+    if (strcmp(name, "words") == 0) return !shown->words;
+    if (strcmp(name, "drop-special") == 0) return !shown->drop_special;
+    if (strcmp(name, "layers") == 0) return source->layer_count > 1;
+    if (strcmp(name, "heads") == 0) return source->head_count > 1;
+    return true;
+}
+
+const char *sheet_remedies(const figure_sheet *sheet, const char *words)
+{
+    enum { MOST = 8 };
+    const common_options *options = sheet->source->options;
+    const char *kept[MOST], *text = "";
+    size_t count = 0;
+    for (const char *at = words; *at && count < MOST; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+        const char *name = options_text(options, "%.*s", (int)strcspn(at, ","), at);
+        const char *end = strchr(name, ' '); /* of what the option's value is called */
+        if (is_remedy(sheet->source, end ? options_text(options, "%.*s", (int)(end - name), name) : name))
+            kept[count++] = name;
+    }
+    for (size_t k = 0; k < count; k++)
+        text = options_text(options, "%s%s--%s", text, k == 0 ? "" : k + 1 == count ? " or " : ", ", kept[k]);
+    return text;
+}
+
+static void tell(const figure_sheet *sheet, const figure_notes *notes)
+{
+    const common_options *options = sheet->source->options;
     if (notes->missing_glyphs)
         say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);
     if (notes->page_height > FIGURE_HIGHEST_MM)
-        say_note(options,
-                 "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --token-range, "
-                 "--words, "
-                 "--drop-special and --layout make it smaller, attention grid draws every head small",
-                 notes->page_height);
+        say_note(options, "note: the figure is %.0f mm high, more than a page of text has; lower with %s",
+                 notes->page_height, sheet_remedies(sheet, "layers,heads,token-range A:B,words,drop-special,layout"));
 }
 
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
@@ -234,6 +261,6 @@ int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *fig
     figure_data_discard(&files.data);
     atomic_file_discard(&files.latex);
     if (status != DEBERTA_OK) return source_fail(sheet->source, &error);
-    tell(options, notes);
+    tell(sheet, notes);
     return EXIT_OK;
 }

@@ -17,13 +17,39 @@ static int open_strips(figure_source *source, reference_model **reference)
 
 /* -------------------------------------------------------------------------------------------------------- strips */
 
-/* A line of type for each token, as far as two strips still stand on a page. */
+static size_t strips_of_a_head(const deberta_model_info *info) { return (size_t)info->has_c2p + (size_t)info->has_p2c; }
+
+/* Heights in mm: that of a token in the smallest type, and that which a page has for each strip. */
+static const double least_line = FIGURE_SMALLEST_TYPE * DRAW_MM_PER_PT, highest_strip = 90;
+
+static double page_height(const figure_source *source)
+{
+    const double room = 190, titles = 6;
+    return room / (double)(source_heads(source) * strips_of_a_head(&source->info)) - titles;
+}
+
+/* A line of type for each token where the page has room, else the smallest in which tokens can stand. */
+static double strip_height(const figure_source *source)
+{
+    const double tokens = (double)source->view.count, few = 22;
+    const double wanted = fmin(fmax(3.2 * tokens, few), page_height(source));
+    return fmin(fmax(wanted, least_line * tokens), highest_strip);
+}
+
+/* Whether words have room beside their rows where pieces have none. */
+static bool needs_words(const figure_source *source)
+{
+    const token_view_choice *shown = &source->asked->shown;
+    const double height = fmin(page_height(source), highest_strip);
+    if (shown->words || shown->pieces || least_line * (double)source->view.count <= height) return false;
+    const size_t words = token_view_count_words(&source->view, &source->input, shown);
+    return words < source->view.count && least_line * (double)words <= highest_strip;
+}
+
 static double cell_aspect(const figure_source *source, size_t rows)
 {
-    /* mm, about; beside the panel stand tokens */
-    const double width = figure_defaults(&source->asked->style).width_mm - 24, most = 90, few = 22;
-    const double height = fmin(fmax(3.2 * (double)source->view.count, few), most);
-    return fmin(height / (double)source->view.count * (double)rows / width, ATTENTION_MOST_ASPECT);
+    const double width = figure_defaults(&source->asked->style).width_mm - 24; /* about; tokens stand beside it */
+    return fmin(strip_height(source) / (double)source->view.count * (double)rows / width, ATTENTION_MOST_ASPECT);
 }
 
 static attention_panel strip_panel(figure_sheet *sheet, const char *title, const char *name, const double *strip,
@@ -50,7 +76,7 @@ static int fill_strips(figure_sheet *sheet, const reference_model *reference, at
     figure->panels = panels;
     figure->row_titles = titles;
     figure->grid_rows = heads;
-    figure->grid_columns = (size_t)info->has_c2p + (size_t)info->has_p2c;
+    figure->grid_columns = strips_of_a_head(info);
     for (size_t k = 0; k < heads; k++) {
         titles[k] = source_head_title(source, k);
         if (k % source->head_count == 0) hidden = figure_hidden(source, source_layer(source, k));
@@ -85,6 +111,7 @@ static int draw_strips(figure_source *source, figure_sheet *sheet)
     const ptrdiff_t reach = (ptrdiff_t)source->view.span[1] - 1;
     reference_model *reference = NULL;
     attention_figure figure;
+    if (needs_words(source)) return FIGURE_WANTS_WORDS;
     int status = open_strips(source, &reference);
     if (status != EXIT_OK) return status;
     sheet_note(sheet, "This text reads rows %zu to %zu; a pair reads row \u03b4(i,j) = %zu on the diagonal. ",

@@ -12,7 +12,7 @@ typedef struct compare_options {
     bool any_environment;
 } compare_options;
 
-static const char *const facet_names[] = {"file", "threads", "isa", "model", "layers", NULL};
+static const char *const facet_names[] = {"file", "threads", "isa", "model", "depth", NULL};
 static const unsigned facets[] = {0, BENCH_THREADS, BENCH_ISA, BENCH_MODEL, BENCH_LAYERS};
 
 /* The files of both sides and what is in them. */
@@ -101,7 +101,7 @@ static int run(const common_options *options)
 }
 
 static const option table[] = {
-    {"by", 0, "WHAT", "file: the first with the second (default); threads, isa, model or layers: within each file",
+    {"by", 0, "WHAT", "file: the first with the second (default); threads, isa, model or depth: within each file",
      CHOICE_AT(compare_options, by, facet_names)},
     {"any-environment", 0, NULL, "compare results of unlike machines all the same",
      FLAG_AT(compare_options, any_environment)},

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/base/topology.h"
 #include "program/bench/bench_options.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
@@ -130,10 +131,23 @@ static void tell_what_was_written(const common_options *options, const bench_res
              options->arguments[0], path, result_format_names[format]);
 }
 
+/* Threads without a core wait for each other, so their times are those of another machine's scheduler. */
+static void tell_of_threads(const common_options *options, const sweep_options *sweep)
+{
+    topology_info machine;
+    size_t most = 0;
+    for (size_t k = 0; k < sweep->threads.count; k++)
+        if (sweep->threads.values[k] > most) most = sweep->threads.values[k];
+    if (topology_read(&machine, NULL) == DEBERTA_OK && most > machine.usable_cores)
+        say_note(options, "note: %zu threads share %zu core%s, so times scatter and say little", most,
+                 machine.usable_cores, machine.usable_cores == 1 ? "" : "s");
+}
+
 static int measure(const common_options *options, sweep_options *sweep, result_format format)
 {
     bench_results results = {0};
     deberta_error error = {0};
+    tell_of_threads(options, sweep);
     text_output output;
     int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;

@@ -266,7 +266,7 @@ const command command_completion = {
     .summary = "a completion script for a shell",
     .arguments = "bash|zsh|fish",
     .example = "  source <(deberta completion bash)\n"
-               "  deberta completion zsh > ~/.zfunc/_deberta\n"
+               "  mkdir -p ~/.zfunc && deberta completion zsh > ~/.zfunc/_deberta\n"
                "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
     .run = run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json quiet",

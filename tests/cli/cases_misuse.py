@@ -249,7 +249,7 @@ TABLE = [
     ("bench-compare-three", ["bench", "compare", "a", "b", "c"], 2, ["3 files and no 'with' between the two sides"]),
     ("bench-compare-one-side", ["bench", "compare", "a", "b", "with"], 2, ["both sides of 'with'"]),
     ("bench-compare-by-with", ["bench", "compare", "a", "with", "b", "--by", "isa"], 2, ["--by: compares within each file"]),
-    ("bench-compare-by", ["bench", "compare", "a", "--by", "colour"], 2, ["--by: expected one of file, threads, isa, model, layers"]),
+    ("bench-compare-by", ["bench", "compare", "a", "--by", "colour"], 2, ["--by: expected one of file, threads, isa, model, depth"]),
     ("bench-compare-by-nothing", ["bench", "compare", "noresults.json", "--by", "isa"], 3, ["noresults.json has no two points that differ in isa alone"]),
     ("bench-compare-missing", ["bench", "compare", "a", "b"], 3, ["a:", "No such file"]),
     ("bench-compare-not-json", ["bench", "compare", "f", "f"], 3, ["f"]),

@@ -64,7 +64,7 @@ def strips(bench):
     """Gathered by distance they are the terms that `encode` exports."""
     needs_figures(bench)
     model = Model(bench, TEXT)
-    bench.fine("attention", "strips", demo(bench), "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--numbers", "s.safetensors", "-o",
+    bench.fine("attention", "strips", demo(bench), "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--pieces", "--numbers", "s.safetensors", "-o",
                "s.svg")
     with open(bench.path("s.svg"), encoding="utf-8") as file:
         assert file.read().count(">store</text>") == 8, "tokens stand beside all eight strips"

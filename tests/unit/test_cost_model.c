@@ -63,6 +63,9 @@ TEST(test_useful_work_of_v3_base)
         assert_near(1e-9 * c.total.flops, expected[i].gflop, 6e-4 * expected[i].gflop);
         double unreached = 12 * 4 * (double)expected[i].n * 768 * (c.table_rows - c.reachable_rows);
         assert_near(c.total.flops - c.total.reachable_flops, unreached, 1e-9 * c.total.flops);
+        double parts = 0; /* what can be reached, or c2p and p2c would stand above the machine's limit */
+        for (int part = 0; part < PROFILE_PARTS; part++) parts += c.part_flops[part];
+        assert_near(parts, c.stage[PROFILE_ATTENTION].reachable_flops, 1e-9 * parts);
     }
 }
 
