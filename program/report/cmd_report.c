@@ -192,12 +192,11 @@ static int run_job(explorer_job *job)
 static int run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
-    explorer_job job = {.o = o,
-                        .options = options,
-                        .contents = {.model = options->arguments[0],
-                                     .live = o->live,
-                                     .printed_layers = o->layers,
-                                     .printed_heads = o->heads}};
+    explorer_job job = {
+        .o = o,
+        .options = options,
+        .contents = {
+            .model = options->arguments[0], .live = o->live, .printed_layers = o->layers, .printed_heads = o->heads}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);

@@ -173,6 +173,7 @@ function start() {
     for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
     onChange(['text', 'removed'], askForView); // after all else is bound
     document.documentElement.dataset.ready = 'yes';
+    drawLive();
 }
 
 /* A small model is read to its end first, so that it is opened while the page is drawn; one that takes seconds to read is not waited for. */

@@ -28,7 +28,8 @@ function startWorker(message = OPENING) {
     live.worker.postMessage({load: {modules, tier: live.tier}});
     if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', openModel);
     else openModel();
-    drawLive();
+    delete document.documentElement.dataset.live;
+    next();
 }
 
 /* The files are at the end of the page. */
@@ -40,7 +41,7 @@ function openModel() {
 function takeReady(ready) {
     live.opened = ready;
     if (live.message === OPENING) live.message = '';
-    fillChoice('tier', ready.tiers);
+    fillChoice('tier', ready.tiers, ready.tiers);
     byId('tier').value = ready.tier;
     document.documentElement.dataset.live = 'ready';
     next();
@@ -55,9 +56,9 @@ function takeFailure({number, message, broken}) {
     if (number === null) {
         live.queue = [];
         document.documentElement.dataset.live = 'failed';
-    } else if (broken) startWorker(live.message);
+    }
+    if (number !== null && broken) startWorker(live.message);
     else next();
-    drawLive();
 }
 
 /* ------------------------------------------------------------------------------------------------------- requests */
@@ -75,10 +76,12 @@ function next() {
     if (live.opened && !live.running && live.queue.length) {
         const {words: [text, pair = null], removed} = live.running = live.queue.shift();
         live.message = '';
+        byId('live-progress').value = 0;
         live.running.number = ++live.number;
         live.worker.postMessage({run: {number: live.number, text, pair, removed}});
     }
-    document.documentElement.dataset.computing = live.running ? 'yes' : 'no';
+    const about = document.documentElement.dataset;
+    about.computing = live.running || (live.worker && !live.opened && about.live !== 'failed') ? 'yes' : 'no';
     drawLive();
 }
 

@@ -197,11 +197,11 @@ static void put_data(page_writer *page)
     if (page->status == DEBERTA_OK && live->modules)
         page->status = live_parts_put_modules(page->options, live, page->out, &page->error);
     json_t *about =
-        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model", json_clean_text(contents->model),
-                  "version", deberta_version(), "printed", "layers", contents->printed_layers, "heads",
-                  contents->printed_heads, "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
-                  "files", describe_files(page), "steps", describe_steps(contents), "alone", contents->is_alone, "live",
-                  live->modules ? live_parts_describe(page->options, live) : NULL);
+        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model",
+                  json_clean_text(contents->model), "version", deberta_version(), "printed", "layers",
+                  contents->printed_layers, "heads", contents->printed_heads, "palettes", describe_palettes(), "series",
+                  describe_series(), "texts", texts, "files", describe_files(page), "steps", describe_steps(contents),
+                  "alone", contents->is_alone, "live", live->modules ? live_parts_describe(page->options, live) : NULL);
     put_json(page, "page", about);
     json_decref(about);
 }
@@ -239,8 +239,9 @@ static void put_policy(page_writer *page)
     sha256_finish(&hash, hex);
     for (size_t k = 0; k < sizeof digest; k++) sscanf(hex + 2 * k, "%2hhx", &digest[k]);
     byte_buffer_base64(&text, digest, sizeof digest);
-    fprintf(page->out, "default-src 'none'; script-src 'sha256-%.*s' 'wasm-unsafe-eval' blob:; worker-src blob:; "
-                       "style-src 'unsafe-inline'; img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'",
+    fprintf(page->out,
+            "default-src 'none'; script-src 'sha256-%.*s' 'wasm-unsafe-eval' blob:; worker-src blob:; "
+            "style-src 'unsafe-inline'; img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'",
             (int)text.size_bytes, (const char *)text.data);
     byte_buffer_free(&text);
 }
@@ -276,8 +277,9 @@ static void put_template(page_writer *page)
         const char *mark;
         void (*put)(page_writer *page);
     } parts[] = {
-        {"{{model}}", put_model},   {"{{policy}}", put_policy}, {"{{style}}", put_style},       {"{{data}}", put_data},
-        {"{{script}}", put_script}, {"{{worker}}", put_worker}, {"{{licences}}", put_licences}, {"{{weights}}", put_weights},
+        {"{{model}}", put_model},       {"{{policy}}", put_policy},   {"{{style}}", put_style},
+        {"{{data}}", put_data},         {"{{script}}", put_script},   {"{{worker}}", put_worker},
+        {"{{licences}}", put_licences}, {"{{weights}}", put_weights},
     };
     const char *at = (const char *)explorer_html, *end = at + explorer_html_bytes;
     while (at < end) {

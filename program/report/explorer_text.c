@@ -37,7 +37,8 @@ static const stored_tensor *find(const text_data *data, size_t layer, int compon
     return NULL;
 }
 
-/* Of the hidden states' rows, one after the other, as the page computes it again. Empty: the file has none. */
+/* The digest is of the hidden states' rows, one after the other, as the page computes it again. Empty: the file has
+ * none. */
 static void digest_hidden(text_data *data)
 {
     for (size_t k = 0; k < data->tensors.count; k++) {
@@ -152,7 +153,8 @@ static json_t *describe_text(const explorer_text *text, const text_data *data, c
                      title ? title : json_string("?"), "n", (json_int_t)data->n, "pool", (json_int_t)data->layout.pool,
                      "cells", (json_int_t)data->layout.cells, "exact", data->layout.exact, "has", 1,
                      data->layout.has[DEBERTA_C2P], data->layout.has[DEBERTA_P2C], "tokens", tokens, "ids", ids,
-                     "special", special, "types", types, "data", base_name(text->data), "heads", heads, "words", words_of(text), "sha256", data->digest);
+                     "special", special, "types", types, "data", base_name(text->data), "heads", heads, "words",
+                     words_of(text), "sha256", data->digest);
 }
 
 deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,

@@ -35,7 +35,8 @@ static bool has_modules(const common_options *options, const char *folder)
     return false;
 }
 
-/* Beside the program, where `./build.sh wasm` puts them, where an installation has them. NULL: nowhere. */
+/* Modules lie next to the program, where `./build.sh wasm` puts them, or where an installation has them. NULL: nowhere.
+ */
 static const char *find_modules(const common_options *options)
 {
     static const char *const places[] = {".", "../build-wasm", "../share/deberta"};
@@ -106,15 +107,14 @@ static int check_model(const common_options *options, const live_parts *live)
     list_files(options, model, &files);
     if (!files.has_weights)
         status_fail(&error, DEBERTA_E_UNSUPPORTED,
-                          "%s: a page reads weights from .safetensors, and there is no such file", model);
+                    "%s: a page reads weights from .safetensors, and there is no such file", model);
     else if (files.too_many)
-        status_fail(&error, DEBERTA_E_UNSUPPORTED,
-                          "%s: a page reads at most %d files with names of at most %d bytes", model, MOST_FILES,
-                          MOST_NAME_BYTES);
+        status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a page reads at most %d files with names of at most %d bytes",
+                    model, MOST_FILES, MOST_NAME_BYTES);
     else if (!live->without_model && files.bytes > MOST_MODEL_BYTES)
         status_fail(&error, DEBERTA_E_UNSUPPORTED,
-                          "%s has %zu MB, a page holds at most %d MB; with --no-model the reader opens the folder",
-                          model, files.bytes / 1000000, MOST_MODEL_BYTES / 1000000);
+                    "%s has %zu MB, a page holds at most %d MB; with --no-model the reader opens the folder", model,
+                    files.bytes / 1000000, MOST_MODEL_BYTES / 1000000);
     else
         return EXIT_OK;
     return say_error(options, &error);
@@ -126,7 +126,7 @@ int live_parts_find(const common_options *options, live_parts *live)
     deberta_error error;
     if (live->modules && !has_modules(options, live->modules)) {
         status_fail(&error, DEBERTA_E_FILE, "--modules: %s has no deberta-relaxed.wasm, -exact or -scalar",
-                          live->modules);
+                    live->modules);
         return say_error(options, &error);
     }
     if (!live->modules) live->modules = find_modules(options);
@@ -165,8 +165,8 @@ static size_t size_of(const char *path)
 /* An element, for the page: which it is, what its content is called, and how long that is unpacked. */
 static void describe_element(json_t *list, const char *id, const char *name, const char *path)
 {
-    json_add(list, json_pack("{s:s, s:o, s:I}", "id", id, "name", json_clean_text(name), "bytes",
-                             (json_int_t)size_of(path)));
+    json_add(list,
+             json_pack("{s:s, s:o, s:I}", "id", id, "name", json_clean_text(name), "bytes", (json_int_t)size_of(path)));
 }
 
 static const char *file_path(const common_options *options, const char *name)
@@ -184,7 +184,8 @@ json_t *live_parts_describe(const common_options *options, const live_parts *liv
     }
     if (!live->without_model) list_files(options, options->arguments[0], &files);
     for (size_t k = 0; k < files.count; k++)
-        describe_element(list, options_text(options, "file-%zu", k), files.names[k], file_path(options, files.names[k]));
+        describe_element(list, options_text(options, "file-%zu", k), files.names[k],
+                         file_path(options, files.names[k]));
     return json_pack("{s:o, s:o, s:i}", "modules", modules, "files", list, "precision", options->precision);
 }
 

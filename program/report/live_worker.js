@@ -143,6 +143,7 @@ async function handle(data) {
     const number = data.run?.number ?? null;
     try {
         if (data.load) await load(data.load);
+        else if (!x) return; // that was said already
         else if (data.open) await open(data.open);
         else run(data.run);
     } catch (error) {
