@@ -117,7 +117,7 @@ static void SUFFIXED(quantize_panels_s8)(const quantize_panels_task *task)
  * word are the same input of three neighbouring tiles, of which the last chunk may lack some. */
 enum { LANE_BITS = 21, LANES = 3, LANE_WORDS = 8, LANE_ROWS = 32, LANE_PART = 8, CHUNK_WORDS = DIGIT_TILE_INPUTS };
 
-/* Of B's panel, from input `first` on. */
+/* Packs the inputs of B's panel from `first` on. */
 static void pack_lanes_b(uint64_t packed[CHUNK_WORDS][PANEL], const int8_t *b, size_t first, size_t tiles)
 {
     memset(packed, 0, CHUNK_WORDS * sizeof packed[0]);
