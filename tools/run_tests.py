@@ -20,6 +20,8 @@ Stages; each builds what it tests, and all of them share the processors:
 Nightly stages:
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
 
+    large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how, and what took longest. The last line is `N passed, N failed, N skipped`.
 
@@ -53,6 +55,7 @@ STAGES = [
 NIGHTLY = [
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
+    ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
 ]
 SLOWEST = 10  # programs that are named
 

@@ -139,6 +139,7 @@ def contributing(stage, _full):
 
 def python_package(stage, _full):
     tested = stage.program("tests/python", [sys.executable, "tests/python/run.py"], limit=3000, of_tiers=False, expected=5000)
+    stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=60, after=[tested])
     with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
         version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
     library = f"libdeberta.so.{'.'.join(version)}"
@@ -154,3 +155,10 @@ def bare_debian(suite):
         demo = stage.program("demo", ["tools/bare_debian.sh", suite, "./build.sh demo"], of_tiers=False)
         stage.program("tests", ["tools/bare_debian.sh", suite, "./build.sh test"], limit=7200, of_tiers=False, after=[demo])
     return run
+
+
+def large_corpus(stage, _full):
+    """Eight shards, some of which are killed and repeated, against one process."""
+    built = native_build(stage, targets=["deberta"])
+    stage.program("200,000 texts in 8 shards", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "shards", "--only", "large_corpus"],
+                  environment={"DEBERTA_SHARDS_TEXTS": "200000"}, of_tiers=False, after=[built])
