@@ -19,8 +19,8 @@ Stages; each builds what it tests, and all of them share the processors:
 
 Nightly stages:
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
-
     large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+    wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how, and what took longest. The last line is `N passed, N failed, N skipped`.
@@ -56,6 +56,7 @@ NIGHTLY = [
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
+    ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named
 

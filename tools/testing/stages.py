@@ -162,3 +162,7 @@ def large_corpus(stage, _full):
     built = native_build(stage, targets=["deberta"])
     stage.program("200,000 texts in 8 shards", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "shards", "--only", "large_corpus"],
                   environment={"DEBERTA_SHARDS_TEXTS": "200000"}, of_tiers=False, after=[built])
+
+def wheels(stage, _full):
+    """What is released, made in a copy of the last commit and tried."""
+    stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False, expected=300)
