@@ -14,6 +14,7 @@ Stages; each builds what it tests, and all of them share the processors:
     clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, the program; warnings are errors
     sanitizers        clang's address and undefined-behaviour sanitizers
     threads           the compiler's thread sanitizer over the tests in which threads meet
+    wasm              the modules of WebAssembly under node, against the native program
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
@@ -48,6 +49,7 @@ STAGES = [
     ("threads", stages.threads, "setarch", True, "thread sanitizer: tests in which threads meet"),
     ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
     ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
+    ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
     ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, tried"),
 ]
 NIGHTLY = [

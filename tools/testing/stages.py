@@ -5,6 +5,7 @@ A stage is a function that puts its jobs on the schedule; `full` says whether th
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 from testing.machine import has_flag, native_tiers
@@ -131,6 +132,42 @@ def threads(stage, _full):
                         tests=[Tests("where threads meet", names(*wanted), quick=True, wrapper=["setarch", "-R"], slower=10)], targets=["tests/golden/identity"])
     stage.program("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"],
                   expected=30, after=[built])
+
+
+def without_zip(root):
+    """Golden cases whose weights are no zip archive, which the modules do not read."""
+    def is_zip(folder):
+        weights = os.path.join(folder, "pytorch_model.bin")
+        if not os.path.exists(weights):
+            return False
+        with open(weights, "rb") as stream:
+            return stream.read(2) == b"PK"
+    folders = [entry for place in (root, os.path.join(root, "formats")) for entry in sorted(os.scandir(place), key=lambda entry: entry.name)]
+    return [entry.name for entry in folders if re.match(r"f?\d\d-", entry.name) and not is_zip(entry.path)]
+
+
+def webassembly(stage, _full):
+    """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
+    node = ["node", *subprocess.run(["wasm/node_flags.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
+    tiers = ("scalar", "exact", "relaxed")
+    native_program = native_build(stage, targets=["deberta"])
+    built = stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
+                                                                      "ninja -C build-wasm && wasm/pack.py build-wasm"], expected=60, after=[native_program])
+    program = [*node, "tests/wasm/run_program.mjs"]
+    # One thread: golden and checkasm take theirs from the options. The scalar module's kernels are those of the native scalar tier in another compiler.
+    for tier in tiers:
+        stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", "--quick",
+                                            f"--require={'scalar' if tier == 'scalar' else 'wasm'}", f"--isa={'scalar' if tier == 'scalar' else 'wasm'}"],
+                      expected=10, after=[built])
+        stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only",
+                                          "--isa", "scalar" if tier == "scalar" else "wasm", "--only", ",".join(without_zip("tests/golden"))],
+                      expected=10, after=[built])
+        stage.program(f"bad models, {tier}", [*program, f"build-wasm/tests/bad_models-{tier}.wasm", "--without-zip"], expected=2, after=[built])
+    models = ["build-wasm", "models/demo", "build/deberta"]
+    stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models], expected=10, after=[built])
+    stage.program("the package", [*node, "tests/wasm/run_package.mjs", *models], of_tiers=False, expected=3, after=[built])
+    stage.program("damaged models", [*node, "tests/wasm/run_damaged.mjs", *models], of_tiers=False, expected=6, after=[built])
+    stage.tiers = lambda: [(tier, "WebAssembly in node") for tier in tiers]
 
 
 def contributing(stage, _full):
