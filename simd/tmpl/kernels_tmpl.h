@@ -1,5 +1,5 @@
-/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and its
- * tile sizes first. SPDX-License-Identifier: MIT */
+/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and
+ * its tile sizes first. SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_KERNELS_TMPL_H
 #define SIMD_TMPL_KERNELS_TMPL_H
 

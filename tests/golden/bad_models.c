@@ -216,7 +216,8 @@ static verdict expect_no_zip(deberta_status status, const deberta_error *error)
     return (verdict){.good = true, .text = "refused: a zip archive"};
 }
 
-static verdict run_folder(const char *folder, const char *name, const char *expected, const char *where, bool without_zip)
+static verdict run_folder(const char *folder, const char *name, const char *expected, const char *where,
+                          bool without_zip)
 {
     char path[600];
     deberta_error error = {0};

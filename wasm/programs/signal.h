@@ -1,4 +1,5 @@
-/* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program. SPDX-License-Identifier: MIT */
+/* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program. SPDX-License-Identifier:
+ * MIT */
 #ifndef WASM_PROGRAMS_SIGNAL_H
 #define WASM_PROGRAMS_SIGNAL_H
 
