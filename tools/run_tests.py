@@ -19,6 +19,7 @@ Stages; each builds what it tests, and all of them share the processors:
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
 Nightly stages:
+    wasm-whole        the stage wasm with every case of the kernels and more damaged models
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
@@ -53,6 +54,7 @@ STAGES = [
     ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, tried"),
 ]
 NIGHTLY = [
+    ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
 ]

@@ -40,15 +40,27 @@ function drawConfig() {
     return {name: 'config.json', what: changed.join(', '), bytes: Buffer.from(JSON.stringify(config))};
 }
 
+function withHead(head, length) {
+    const text = Buffer.from(JSON.stringify(head)), size = Buffer.alloc(8);
+    size.writeBigUInt64LE(length ?? BigInt(text.length));
+    return Buffer.concat([size, text, weights.subarray(8 + headBytes)]);
+}
+
+/* An end of data that is right in its lower 32 bits. */
+function endBeyond(name) {
+    const copy = structuredClone(head);
+    copy[name].data_offsets[1] += 2 ** 32;
+    return {name: 'model.safetensors', what: `${name} ends 2^32 bytes later`, bytes: withHead(copy)};
+}
+
 function drawHeader() {
     const copy = structuredClone(head), name = one(tensors), tensor = copy[name];
     const kind = below(3);
     if (kind === 0) tensor.shape = tensor.shape.map(() => one(SIZES));
     else if (kind === 1) tensor.shape = [one(SIZES), one(SIZES)], tensor.data_offsets = [tensor.data_offsets[0], tensor.data_offsets[0]];
     else tensor.data_offsets = [tensor.data_offsets[0], tensor.data_offsets[1] + one(SIZES)];
-    const text = Buffer.from(JSON.stringify(copy)), size = Buffer.alloc(8);
-    size.writeBigUInt64LE(below(8) ? BigInt(text.length) : BigInt(one(SIZES)) - 8n);
-    return {name: 'model.safetensors', what: `${name} ${JSON.stringify(tensor)}, header of ${size.readBigUInt64LE()}`, bytes: Buffer.concat([size, text, weights.subarray(8 + headBytes)])};
+    const length = below(8) ? undefined : BigInt(one(SIZES)) - 8n;
+    return {name: 'model.safetensors', what: `${name} ${JSON.stringify(tensor)}, header of ${length ?? 'its'} bytes`, bytes: withHead(copy, length)};
 }
 
 /* Every file cut where a length could be trusted, then what is drawn. */
@@ -56,6 +68,7 @@ function* damages() {
     for (const [name, bytes] of files)
         for (const cut of [0, 1, 7, 9, bytes.length >> 1, bytes.length - 1])
             yield {name, what: `${cut} of ${bytes.length} bytes`, bytes: bytes.subarray(0, cut)};
+    for (const name of tensors.slice(0, 2)) yield endBeyond(name);
     for (let k = 0; k < Number(cases); k++) yield k % 2 ? drawHeader() : drawConfig();
 }
 
