@@ -1,5 +1,6 @@
-/* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program. SPDX-License-Identifier:
- * MIT */
+/* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program.
+ *
+ * SPDX-License-Identifier: MIT */
 #ifndef WASM_PROGRAMS_SIGNAL_H
 #define WASM_PROGRAMS_SIGNAL_H
 
