@@ -99,7 +99,7 @@ class Build:
         ours = [*PARTS, f"-DHAVE_WASM={int(simd)}", *WARNINGS]
         sources = [path.relative_to(ROOT) for path in sorted((ROOT / "core").rglob("*.c")) if path.name not in REPLACED]
         objects = [self.compile(path, ours, "-simd" if simd and path.name in ("cpu.c", "dispatch.c") else "") for path in sources]
-        objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_guard", "no_zip", "read_only", "fmaf")]
+        objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
         kernels = [*ours, "-O3", *(["-DKERNELS_WITHOUT_TRAINING"] if not training else [])]
         kind = "-training" if training else ""
         objects.append(self.compile("simd/scalar/kernels_scalar.c", kernels, kind))
