@@ -130,7 +130,7 @@ static void pack_lanes_b(uint64_t packed[CHUNK_WORDS][PANEL], const int8_t *b, s
     }
 }
 
-/* The same of row i of A; returns the sum of its digits. */
+/* Packs those of row i of A in their order; returns the sum of its digits. */
 static uint32_t pack_lanes_a(uint64_t packed[CHUNK_WORDS], const integer_gemm_task *task, const uint8_t *a, size_t i,
                              size_t first, size_t tiles)
 {

@@ -362,4 +362,5 @@ def test_first_screen(bench):
                     page.browser.screenshot(f"{os.environ['DEBERTA_SHOTS']}/{width}-{scheme}.png", full=False)
                 top = lambda selector: page.js(f"document.querySelector('{selector}').getBoundingClientRect().top")
                 check(top("#words") < top("#guide-words") < top("#matrix") < height - 120, f"{width}: {top('#matrix')} of {height}")
+                check(page.js("document.getElementById('words').offsetWidth") > width / 2, f"{width}: the box is narrow")
                 check(page.js("document.documentElement.scrollWidth") <= width, f"{width}, {scheme}: scrolls sideways")
