@@ -89,6 +89,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     need "libomp-$(clang_major)-dev" has_clang_openmp
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
+    for package in slurmctld slurmd slurm-client munge; do need $package has_package $package; done
     for shell in zsh fish; do need $shell has_command $shell; done
     need groff has_command groff
     need chromium has_command chromium
@@ -100,12 +101,13 @@ if [ $action = test ] && [ $full = 1 ]; then
     done
     grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
 fi
-if [ $action = wasm ]; then
+if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
     need clang-19 has_command clang-19
     need lld-19 has_command wasm-ld-19
     need wasi-libc has_package wasi-libc
     need libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
     need python3 has_command python3
+    need nodejs has_command node
 fi
 
 # All that a build needs, as each family of systems calls it. rpm finds a library by the name that pkg-config knows.
@@ -175,9 +177,10 @@ demo) tools/demo.sh ;;
 wasm)
     wasm/fetch_sources.sh build-wasm/sources
     wasm/configure.py build-wasm
-    ninja -C build-wasm
-    if has_command node >/dev/null; then node --experimental-wasm-relaxed-simd tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
-    else echo "built: build-wasm/*.wasm (not compared with the native program: there is no node)"; fi
+    ninja -C build-wasm --quiet
+    wasm/pack.py build-wasm
+    # shellcheck disable=SC2046
+    node $(wasm/node_flags.sh) tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
     ;;
 test)
     set --
