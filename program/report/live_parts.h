@@ -26,7 +26,8 @@ typedef struct live_parts {
 int live_parts_find(const common_options *options, live_parts *live);
 /* What the page must know of them: modules, files, precision. */
 json_t *live_parts_describe(const common_options *options, const live_parts *live);
-/* The elements. Those of the model are most of the page, and come last in it: what it shows first needs none of them. */
+/* The elements. Those of the model are most of the page, and come last in it: what it shows first needs none of them.
+ */
 deberta_status live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out,
                                       deberta_error *err);
 deberta_status live_parts_put_model(const common_options *options, const live_parts *live, FILE *out,
