@@ -74,6 +74,20 @@ typedef struct deberta_scorer {
     void (*end)(void *context, double measures[DEBERTA_MEASURES]);
 } deberta_scorer;
 
+/* Processes that compute the steps of one run together, each some of the shards: all have the same options, and call the
+ * same functions in the same order. Only rank 0 writes files. The functions return once their part is done; a rank that
+ * is lost ends the others. */
+typedef struct deberta_ranks {
+    void *context;
+    size_t rank, count;
+    /* Row k of `all`, [count][floats], goes to rank k, and what rank k sends comes into row k of `received`. */
+    void (*trade)(void *context, const float *all, float *received, size_t floats);
+    /* The own row of `all`, [count][floats], goes to all ranks, and theirs come into their rows. */
+    void (*gather)(void *context, float *all, size_t floats);
+    /* The bytes become the bitwise or of those of all ranks. */
+    void (*join)(void *context, void *bytes, size_t size);
+} deberta_ranks;
+
 /* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
 typedef struct deberta_trainer_options {
     size_t struct_size;
@@ -148,6 +162,7 @@ typedef struct deberta_trainer_options {
                     * a third more work */
     /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
     double checkpoint_minutes;
+    const deberta_ranks *ranks; /* must stay; NULL: this process alone */
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "program/cluster/cluster.h"
 #include "program/commands.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
@@ -105,9 +106,11 @@ static int run_command(const command *command, int argc, char **argv)
     common_options *options;
     int status = options_parse(&options, command, commands, argc, argv);
     if (!options) return status;
-    status = check_text_out(options) ? command->run(options) : EXIT_USAGE;
+    cluster *ranks = NULL;
+    status = cluster_open(&ranks, options);
+    if (status == EXIT_OK) status = check_text_out(options) ? command->run(options) : EXIT_USAGE;
     options_free(&options);
-    return status;
+    return cluster_close(&ranks, status);
 }
 
 int main(int argc, char **argv)

@@ -68,6 +68,7 @@ struct common_options {
     size_t ablation_count;
     const char *ablate_text;  /* as typed, for provenance; NULL: none */
     int format;               /* --format, a result_format (command/result_format.h) */
+    const struct deberta_ranks *ranks; /* NULL: this process alone */
     struct option_scan *scan; /* what was typed, and the memory that lives as long as this struct */
 };
 
@@ -151,6 +152,7 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
+    bool spreads; /* several ranks compute it together (program/cluster.h) */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "program/cluster/cluster.h"
 #include "program/commands.h"
 #include "program/frame/input/context_advice.h"
 #include "program/frame/open_model.h"
@@ -31,6 +32,7 @@ static void add_machine(result *r, const topology_info *t)
     char name[128];
     cpu_name(name, sizeof name);
     result_set(r, "version", json_string(deberta_version()));
+    result_set(r, "mpi", json_boolean(cluster_has_mpi()));
     result_set(r, "topology",
                json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "logical_processors",
                          (json_int_t)t->logical, "cores", (json_int_t)t->cores, "packages", (json_int_t)t->packages,

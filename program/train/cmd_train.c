@@ -19,6 +19,9 @@ enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
+/* Of several ranks only the first has files. */
+static bool leads(const train_options *o) { return !o->common.ranks || o->common.ranks->rank == 0; }
+
 static int print_step(const train_options *o, const deberta_training_step *step)
 {
     const common_options *options = &o->common;
@@ -38,8 +41,9 @@ static int run_one_step(const train_options *o, deberta_trainer *trainer)
 {
     deberta_error error = {0};
     deberta_training_step step;
-    if (deberta_trainer_gradients(trainer, o->gradients, &step, &error) != DEBERTA_OK)
+    if (deberta_trainer_gradients(trainer, leads(o) ? o->gradients : NULL, &step, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
+    if (!leads(o)) return EXIT_OK;
     return print_step(o, &step);
 }
 
@@ -125,7 +129,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
     note_outcome(o, done, finished);
-    const int told = train_end(o, done, finished);
+    const int told = leads(o) ? train_end(o, done, finished) : EXIT_OK;
     if (told != EXIT_OK) return told;
     return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
 }
@@ -162,7 +166,7 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
     {                                                                                                                  \
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .groups = groups_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_,                  \
-        .without = "precision"                                                                                         \
+        .without = "precision", .spreads = true                                                                        \
     }
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_groups, run_mlm,

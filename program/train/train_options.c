@@ -84,5 +84,6 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.isa = o->common.isa;
     t.threads = o->common.threads;
     t.memory_limit_bytes = o->common.memory_limit_bytes;
+    t.ranks = o->common.ranks;
     return t;
 }

@@ -119,7 +119,8 @@ void class_losses_of_rows(const class_job *job)
         const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
         for (size_t i = first; i < first + half; i++) {
             float *t = m->logits + i * job->stride, *s = t + half * job->stride;
-            job->step->head.distance += compare_rows(job, i, t, s, scales);
+            job->step->head.distances[step->group.first_token + job->rows.tokens[i]] =
+                compare_rows(job, i, t, s, scales);
             m->losses[i + half] = 0;
         }
     }

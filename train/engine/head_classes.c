@@ -135,16 +135,19 @@ static bool losses_of_choices(const class_job *job)
     const size_t sides = job->step->options->pairs == PAIRS_FINAL ? 2 : 1,
                  all = sides * batch->questions * batch->choices;
     head_result *result = &job->step->head;
+    const bool known = result->scored == all; /* other ranks have told theirs */
     if (!result->compared) {
-        exchange_scores(job, false);
-        result->scored += batch->sequences;
+        if (!known) {
+            exchange_scores(job, false);
+            result->scored += batch->sequences;
+        }
         if (result->scored < all) return false;
         if (job->step->options->pairs == NO_PAIRS)
             losses_by_question(job);
         else
             class_losses_of_questions(job);
         result->compared = true;
-        if (batch->sequences < all) return false;
+        if (!known && batch->sequences < all) return false;
     }
     exchange_scores(job, true);
     return true;

@@ -9,6 +9,7 @@
 #ifndef TRAIN_LEARNER_H
 #define TRAIN_LEARNER_H
 
+#include "include/deberta_training.h"
 #include "train/engine/bindings.h"
 #include "train/engine/parameters.h"
 #include "train/engine/shard_groups.h"
@@ -45,6 +46,7 @@ typedef struct learner_options {
     const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
     bool begins;                 /* the folder has a configuration and no weights: all are new */
     uint32_t seed;               /* of new weights */
+    const deberta_ranks *ranks;  /* that share the shards; NULL: none */
 } learner_options;
 
 /* The floats that the gradient of any matrix or norm of the model needs: for its weights, for a vector. */

@@ -251,13 +251,13 @@ static deberta_status open_sums(learner *l, deberta_error *err)
         places[count++] = (gradient_place){&l->set.items[i].gradient, l->set.items[i].count};
     if (tables) places[count++] = (gradient_place){&m->table_sums, tables};
     if (words) places[count++] = (gradient_place){&m->looked_up, words};
-    return gradient_tree_open(&m->tree, places, count, l->plan.shards, l->plan.least, err);
+    return gradient_tree_open(&m->tree, places, count, l->plan.own.count, l->plan.least, err);
 }
 
 size_t learner_sum_bytes(const learner *l)
 {
     const size_t others = table_floats(l) + looked_up_floats(l);
-    return others * sizeof(float) + gradient_tree_bytes(l->plan.shards, l->plan.least, weight_floats(l) + others);
+    return others * sizeof(float) + gradient_tree_bytes(l->plan.own.count, l->plan.least, weight_floats(l) + others);
 }
 
 size_t learner_bytes(const learner *l)

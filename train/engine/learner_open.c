@@ -13,6 +13,7 @@
 #include "train/engine/learner_transposed.h"
 #include "train/engine/new_tensors.h"
 #include "train/engine/parameters_made.h"
+#include "train/engine/ranks.h"
 
 static deberta_status open_session(learner *l, deberta_error *err)
 {
@@ -96,6 +97,8 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
     l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
+    if (options->ranks)
+        l->plan = shard_plan_of(&l->plan, rank_shards(options->ranks, options->parts), options->max_tokens, options->longest);
     l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     DEBERTA_TRY_OR_FAIL(status, learner_memory_open(l, err));

@@ -12,11 +12,22 @@ static size_t largest_shard(size_t shards, size_t step_tokens, size_t longest)
 shard_plan shard_plan_make(size_t shards, size_t step_tokens, size_t longest, size_t limit)
 {
     const size_t shard = largest_shard(shards, step_tokens, longest);
-    shard_plan plan = {.shards = shards, .limit = SIZE_MAX, .capacity = step_tokens, .least = shards};
+    shard_plan plan = {
+        .shards = shards, .own = {0, shards}, .limit = SIZE_MAX, .capacity = step_tokens, .least = shards};
     if (limit == 0 || limit >= step_tokens) return plan;
     plan.limit = limit;
     plan.capacity = maximum(limit, shard);
     while (plan.least > 1 && plan.least * shard > limit) plan.least /= 2;
+    return plan;
+}
+
+shard_plan shard_plan_of(const shard_plan *whole, shard_range own, size_t step_tokens, size_t longest)
+{
+    shard_plan plan = *whole;
+    const size_t shard = largest_shard(whole->shards, step_tokens, longest);
+    plan.own = own;
+    plan.least = minimum(plan.least, own.count);
+    plan.capacity = minimum(plan.capacity, own.count * shard);
     return plan;
 }
 
@@ -29,7 +40,7 @@ shard_group shard_group_at(const shard_plan *plan, const step_batch *batch, size
 {
     shard_group group = {.first = first, .count = 1, .first_sequence = batch->shard_bounds[first]};
     group.first_token = batch->starts[group.first_sequence];
-    while (first % (2 * group.count) == 0 && 2 * group.count <= plan->shards &&
+    while (first % (2 * group.count) == 0 && 2 * group.count <= plan->own.count &&
            tokens_of(batch, first, 2 * group.count) <= plan->limit)
         group.count *= 2;
     return group;

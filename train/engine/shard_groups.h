@@ -7,8 +7,13 @@
 
 #include "train/engine/step_batch.h"
 
+typedef struct shard_range {
+    size_t first, count;
+} shard_range;
+
 typedef struct shard_plan {
     size_t shards;
+    shard_range own; /* what this process computes: a whole subtree, all where it is alone */
     size_t limit;    /* tokens of a group of several shards */
     size_t capacity; /* tokens of any group: one shard may have more than the limit */
     size_t least;    /* shards that any group has, a power of two */
@@ -23,6 +28,8 @@ typedef struct shard_group {
 /* For steps of up to step_tokens tokens, dealt by step_batch_deal from sequences of up to longest tokens. limit 0:
  * whole steps. */
 shard_plan shard_plan_make(size_t shards, size_t step_tokens, size_t longest, size_t limit);
+/* The same for a process that computes some of the shards, a part of them. */
+shard_plan shard_plan_of(const shard_plan *whole, shard_range own, size_t step_tokens, size_t longest);
 
 /* All shards of any step are one group. */
 static inline bool shard_plan_is_whole(const shard_plan *plan) { return plan->least == plan->shards; }

@@ -9,6 +9,7 @@
 #include "train/engine/heads.h"
 #include "train/engine/pair_records.h"
 #include "train/engine/step_dropout.h"
+#include "train/engine/ranks.h"
 
 #define SIFT_EPSILON   1e-7f /* of the norm without gain */
 #define SIFT_STEP      1e-4f
@@ -306,6 +307,7 @@ static deberta_status find_delta(sift_run *run, const step_options *options, deb
     run->pass = PASS_ASCENT;
     run->is_finite = true;
     DEBERTA_TRY(step_run(run->learner, &moved, &ascent, &unread, err));
+    run->is_finite = !ranks_any(run->learner->options.ranks, !run->is_finite);
     const size_t count = run->batch->tokens * run->learner->model->config.hidden_size;
     for (size_t e = 0; run->is_finite && e < count; e++) run->delta[e] += run->moves[e];
     return DEBERTA_OK;

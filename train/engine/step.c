@@ -12,6 +12,7 @@
 #include "train/engine/backward_positions.h"
 #include "train/engine/losses.h"
 #include "train/engine/pair_records.h"
+#include "train/engine/rank_sums.h"
 #include "train/engine/step_counts.h"
 #include "train/engine/step_dropout.h"
 
@@ -163,15 +164,18 @@ static deberta_status run_groups(step_state *step, bool looks, deberta_error *er
     const learner *l = step->learner;
     gradient_tree *tree = &step->memory->tree;
     shard_group group = {0};
+    const shard_range all = {0, l->options.parts}, own = step->options->loss_only ? all : l->plan.own;
     gradient_tree_begin(tree);
-    for (size_t first = 0; first < l->options.parts; first += group.count) {
+    for (size_t first = own.first; first < own.first + own.count; first += group.count) {
         group = shard_group_at(&l->plan, step->batch, first);
         const step_batch view = enter_group(step, &group);
         if (view.sequences > 0) DEBERTA_TRY(run_group(step, &view, looks, err));
         if (!looks && step_wants_weights(step))
-            gradient_tree_add(tree, first, group.count, view.sequences > 0, l->session->executor);
+            gradient_tree_add(tree, first - own.first, group.count, view.sequences > 0, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
+    if (!looks && step_wants_weights(step)) 
+        DEBERTA_TRY(rank_sums_add(l->options.ranks, l->options.parts, step->batch, tree, err));
     return DEBERTA_OK;
 }
 
@@ -192,10 +196,14 @@ static void begin_dropout(step_state *step)
     step_dropout_begin(step, any && !options->loss_only ? &plan : NULL);
 }
 
-/* The places of a choice's scores: by number in the step. */
+/* The places of a choice's scores, by number in the step, and of the distances of pairs of rows. */
 static bool take_scores(step_state *step)
 {
     head_result *head = &step->head;
+    if (step->options->task != DEBERTA_TRAIN_CHOICE && step->options->pairs == PAIRS_FINAL) {
+        head->distances = calloc(step->batch->tokens, sizeof *head->distances);
+        return head->distances != NULL;
+    }
     if (step->options->task != DEBERTA_TRAIN_CHOICE) return true;
     for (size_t i = 0; i < 2; i++) head->scores[i] = calloc(step->batch->sequences, sizeof(float));
     return head->scores[0] && head->scores[1];
@@ -204,14 +212,41 @@ static bool take_scores(step_state *step)
 /* What the head finds is all that is wanted: there is no way back. */
 static bool only_looks(const step_options *options) { return options->loss_only || options->pairs == PAIRS_CLEAN; }
 
+/* Each rank has the scores of its own sequences, and zeros. */
+static void join_scores(step_state *step)
+{
+    const deberta_ranks *ranks = step->learner->options.ranks;
+    head_result *head = &step->head;
+    if (!ranks) return;
+    for (size_t i = 0; i < 2; i++) ranks_join(ranks, head->scores[i], step->batch->sequences * sizeof(float));
+    head->scored = (step->options->pairs == PAIRS_FINAL ? 2 : 1) * step->batch->questions * step->batch->choices;
+}
+
+/* Losses of shards are those of one rank each, or the same on several. Distances are summed up in the order of rows. */
+static void join_losses(step_state *step)
+{
+    const deberta_ranks *ranks = step->options->loss_only ? NULL : step->learner->options.ranks;
+    head_result *head = &step->head;
+    ranks_join(ranks, head->losses, sizeof head->losses);
+    ranks_join(ranks, &head->distance, sizeof head->distance);
+    if (!head->distances) return;
+    ranks_join(ranks, head->distances, step->batch->tokens * sizeof *head->distances);
+    for (size_t t = 0; t < step->batch->tokens; t++) head->distance += head->distances[t];
+}
+
 /* Scores of a question may come from several groups: all are known before the first way back. */
 static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;
     const bool is_whole = shard_group_at(&l->plan, step->batch, 0).count == l->options.parts;
     const bool looks = only_looks(step->options);
-    if (step->options->task == DEBERTA_TRAIN_CHOICE && !is_whole && !looks) DEBERTA_TRY(run_groups(step, true, err));
-    return run_groups(step, looks, err);
+    if (step->options->task == DEBERTA_TRAIN_CHOICE && !is_whole && !looks) {
+        DEBERTA_TRY(run_groups(step, true, err));
+        join_scores(step);
+    }
+    DEBERTA_TRY(run_groups(step, looks, err));
+    join_losses(step);
+    return DEBERTA_OK;
 }
 
 static double mean_loss(const step_state *step)
@@ -261,6 +296,7 @@ static void end_step(step_state *step)
     forward->edit_context = NULL;
     forward->dropout = NULL;
     for (size_t i = 0; i < 2; i++) free(step->head.scores[i]);
+    free(step->head.distances);
 }
 
 deberta_status step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
@@ -271,7 +307,7 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
     begin_step(&step);
     deberta_status status = take_scores(&step)
                                 ? run_shards(&step, err)
-                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for the scores of choices");
+                                : status_fail(err, DEBERTA_E_MEMORY, "no memory for the scores of a step");
     if (status == DEBERTA_OK && !only_looks(options)) finish_gradients(&step);
     if (status == DEBERTA_OK) *result = result_of(&step);
     end_step(&step);

@@ -87,6 +87,7 @@ typedef struct head_result {
     head_counts counts;
     double losses[LOSS_ENDS][MAX_ROW_PARTS]; /* sums by shard */
     double distance;                         /* of pairs, summed up; else 0 */
+    double *distances;                       /* of pairs of rows, by the clean one's token in the step; else NULL */
     /* Questions of a choice may have sequences in several groups. So the scores of all sequences and of their moved
      * copies are kept by number in the step; they become gradients once all are known. */
     float *scores[2];

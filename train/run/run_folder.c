@@ -84,14 +84,17 @@ static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *
     return DEBERTA_OK;
 }
 
-static deberta_status open_log(run_log *log, const char *folder, size_t done, deberta_error *err)
+/* Of rank 0; what the others write goes nowhere, but they know how many steps were passed over. */
+static deberta_status open_log(run_log *log, const training_run *run, size_t done, deberta_error *err)
 {
-    char path[RUN_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    *log = (run_log){.file = fopen(path, done > 0 ? "r+" : "w")};
+    char path[RUN_PATH_BYTES] = "/dev/null";
+    const bool leads = ranks_lead(run->ranks);
+    if (leads) snprintf(path, sizeof path, "%s/log.jsonl", run->folder);
+    *log = (run_log){.file = fopen(path, leads && done > 0 ? "r+" : "w")};
     if (!log->file) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
-    const deberta_status status = done > 0 ? cut_log(log->file, path, done, &log->skipped, err) : DEBERTA_OK;
+    const deberta_status status = leads && done > 0 ? cut_log(log->file, path, done, &log->skipped, err) : DEBERTA_OK;
     if (status != DEBERTA_OK) stream_discard(log->file);
+    if (status == DEBERTA_OK) ranks_join(run->ranks, &log->skipped, sizeof log->skipped);
     return status;
 }
 
@@ -175,6 +178,7 @@ static deberta_status evaluate(const training_run *run, run_evaluation *evaluati
 /* The log first: going on needs its lines up to the checkpoint. */
 static deberta_status write_checkpoint(const training_run *run, FILE *log, deberta_error *err)
 {
+    if (!ranks_lead(run->ranks)) return DEBERTA_OK;
     if (!file_sync(fileno(log)))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
@@ -203,6 +207,15 @@ static bool is_due(const training_run *run, size_t done, double kept_at)
            (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
 }
 
+/* Where one rank is told to stop all do: a signal may reach them in different steps, and rank 0 alone evaluates. */
+static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
+{
+    uint8_t ends[] = {!*goes_on, !*improves};
+    ranks_join(ranks, ends, sizeof ends);
+    *goes_on = !ends[0];
+    *improves = !ends[1];
+}
+
 /* *ended: no step is to follow, because the last one is done or because none has been better for too long. */
 static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
 {
@@ -213,8 +226,9 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
     if (optimizer->done > 0 && run->held_out) {
         recall(&evaluation, log->file);
         improves = !run->patience || evaluation.worse_runs < run->patience;
-        *ended = *ended || !improves;
     }
+    agree(run->ranks, &goes_on, &improves);
+    *ended = *ended || !improves;
     size_t kept = optimizer->done;
     double kept_at = clock_seconds();
     while (goes_on && improves && optimizer->done < end) {
@@ -223,9 +237,10 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
         if (status == DEBERTA_E_NOT_FINITE && optimizer->done > kept) keep_good(run, log->file, &second);
         DEBERTA_TRY(status);
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
+        goes_on = goes_on && optimizer->done < end;
+        agree(run->ranks, &goes_on, &improves);
         *ended = optimizer->done == steps || !improves;
-        const bool stops = !goes_on || optimizer->done == end;
-        if (*ended || !(stops || is_due(run, optimizer->done, kept_at))) continue;
+        if (*ended || (goes_on && !is_due(run, optimizer->done, kept_at))) continue;
         DEBERTA_TRY(write_checkpoint(run, log->file, err));
         kept = optimizer->done;
         kept_at = clock_seconds();
@@ -247,12 +262,12 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     run_log log;
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
     *finished = optimizer->done == optimizer->options.steps;
-    DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
+    DEBERTA_TRY(open_log(&log, run, optimizer->done, err));
     const deberta_status status = take_steps(run, &log, finished, err);
-    const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
+    const bool leads = ranks_lead(run->ranks), is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
-    if (status != DEBERTA_OK && is_empty) remove_log(run);
+    if (status != DEBERTA_OK && is_empty && leads) remove_log(run);
     DEBERTA_TRY(status);
     if (!written) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
-    return *finished ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
+    return *finished && leads ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
 }

@@ -5,6 +5,7 @@
 #ifndef TRAIN_RUN_FOLDER_H
 #define TRAIN_RUN_FOLDER_H
 
+#include "train/engine/ranks.h"
 #include "train/run/run_checkpoint.h"
 #include "train/run/run_claim.h"
 #include "include/deberta_training.h"
@@ -17,6 +18,7 @@ typedef struct training_run {
     const char *folder;
     const run_claim *claim;       /* of the folder, held */
     const json_t *recipe;         /* all that decides about bits */
+    const deberta_ranks *ranks;   /* NULL: none; but for rank 0 they have no files and no evaluations */
     size_t checkpoint_every;      /* steps; 0: it does not depend on them */
     double checkpoint_minutes;    /* since the last one or the beginning; 0: it does not depend on time */
     size_t keep;                  /* checkpoints */

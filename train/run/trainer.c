@@ -8,6 +8,7 @@
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"
 #include "train/engine/new_tensors.h"
+#include "train/run/rank_recipes.h"
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
@@ -44,6 +45,9 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "SiFT compares what a classifier or a regression says, not places in a text or pieces");
+    if (o->ranks && o->ranks->count > o->shards)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu ranks, but a step has %zu shards: a rank computes one at least",
+                     o->ranks->count, o->shards);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
 }
@@ -66,6 +70,7 @@ static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
 {
     deberta_trainer_options *o = &t->options;
     o->batch_sequences = trainer_batch_sequences(o); /* as the recipe has it */
+    if (o->ranks && o->ranks->count == 1) o->ranks = NULL;
     if (copy_text(&t->model, &o->model) && copy_text(&t->generator, &o->generator) && copy_text(&t->folder, &o->folder))
         return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
@@ -181,6 +186,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .head = o->new_labels && !goes_on && run == &t->pair.discriminator ? &head : NULL,
         .begins = o->begin && !goes_on,
         .seed = (uint32_t)o->seed,
+        .ranks = o->ranks,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
@@ -193,10 +199,11 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
 static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
     const deberta_trainer_options *o = &t->options;
-    if (o->steps == 0) return DEBERTA_OK;
+    if (o->steps == 0 && !o->ranks) return DEBERTA_OK;
     DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
                                         t->generator ? &t->pair.generator.options : NULL, err));
-    return o->resume ? run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err) : DEBERTA_OK;
+    if (o->resume) DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err));
+    return rank_recipes_check(o->ranks, t->recipe, t->checkpoint.step, err);
 }
 
 static deberta_status open_pair(deberta_trainer *t, const trainer_target *target, deberta_error *err)
@@ -236,7 +243,7 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     training *run = main_training(t);
     DEBERTA_TRY(check_options(&t->options, err));
     DEBERTA_TRY(keep_options(t, err));
-    if (t->folder) /* before long work */
+    if (t->folder && ranks_lead(t->options.ranks)) /* before long work */
         DEBERTA_TRY(t->options.resume ? run_claim_join(&t->claim, t->folder, err) : run_folder_check(t->folder, err));
     run->options = (step_options){.task = t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
@@ -338,6 +345,15 @@ deberta_status deberta_trainer_step(deberta_trainer *t, deberta_training_step *s
     return run_parts_step(&t->parts, step, NULL, err);
 }
 
+static deberta_status take_folder(deberta_trainer *t, const training_run *run, deberta_error *err)
+{
+    if (!t->options.resume) DEBERTA_TRY(run_folder_prepare(run->folder, err));
+    DEBERTA_TRY(run_claim_take(&t->claim, run->folder, run->recipe, err));
+    if (!t->options.resume && !t->claim.is_new)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: another run has just begun in this folder", QUOTE(run->folder));
+    return DEBERTA_OK;
+}
+
 deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *context, const deberta_training_step *step),
                                    void *context, int *finished, deberta_error *err)
 {
@@ -354,7 +370,8 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .checkpoint_minutes = o->checkpoint_minutes,
         .keep = o->keep,
         .stop_at = o->stop_at,
-        .held_out = t->data.has_held_out ? &t->data.held_out_source : NULL,
+        .ranks = o->ranks,
+        .held_out = t->data.has_held_out && ranks_lead(o->ranks) ? &t->data.held_out_source : NULL,
         .eval_every = o->eval_every,
         .skip_bad = o->skip_bad,
         .scorer = o->held_out_example_count ? o->scorer : NULL,
@@ -362,15 +379,11 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .on_step = on_step,
         .context = context,
     };
-    if (!o->resume) DEBERTA_TRY(run_folder_prepare(run.folder, err));
-    DEBERTA_TRY(run_claim_take(&t->claim, run.folder, run.recipe, err));
-    if (!o->resume && !t->claim.is_new)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: another run has just begun in this folder", QUOTE(run.folder));
+    if (ranks_lead(o->ranks)) DEBERTA_TRY(take_folder(t, &run, err));
     const deberta_status status = run_folder_train(&run, &ended, err);
     *finished = ended;
     return status;
 }
-
 deberta_status deberta_trainer_save(const deberta_trainer *t, const char *folder, deberta_error *err)
 {
     if (!t || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_save needs a trainer and a folder");

@@ -1,0 +1,22 @@
+/* The processes that run a command together. The program deberta-mpi finds them by MPI (cluster_mpi.c); the plain
+ * program, which is alone, has nothing of that (cluster_alone.c).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef PROGRAM_CLUSTER_H
+#define PROGRAM_CLUSTER_H
+
+#include <stdbool.h>
+
+#include "program/frame/options.h"
+
+typedef struct cluster cluster;
+
+bool cluster_has_mpi(void);
+/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. EXIT_OK, or the
+ * exit code after saying why. Close it also after a failure. */
+int cluster_open(cluster **cluster, common_options *options);
+/* Waits for the others. A rank that failed says so, unless all failed alike, which one says; one that failed alone ends
+ * all. Returns the exit code. */
+int cluster_close(cluster **cluster, int status);
+
+#endif

@@ -1,0 +1,17 @@
+/* A program without MPI is alone. SPDX-License-Identifier: MIT */
+#include "program/cluster/cluster.h"
+
+bool cluster_has_mpi(void) { return false; }
+
+int cluster_open(cluster **cluster, common_options *options)
+{
+    (void)options;
+    *cluster = NULL;
+    return EXIT_OK;
+}
+
+int cluster_close(cluster **cluster, int status)
+{
+    *cluster = NULL;
+    return status;
+}

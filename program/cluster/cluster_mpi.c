@@ -1,0 +1,206 @@
+/* Ranks of MPI exchange sums, and end together. All waiting sleeps, because ranks may share cores.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "program/cluster/cluster.h"
+
+#include <fcntl.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+#include "core/base/stream.h"
+#include "include/deberta_training.h"
+
+enum { VERSION_BYTES = 64, SAID_BYTES = 4096 };
+
+struct cluster {
+    deberta_ranks ranks;
+    MPI_Comm work, ends; /* an end is told while others may wait for work */
+    MPI_Request *requests; /* [2 count] */
+    int *statuses;         /* [count] */
+    char host[MPI_MAX_PROCESSOR_NAME];
+    int error_stream; /* where rank 0 writes */
+    FILE *said;       /* what another rank had to say */
+};
+
+/* ---------------------------------------------------------------------------------------------------------- waiting */
+
+static const double FOREVER = 1e30;
+
+/* False: the time is over. */
+static bool wait_for(MPI_Request *requests, int count, double seconds)
+{
+    enum { TRIES = 200 };
+    const struct timespec pause = {.tv_nsec = 50000};
+    const double end = clock_seconds() + seconds;
+    int done = 0;
+    for (size_t tries = 0;; tries++) {
+        MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+        if (done) return true;
+        if (tries < TRIES) {
+            sched_yield();
+            continue;
+        }
+        if (clock_seconds() > end) return false;
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- exchange */
+
+static void trade(void *context, const float *all, float *received, size_t floats)
+{
+    const cluster *c = context;
+    const size_t own = c->ranks.rank;
+    int count = 0;
+    for (size_t k = 0; k < c->ranks.count; k++) {
+        if (k == own) continue;
+        MPI_Irecv(received + k * floats, (int)floats, MPI_FLOAT, (int)k, 0, c->work, &c->requests[count++]);
+        MPI_Isend(all + k * floats, (int)floats, MPI_FLOAT, (int)k, 0, c->work, &c->requests[count++]);
+    }
+    memcpy(received + own * floats, all + own * floats, floats * sizeof *all);
+    wait_for(c->requests, count, FOREVER);
+}
+
+static void gather(void *context, float *all, size_t floats)
+{
+    const cluster *c = context;
+    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, (int)floats, MPI_FLOAT, c->work, c->requests);
+    wait_for(c->requests, 1, FOREVER);
+}
+
+static void join(void *context, void *bytes, size_t size)
+{
+    enum { AT_ONCE = 1 << 24 };
+    const cluster *c = context;
+    for (size_t at = 0; at < size; at += AT_ONCE) {
+        const size_t part = size - at < AT_ONCE ? size - at : AT_ONCE;
+        MPI_Iallreduce(MPI_IN_PLACE, (char *)bytes + at, (int)part, MPI_BYTE, MPI_BOR, c->work, c->requests);
+        wait_for(c->requests, 1, FOREVER);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+bool cluster_has_mpi(void) { return true; }
+
+/* What other ranks print is kept, and shown only where one of them has failed. */
+static bool keep_quiet(cluster *c, common_options *options)
+{
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    c->said = tmpfile();
+    c->error_stream = dup(STDERR_FILENO);
+    const bool fine = nowhere >= 0 && c->said && c->error_stream >= 0 && dup2(nowhere, STDOUT_FILENO) >= 0 &&
+                      dup2(fileno(c->said), STDERR_FILENO) >= 0;
+    if (nowhere >= 0) close(nowhere);
+    options->quiet = true;
+    options->progress = PROGRESS_NEVER;
+    return fine;
+}
+
+/* The first thing that ranks tell each other, before anything that another version may have otherwise. */
+static int compare_versions(const cluster *c, const common_options *options)
+{
+    const size_t count = c->ranks.count;
+    int status = EXIT_OK;
+    char *versions = calloc(count, VERSION_BYTES);
+    if (!versions) return EXIT_SYSTEM;
+    snprintf(versions + c->ranks.rank * VERSION_BYTES, VERSION_BYTES, "%s", deberta_version());
+    join((void *)c, versions, count * VERSION_BYTES);
+    for (size_t k = 1; status == EXIT_OK && k < count; k++) {
+        const char *other = versions + k * VERSION_BYTES;
+        if (strcmp(other, versions) == 0) continue;
+        fprintf(stderr, "deberta %s: rank %zu is version %.63s, but rank 0 is %.63s\n", options->teller->name, k, other,
+                versions);
+        status = EXIT_INPUT;
+    }
+    free(versions);
+    return status;
+}
+
+static int refuse_command(const common_options *options)
+{
+    fprintf(stderr, "deberta %s: several ranks compute train and finetune only\nsee: deberta --help\n",
+            options->teller->name);
+    return EXIT_USAGE;
+}
+
+static int begin_ranks(cluster *c, common_options *options)
+{
+    int rank, count, length;
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &count);
+    MPI_Get_processor_name(c->host, &length);
+    MPI_Comm_dup(MPI_COMM_WORLD, &c->work);
+    MPI_Comm_dup(MPI_COMM_WORLD, &c->ends);
+    c->ranks = (deberta_ranks){
+        .context = c, .rank = (size_t)rank, .count = (size_t)count, .trade = trade, .gather = gather, .join = join};
+    c->requests = calloc(2 * (size_t)count, sizeof(MPI_Request));
+    c->statuses = calloc((size_t)count, sizeof *c->statuses);
+    if (count == 1) return EXIT_OK;
+    if (!c->requests || !c->statuses || (rank > 0 && !keep_quiet(c, options))) return EXIT_SYSTEM;
+    options->ranks = &c->ranks;
+    const int status = compare_versions(c, options);
+    if (status != EXIT_OK) return status;
+    return options->command->spreads ? EXIT_OK : refuse_command(options);
+}
+
+int cluster_open(cluster **place, common_options *options)
+{
+    cluster *c = *place = calloc(1, sizeof *c);
+    if (!c) return EXIT_SYSTEM;
+    c->error_stream = -1;
+    return begin_ranks(c, options);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the end */
+
+/* Says what a rank had to say, or that it was rank 0. */
+static void tell(const cluster *c)
+{
+    char text[SAID_BYTES] = "", name[512];
+    if (!c->said) {
+        fprintf(stderr, "deberta: this was rank 0 of %zu (%s), which ends the others\n", c->ranks.count, c->host);
+        return;
+    }
+    const ssize_t length = pread(fileno(c->said), text, sizeof text - 1, 0);
+    snprintf(name, sizeof name, "rank %zu of %zu (%.200s): ", c->ranks.rank, c->ranks.count, c->host);
+    if (write(c->error_stream, name, strlen(name)) < 0 || length <= 0) return;
+    if (write(c->error_stream, text, (size_t)length) < 0) return;
+}
+
+/* Where all failed alike the others arrive soon. */
+static int end_together(cluster *c, int status)
+{
+    const double seconds = status == EXIT_OK ? FOREVER : 2;
+    size_t first = 0;
+    MPI_Iallgather(&status, 1, MPI_INT, c->statuses, 1, MPI_INT, c->ends, c->requests);
+    if (!wait_for(c->requests, 1, seconds)) {
+        tell(c);
+        MPI_Abort(MPI_COMM_WORLD, status);
+    }
+    while (first + 1 < c->ranks.count && c->statuses[first] == EXIT_OK) first++;
+    if (c->statuses[first] != EXIT_OK && first > 0 && first == c->ranks.rank) tell(c);
+    return c->statuses[first];
+}
+
+int cluster_close(cluster **place, int status)
+{
+    cluster *c = *place;
+    if (!c) return status;
+    if (c->ranks.count > 1 && c->requests && c->statuses) status = end_together(c, status);
+    if (c->ranks.count > 0) MPI_Finalize();
+    if (c->said) stream_discard(c->said);
+    free(c->requests);
+    free(c->statuses);
+    free(c);
+    *place = NULL;
+    return status;
+}
