@@ -39,7 +39,8 @@
  * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. What could not be made is
  * NULL; other places that a call was to fill hold nothing of use after a failure, unless it says otherwise. Freeing
  * takes the place of a pointer, and accepts NULL in it. Functions without a deberta_error need what they ask for: a
- * NULL model or session crashes. The library never prints, exits, aborts, installs handlers or keeps global state.
+ * NULL model or session crashes. The library never prints, exits or aborts. It installs a handler and keeps global
+ * state only where deberta_guard_files asks for it.
  *
  * Lifetimes: texts that deberta_..._name gives are static, and "unknown" for a number without a name. What belongs to a
  * model, tokenizer or list of tokens goes with it. Arguments are read during the call, unless it says otherwise.
@@ -114,6 +115,14 @@ DEBERTA_API void deberta_free(void *memory);
 
 /* The enumerator, "DEBERTA_E_FILE", for those who keep no deberta_error; "unknown status" for any other number. */
 DEBERTA_API const char *deberta_status_name(deberta_status status);
+
+/* Files of models and texts are mapped. By itself a mapped file that another program shortens, or whose disk fails,
+ * ends the process with SIGBUS. After this call, for files opened from then on, the call that reads such a file returns
+ * DEBERTA_E_FILE instead, and so does every later deberta_encode of that model. It installs a handler of SIGBUS for the
+ * process, which passes on every signal that is not about a file of this library; a program that has a handler of its
+ * own for files calls this after it, or not at all. DEBERTA_E_SYSTEM: no handler could be installed. Replace a model by
+ * renaming a new file or folder over it, never by writing into it: who has the old one open keeps it. */
+DEBERTA_API deberta_status deberta_guard_files(deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------- instruction sets */
 

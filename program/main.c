@@ -113,6 +113,7 @@ static int run_command(const command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     unfinished_install_handlers();
+    deberta_guard_files(NULL); /* without it a file that shrinks ends the program by a signal: no reason not to begin */
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

@@ -31,6 +31,7 @@ if [ ! -e "$base/.complete" ]; then
     cp /etc/resolv.conf "$base/etc/resolv.conf" 2>/dev/null || true
     mkdir -p "$base/etc/ssl/certs"
     cp /etc/ssl/certs/ca-certificates.crt "$base/etc/ssl/certs/" 2>/dev/null || true
+    cp /etc/ssl/certs/ca-certificates.crt "$base/etc/ssl/machine.crt" 2>/dev/null || true # the package of that name makes the first anew
     cp /etc/pip.conf "$base/etc/pip.conf" 2>/dev/null || true
     : >"$base/.complete"
 fi
@@ -50,6 +51,6 @@ done
 mkdir -p "$root/home/new/project"
 git -C "$project" archive HEAD | tar -x -C "$root/home/new/project"
 status=0
-chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb \
+chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb PIP_CERT=/etc/ssl/machine.crt \
     sh -c "cd /home/new/project && $command" </dev/null || status=$?
 exit $status

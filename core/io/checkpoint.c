@@ -352,11 +352,18 @@ deberta_status checkpoint_open(checkpoint **result, const char *folder, deberta_
     if (status == DEBERTA_OK) status = read_config_facts(c, err);
     if (status == DEBERTA_OK) status = open_files(c, err);
     if (status == DEBERTA_OK) status = checkpoint_name_entries(c, err);
+    if (c && checkpoint_intact(c, err) != DEBERTA_OK) status = DEBERTA_E_FILE;
     if (status != DEBERTA_OK) {
         checkpoint_close(&c);
         return status;
     }
     *result = c;
+    return DEBERTA_OK;
+}
+
+deberta_status checkpoint_intact(const checkpoint *c, deberta_error *err)
+{
+    for (size_t i = 0; i < c->file_count; i++) DEBERTA_TRY(mapped_file_intact(&c->files[i].map, err));
     return DEBERTA_OK;
 }
 

@@ -28,6 +28,8 @@ bool checkpoint_is_half(const checkpoint *checkpoint);
 /* No files: nothing to digest, to stamp or to pack beside. */
 bool checkpoint_is_memory(const checkpoint *checkpoint);
 void checkpoint_close(checkpoint **checkpoint);
+/* DEBERTA_E_FILE: a file became shorter or unreadable while it was mapped (mapped_file_intact). */
+deberta_status checkpoint_intact(const checkpoint *checkpoint, deberta_error *err);
 
 /* Where messages say that a tensor is missing: the weight file, or the folder if there are several. */
 const char *checkpoint_place(const checkpoint *checkpoint);

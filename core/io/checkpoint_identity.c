@@ -23,10 +23,10 @@ deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_e
     sha256 hash;
     sha256_begin(&hash, cpu_features());
     sha256_add(&hash, config.bytes, config.size_bytes);
-    mapped_file_close(&config);
+    DEBERTA_TRY(mapped_file_end(&config, DEBERTA_OK, err));
     for (size_t i = 0; i < c->file_count; i++) sha256_add(&hash, c->files[i].map.bytes, c->files[i].map.size_bytes);
     sha256_finish(&hash, digest);
-    return DEBERTA_OK;
+    return checkpoint_intact(c, err);
 }
 
 static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, struct timespec modified)

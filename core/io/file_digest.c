@@ -21,6 +21,5 @@ deberta_status file_digest(const char *path, char digest[65], deberta_error *err
         mapped_file_forget(&file, at, count);
     }
     sha256_finish(&hash, digest);
-    mapped_file_close(&file);
-    return DEBERTA_OK;
+    return mapped_file_end(&file, DEBERTA_OK, err);
 }

@@ -191,8 +191,7 @@ deberta_status input_file_read(input_file *input, const char *path, deberta_erro
     mapped_file file;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
     deberta_status status = read_content(input, &file, json, err);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }
 
 void input_file_free(input_file *input)

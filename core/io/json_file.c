@@ -121,6 +121,5 @@ deberta_status json_file_read(json_t **root, const char *path, const json_limits
     DEBERTA_TRY(mapped_file_open(&file, path, err));
     deberta_status status =
         json_file_parse(root, (const char *)file.bytes, file.size_bytes, limits, file.name.text, err);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/io/mapping_guard.h"
+
 static uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
 uint32_t load_u32(const uint8_t *at) { return load_u16(at) | (uint32_t)load_u16(at + 2) << 16; }
 uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(at + 4) << 32; }
@@ -59,6 +61,7 @@ static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
     file->bytes = bytes;
     file->size_bytes = size_bytes;
     file->modified = status.st_mtim;
+    file->guard = mapping_guard_add(bytes, size_bytes);
     return DEBERTA_OK;
 }
 
@@ -113,8 +116,23 @@ void mapped_file_populate(const mapped_file *file)
 #endif
 }
 
+deberta_status mapped_file_intact(const mapped_file *file, deberta_error *err)
+{
+    if (!mapping_guard_broke(file->guard)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: became shorter, or could not be read, while it was in use", file->name.text);
+}
+
+deberta_status mapped_file_end(mapped_file *file, deberta_status status, deberta_error *err)
+{
+    const deberta_status intact = mapped_file_intact(file, err);
+    mapped_file_close(file);
+    return intact == DEBERTA_OK ? status : intact;
+}
+
 void mapped_file_close(mapped_file *file)
 {
+    mapping_guard_remove(file->guard);
+    file->guard = 0;
     if (file->bytes) munmap((void *)file->bytes, file->size_bytes);
     file->bytes = NULL;
     file->size_bytes = 0;

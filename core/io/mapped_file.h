@@ -1,8 +1,8 @@
 /* A file mapped read-only, and the one bounds check that every reader of files uses.
  *
  * What is not a file with content is refused here, with the reason: folders, pipes, devices, empty files, git-lfs
- * pointers. (A file that another program shortens while it is mapped ends this one with SIGBUS; so it does every
- * program that maps files.)
+ * pointers. A file that another program shortens while it is mapped raises SIGBUS, as in every program that maps files,
+ * unless the caller had files guarded: then the missing bytes are zeros, and mapped_file_intact says so afterwards.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_MAPPED_FILE_H
@@ -17,6 +17,7 @@
 typedef struct mapped_file {
     const uint8_t *bytes;
     size_t size_bytes; /* at least 1 while open */
+    size_t guard;      /* mapping_guard_add */
     struct timespec modified;
     quoted name; /* the path, fit for messages */
 } mapped_file;
@@ -30,6 +31,11 @@ deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, siz
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);
 /* Brings the whole file into the process's page table now, rather than a page at a time at first touch. */
 void mapped_file_populate(const mapped_file *file);
+/* DEBERTA_E_FILE: it became shorter or unreadable, and what was read of it since then is of no use. */
+deberta_status mapped_file_intact(const mapped_file *file, deberta_error *err);
+/* Closes it after it was read through with that status, and returns the status; or that the file did not stay intact.
+ */
+deberta_status mapped_file_end(mapped_file *file, deberta_status status, deberta_error *err);
 /* Accepts an empty one. */
 void mapped_file_close(mapped_file *file);
 

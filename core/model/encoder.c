@@ -229,6 +229,7 @@ static deberta_status encode(deberta_session *s, const deberta_batch *batch, con
     executor_begin(s->executor);
     const deberta_status status = run(s, batch, batch->observer ? observer : NULL, err);
     executor_end(s->executor);
+    DEBERTA_TRY(model_intact(s->model, err));
     DEBERTA_TRY(status);
     s->encoded = true;
     outputs->hidden = s->hidden;

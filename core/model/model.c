@@ -3,6 +3,12 @@
 
 #include <stdlib.h>
 
+deberta_status model_intact(const deberta_model *model, deberta_error *err)
+{
+    DEBERTA_TRY(mapped_file_intact(&model->packed_file, err));
+    return model->checkpoint ? checkpoint_intact(model->checkpoint, err) : DEBERTA_OK;
+}
+
 void deberta_model_free(deberta_model **model)
 {
     if (!model || !*model) return;

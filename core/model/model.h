@@ -123,5 +123,7 @@ static inline size_t model_position_tile_rows(const deberta_model *model)
 
 /* What deberta_model_describe shows, once everything else of the model is settled. */
 void model_fill_info(deberta_model *model);
+/* DEBERTA_E_FILE: a file that it reads became shorter or unreadable. */
+deberta_status model_intact(const deberta_model *model, deberta_error *err);
 
 #endif

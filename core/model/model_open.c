@@ -255,7 +255,9 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));
-    DEBERTA_TRY_OR_FAIL(status, load_or_view(model, &options, internal, err));
+    status = load_or_view(model, &options, internal, err);
+    if (model_intact(model, err) != DEBERTA_OK) status = DEBERTA_E_FILE; /* the reason of whatever else went wrong */
+    DEBERTA_TRY_OR_FAIL(status, status);
     model_fill_info(model);
     *result = model;
     return DEBERTA_OK;

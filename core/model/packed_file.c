@@ -184,8 +184,7 @@ deberta_status packed_file_check(const checkpoint *checkpoint, deberta_precision
     free(path);
     if (status != DEBERTA_OK) return status;
     status = check_file(checkpoint, &file, capacity_bytes, err);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- writing */

@@ -105,6 +105,7 @@ deberta_status deberta_model_read_weight(const deberta_model *model, const char 
     reader r = {.name = name, .values = values, .count = count};
     const load_listener listener = {.context = &r, .on_matrix = on_matrix, .on_vector = on_vector};
     DEBERTA_TRY(walk(model, &listener, err));
+    DEBERTA_TRY(model_intact(model, err));
     if (r.wrong_count)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: tensor '%s' has not %zu values", model->name, QUOTE(name), count);
     if (!r.found)
@@ -129,5 +130,5 @@ deberta_status deberta_model_read_positions(const deberta_model *model, size_t l
         if (queries)
             memcpy(queries + head_row * d, from->position_queries + head_row * model->padded_head, d * sizeof *queries);
     }
-    return DEBERTA_OK;
+    return model_intact(model, err);
 }

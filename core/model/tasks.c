@@ -242,6 +242,7 @@ static deberta_status run_task(deberta_session *s, deberta_task head, const size
     }
     executor_end(s->executor);
     profile_lap_all(session_profiling(s), PROFILE_TASKS, time);
+    DEBERTA_TRY(model_intact(s->model, err));
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;
 }

@@ -177,6 +177,5 @@ deberta_status bpe_encoder_load(byte_bpe **bpe, const char *path, deberta_error 
     if (status == DEBERTA_OK) status = read_vocabulary(*bpe, container.object, file.name.text, err);
     if (status != DEBERTA_OK) byte_bpe_free(bpe);
     torch_container_close(&container);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }

@@ -59,8 +59,7 @@ static deberta_status add_merges_file(byte_bpe *bpe, const char *path, deberta_e
     mapped_file file;
     DEBERTA_TRY(mapped_file_open_at_most(&file, path, VOCABULARY_FILE_MOST_BYTES, err));
     deberta_status status = bpe_files_add_merges(bpe, (const char *)file.bytes, file.size_bytes, file.name.text, err);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }
 
 deberta_status bpe_files_load(byte_bpe **bpe, const char *vocabulary_path, const char *merges_path, deberta_error *err)

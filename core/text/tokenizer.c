@@ -146,8 +146,7 @@ static deberta_status load_spm(piece_model *model, const char *path, deberta_err
     mapped_file file;
     DEBERTA_TRY(mapped_file_open_at_most(&file, path, VOCABULARY_FILE_MOST_BYTES, err));
     deberta_status status = piece_model_read(model, file.bytes, file.size_bytes, file.name.text, err);
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }
 
 static deberta_status find_vocabulary(const char *folder, char **path, char **merges_path, const char **name,

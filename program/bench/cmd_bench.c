@@ -182,6 +182,7 @@ static const command *const subcommands[] = {
     &command_bench_machine,
     &command_bench_kernel,
     &command_bench_schedule,
+    &command_bench_requests,
     &command_bench_train,
     &command_bench_compare,
     &command_bench_merge,
@@ -193,8 +194,9 @@ static const command *const subcommands[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, train, "
-               "compare, merge, plot",
+    .summary =
+        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, requests, train, "
+        "compare, merge, plot",
     .arguments = "MODEL",
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},

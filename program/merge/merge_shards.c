@@ -289,6 +289,10 @@ deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void
             DEBERTA_TRY(visit(context, shard, &row, bytes, count, err));
         }
     }
+    for (size_t k = 0; k < shards->count; k++) {
+        DEBERTA_TRY(mapped_file_intact(&shards->list[k].rows, err));
+        DEBERTA_TRY(mapped_file_intact(&shards->list[k].items, err));
+    }
     for (size_t k = 0; k < shards->count; k++)
         if (shards->list[k].row_at != shards->list[k].row_end)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "shard %zu: %s holds more than its items",

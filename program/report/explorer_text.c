@@ -74,7 +74,7 @@ static deberta_status read_head(text_data *data, size_t layer, size_t head, debe
                          layer, deberta_component_name((deberta_component)c));
         tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
     }
-    return DEBERTA_OK;
+    return mapped_file_intact(&data->file, err);
 }
 
 static deberta_status put_head(text_data *data, size_t text, size_t layer, size_t head, FILE *out, json_t *about,

@@ -217,7 +217,7 @@ static deberta_status run_job(against_job *job, deberta_error *err)
         encoded_release(ours);
         DEBERTA_TRY(status);
     }
-    return DEBERTA_OK;
+    return mapped_file_intact(&job->file, err);
 }
 
 int verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,

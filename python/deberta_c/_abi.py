@@ -122,7 +122,7 @@ FUNCTIONS = {
     "position_row": "size ModelInfo* int difference", "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
     "task_logits": "status at int at size at size", "tokenizer_open": "status at* text", "tokenizer_free": "nothing at*",
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
-    "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
+    "guard_files": "status", "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
     "ablations_parse": "status Ablation* size* text", "softmax": "nothing at at size", "sigmoid": "double double",
     "rank": "size at size at size", "token_place": "Place Tokens* size text", "context_tokens": "size Tokens*",
     "entities": "status Entity* size* at Tokens* text size at int", "answers": "status Answer* size* double* Tokens* text at size",
@@ -145,6 +145,8 @@ def _load() -> Any:
         if failing:
             function.errcheck = _check
         setattr(library, short, function)
+    if os.environ.get("DEBERTA_GUARD_FILES") != "0":  # what shortens a mapped file raises FileError, rather than SIGBUS
+        library.guard_files()
     return library
 
 

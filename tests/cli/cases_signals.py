@@ -2,11 +2,12 @@
 that is closed or full. SPDX-License-Identifier: MIT
 """
 import os
+import shutil
 import signal
 import subprocess
 import time
 
-from helpers import SPM, TINY, alive, check_message, children_of, ending, wait_until
+from helpers import DEMO, SPM, TINY, alive, check_message, children_of, ending, wait_until
 
 # Long enough to be interrupted: 350 MB of attention are written.
 LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
@@ -114,6 +115,26 @@ def small_disk(bench):
     assert bench.files() == ["x.safetensors"] and os.path.getsize(bench.path("x.safetensors")) == 3
 
 
+def weights_that_shrink(bench):
+    """The model is cut while a corpus is encoded: a sentence and exit 3, not SIGBUS; and nothing unfinished stays."""
+    for name in ("model.safetensors", "deberta.packed"):
+        folder = bench.path(f"model-{name}")
+        shutil.copytree(DEMO, folder)
+        if name == "deberta.packed":
+            bench.fine("pack", folder, "-q")
+        with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
+            file.writelines(f"text {k} of a corpus that goes on and on and on\n" for k in range(40000))
+        names = bench.files()
+        process = bench.start("encode", folder, "--file", "texts.txt", "--batch-tokens", "64", "-t", "1", "-q", "-o", "x.npy", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with ending(process):
+            assert wait_until(lambda: bench.files() != names or process.poll() is not None)
+            assert process.poll() is None, "ended before the model could be cut"
+            os.truncate(os.path.join(folder, name), 4096)
+            _, err = process.communicate(timeout=60)
+        assert process.returncode == 3 and b"became shorter, or could not be read, while it was in use" in err, (process.returncode, err)
+        assert bench.files() == names, bench.files()
+
+
 def devices_stay(bench):
     """--out to a device or a pipe writes there and leaves it what it is."""
     os.mkfifo(bench.path("pipe"))
@@ -142,3 +163,4 @@ def tests(settings):
     yield "output/full", full_disk
     yield "output/small-disk", small_disk
     yield "output/devices", devices_stay
+    yield "input/weights-that-shrink", weights_that_shrink

@@ -3,6 +3,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import deberta_c
+from deberta_c import _program
 from conftest import DEMO, GOLDEN, ROOT, program_json, read_safetensors, resident_kib
 
 sys.path.insert(0, str(ROOT / "tools"))
@@ -530,3 +532,28 @@ def test_what_no_utf8_and_no_mask_has(demo):
         with pytest.raises(deberta_c.ArgumentError, match=words):
             call()
     assert demo.encode(np.array([[5, 6], [7]], object))["hidden_states.5"][1].shape[0] == 1
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_weights_that_shrink(tmp_path, packed):
+    """A file that is cut while a model is open raises FileError, rather than SIGBUS; refused by the environment it is the signal again."""
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(GOLDEN / "16-v3-b256-n33" / name, tmp_path)
+    name = "deberta.packed" if packed else "model.safetensors"
+    script = f"""
+import os, deberta_c
+model = deberta_c.Model({str(tmp_path)!r})
+os.truncate({str(tmp_path / name)!r}, 4096)
+try:
+    model.encode([[1, 2, 3, 40]])
+except deberta_c.FileError as reason:
+    assert "became shorter" in str(reason), reason
+    print("refused")
+"""
+    content = (GOLDEN / "16-v3-b256-n33/model.safetensors").read_bytes()
+    for asked, code, out in (("1", 0, "refused\n"), ("0", -7, "")):
+        (tmp_path / "model.safetensors").write_bytes(content)
+        if packed:
+            subprocess.run([_program.PROGRAM, "pack", tmp_path, "-q"], check=True)
+        done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "DEBERTA_GUARD_FILES": asked}, stdout=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stdout) == (code, out)

@@ -85,6 +85,7 @@ deberta_status batch_file_open(batch_file **result, const char *path, bool has_s
                         safetensors_list(&file->list, file->map.bytes, file->map.size_bytes, file->map.name.text, err));
     DEBERTA_TRY_OR_FAIL(status, find_tensors(file, err));
     DEBERTA_TRY_OR_FAIL(status, take_shape(file, has_steps, err));
+    DEBERTA_TRY_OR_FAIL(status, mapped_file_intact(&file->map, err));
     *result = file;
     return DEBERTA_OK;
 fail:
@@ -148,7 +149,7 @@ static deberta_status read_values(const raw_step *raw, batch_tensor which, size_
         tensor_convert_f32(values, stored, file->map.bytes, raw->step * count, count);
     else
         tensor_convert_i64(values, stored, file->map.bytes, raw->step * count, count);
-    return DEBERTA_OK;
+    return mapped_file_intact(&file->map, err);
 }
 
 /* Labels of another kind of task may be there, and are passed over. */

@@ -124,8 +124,7 @@ deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokeni
     if (status == DEBERTA_OK && c->sequences == before)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s holds no text", r.file.name.text);
     token_list_free(&r.line);
-    mapped_file_close(&r.file);
-    return status;
+    return mapped_file_end(&r.file, status, err);
 }
 
 void corpus_digest(const corpus *c, char digest[65])

@@ -42,7 +42,7 @@ static deberta_status keep_config(learner *l, const char *folder, deberta_error 
     snprintf(path, sizeof path, "%s/config.json", folder);
     DEBERTA_TRY(mapped_file_open(&file, path, err));
     l->config = strndup((const char *)file.bytes, file.size_bytes);
-    mapped_file_close(&file);
+    DEBERTA_TRY(mapped_file_end(&file, DEBERTA_OK, err));
     if (!l->config) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a configuration");
     return DEBERTA_OK;
 }

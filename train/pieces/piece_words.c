@@ -152,6 +152,5 @@ deberta_status piece_words_add_file(text_counts *words, text_counts *characters,
             status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the words of %s", file.name.text);
         at = line_end + 1;
     }
-    mapped_file_close(&file);
-    return status;
+    return mapped_file_end(&file, status, err);
 }

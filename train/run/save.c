@@ -163,8 +163,7 @@ deberta_status read_moments(const char *folder, const parameter_set *set, optimi
         if (status == DEBERTA_OK) status = read_moment(optimizer->moments[i].v, &list, &map, "v.", &set->items[i], err);
     }
     tensor_list_free(&list);
-    mapped_file_close(&map);
-    return status;
+    return mapped_file_end(&map, status, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ models */
@@ -222,8 +221,7 @@ static deberta_status copy_file(const char *folder, const char *source_folder, c
     snprintf(to, sizeof to, "%s/%s", folder, name);
     if (mapped_file_open(&source, from, &missing) != DEBERTA_OK) return DEBERTA_OK;
     const deberta_status status = atomic_file_replace(to, source.bytes, source.size_bytes, err);
-    mapped_file_close(&source);
-    return status;
+    return mapped_file_end(&source, status, err);
 }
 
 /* transformers opens a model in the dtype that its configuration names. */

@@ -1,7 +1,9 @@
-/* In the place of atomic_file.c: there is no disk to write to. SPDX-License-Identifier: MIT */
+/* In the place of atomic_file.c and mapping_guard.c: there is no disk to write to, and files lie in memory.
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "core/io/atomic_file.h"
+#include "core/io/mapping_guard.h"
 
 static deberta_status refuse(deberta_error *err)
 {
@@ -52,3 +54,12 @@ const char *atomic_file_temporary(const atomic_file *file) { return (void)file, 
 bool atomic_file_is_temporary(const char *name) { return (void)name, false; }
 bool file_sync(int descriptor) { return (void)descriptor, false; }
 deberta_status folder_sync_of(const char *path, deberta_error *err) { return (void)path, refuse(err); }
+
+size_t mapping_guard_add(const void *bytes, size_t size_bytes) { return (void)bytes, (void)size_bytes, 0; }
+bool mapping_guard_broke(size_t number) { return (void)number, false; }
+void mapping_guard_remove(size_t number) { (void)number; }
+
+deberta_status deberta_guard_files(deberta_error *err)
+{
+    DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "WebAssembly maps no files");
+}

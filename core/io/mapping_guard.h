@@ -1,0 +1,20 @@
+/* Mapped files that become shorter, or whose disk fails, while they are read: with the caller's leave
+ * (deberta_guard_files) a handler of SIGBUS puts zeros where the file was and marks the mapping, and who reads it asks
+ * for the mark afterwards.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_MAPPING_GUARD_H
+#define CORE_IO_MAPPING_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Watches these pages. The number names them below; 0, which every function accepts: there is no handler, or no room.
+ */
+size_t mapping_guard_add(const void *bytes, size_t size_bytes);
+/* Whether some of them could not be read, and were zeros instead. */
+bool mapping_guard_broke(size_t number);
+/* Before they are unmapped. */
+void mapping_guard_remove(size_t number);
+
+#endif
