@@ -64,6 +64,7 @@ need libhwloc-dev has_library hwloc
 need libjansson-dev has_library jansson
 need libzip-dev has_library libzip
 need libpcre2-dev has_library libpcre2-8
+need zlib1g-dev has_library zlib
 if [ $viz = enabled ]; then
     need libcairo2-dev has_library cairo cairo-pdf
     need libpango1.0-dev has_library pangocairo harfbuzz
@@ -88,27 +89,29 @@ if [ $action = test ] && [ $full = 1 ]; then
     need "libomp-$(clang_major)-dev" has_clang_openmp
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
+    for package in slurmctld slurmd slurm-client munge; do need $package has_package $package; done
     for shell in zsh fish; do need $shell has_command $shell; done
     need groff has_command groff
     need chromium has_command chromium
     need qemu-user-static has_command qemu-aarch64-static
     need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
     need libc6-dev-arm64-cross has_package libc6-dev-arm64-cross
-    for library in libhwloc-dev libjansson-dev libzip-dev libpcre2-dev libsleef-dev libcmocka-dev; do
+    for library in libhwloc-dev libjansson-dev libzip-dev libpcre2-dev zlib1g-dev libsleef-dev libcmocka-dev; do
         need "$library:arm64" has_package "$library:arm64"
     done
     grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
 fi
-if [ $action = wasm ]; then
+if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
     need clang-19 has_command clang-19
     need lld-19 has_command wasm-ld-19
     need wasi-libc has_package wasi-libc
     need libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
     need python3 has_command python3
+    need nodejs has_command node
 fi
 
 # All that a build needs, as each family of systems calls it. rpm finds a library by the name that pkg-config knows.
-rpm_libraries="'pkgconfig(hwloc)' 'pkgconfig(jansson)' 'pkgconfig(libzip)' 'pkgconfig(libpcre2-8)'"
+rpm_libraries="'pkgconfig(hwloc)' 'pkgconfig(jansson)' 'pkgconfig(libzip)' 'pkgconfig(libpcre2-8)' 'pkgconfig(zlib)'"
 rpm_figures="'pkgconfig(cairo)' 'pkgconfig(pangocairo)' 'pkgconfig(libpng)'"
 arch_figures="cairo pango libpng ttf-dejavu noto-fonts"
 if [ $viz = disabled ]; then rpm_figures= arch_figures=; fi
@@ -120,7 +123,7 @@ tell_other_systems() {
     elif has_command zypper >/dev/null; then
         echo "on openSUSE: ${sudo}zypper install gcc pkg-config meson ninja $rpm_libraries $rpm_figures"
     elif has_command pacman >/dev/null; then
-        echo "on Arch: ${sudo}pacman -S --needed gcc pkgconf meson ninja hwloc jansson libzip pcre2 $arch_figures"
+        echo "on Arch: ${sudo}pacman -S --needed gcc pkgconf meson ninja hwloc jansson libzip pcre2 zlib $arch_figures"
     fi >&2
 }
 
@@ -174,9 +177,10 @@ demo) tools/demo.sh ;;
 wasm)
     wasm/fetch_sources.sh build-wasm/sources
     wasm/configure.py build-wasm
-    ninja -C build-wasm
-    if has_command node >/dev/null; then node --experimental-wasm-relaxed-simd tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
-    else echo "built: build-wasm/*.wasm (not compared with the native program: there is no node)"; fi
+    ninja -C build-wasm --quiet
+    wasm/pack.py build-wasm
+    # shellcheck disable=SC2046
+    node $(wasm/node_flags.sh) tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
     ;;
 test)
     set --

@@ -34,7 +34,8 @@ typedef struct cost_stage {
 
 typedef struct cost {
     cost_stage stage[PROFILE_STAGES], total;
-    double part_flops[PROFILE_PARTS]; /* of the attention stage, over reachable rows: a part has a rate below the peak */
+    double
+        part_flops[PROFILE_PARTS]; /* of the attention stage, over reachable rows: a part has a rate below the peak */
     double table_rows,
         reachable_rows; /* S, and its average over the queries; of a batch: averages weighted by tokens */
 } cost;

@@ -282,7 +282,7 @@ typedef struct dropout_task {
     float scale;
 } dropout_task;
 
-#define FLOAT_KERNEL_LIST(X)                                                                                           \
+#define INFERENCE_KERNEL_LIST(X)                                                                                       \
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
     /* panels[p panel_stride + k 16 + l] = x[(16 p + l) ldx + k]: rows of x become columns of panels, lanes beyond     \
@@ -302,7 +302,10 @@ typedef struct dropout_task {
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
-    X(activate_f32, (float *x, size_t n, kernel_activation function))                                                  \
+    X(activate_f32, (float *x, size_t n, kernel_activation function))
+
+/* Kernels that only training calls; a build for inference alone leaves them out (KERNELS_WITHOUT_TRAINING). */
+#define TRAINING_KERNEL_LIST(X)                                                                                        \
     /* see gemm_tn_task */                                                                                             \
     X(gemm_tn_f32, (const gemm_tn_task *task))                                                                         \
     /* see sum_rows_task */                                                                                            \
@@ -322,6 +325,16 @@ typedef struct dropout_task {
     X(adam_f32, (const adam_task *task))                                                                               \
     /* see dropout_task */                                                                                             \
     X(dropout_f32, (const dropout_task *task))
+
+#ifdef KERNELS_WITHOUT_TRAINING
+#define BUILT_TRAINING_KERNEL_LIST(X)
+#else
+#define BUILT_TRAINING_KERNEL_LIST(X) TRAINING_KERNEL_LIST(X)
+#endif
+
+#define FLOAT_KERNEL_LIST(X)                                                                                           \
+    INFERENCE_KERNEL_LIST(X)                                                                                           \
+    TRAINING_KERNEL_LIST(X)
 
 #define KERNEL_LIST(X)                                                                                                 \
     FLOAT_KERNEL_LIST(X)                                                                                               \

@@ -61,6 +61,7 @@ LIBRARY_HOMES = {
     r"hwloc": ["core/base/topology.c"],
     r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],
+    r"zlib\.h": ["program/report/live_parts.c"],
     r"pcre2\.h": ["core/text/"],
     r"immintrin|arm_neon|wasm_simd128": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": ["core/base/openmp_team.c"],

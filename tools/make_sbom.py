@@ -35,7 +35,7 @@ def main():
     files = sorted(p for p in folder.iterdir() if p.suffix in (".whl", ".gz"))
     sources = sorted(Path(os.environ.get("DEBERTA_WHEEL_CACHE", "/tmp/deberta-wheel-cache"), "sources").glob("*.orig.tar.*"))
     libraries = [package(p.name.split("_")[0], re.search(r"_(.*?)\.orig", p.name)[1], LICENSES[p.name.split("_")[0]], digest_of(p)) for p in sources]
-    made = [package(p.name, "", "MIT", digest_of(p)) for p in files]
+    made = [package(p.name, re.search(r"-(\d+(\.\d+)+)", p.name)[1], "MIT", digest_of(p)) for p in files]
     if not made or {p["name"] for p in libraries} != set(LICENSES):
         sys.exit(f"make_sbom.py: {folder} has {len(made)} files, and the sources of {len(libraries)} libraries of {len(LICENSES)} are there")
     commit = subprocess.run(["git", "-C", ROOT, "log", "-1", "--format=%H %ct"], capture_output=True, text=True, check=True).stdout.split()

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Claims of README and docs, each with the command that gives it: run again, and compared (./reproduce.sh).
 
-    tools/reproduce.py [--all] [--only WORD] [--out out/reproduce]
+    tools/reproduce.py --cheap [--page FILE]     pages against the outputs in docs/studies/data/outputs, cheap commands run again: seconds
+    tools/reproduce.py [--all] [--only WORD] [--out out/reproduce]     the long commands as well, figures, the tutorial, times
 
+--cheap stops at the first page that states something else, and prints how many of the numbers with a decimal point are tied to a source.
 Stated numbers are read from the pages, so that a page and this list cannot disagree. A claim about time is judged only on the processor
 that it was measured on; elsewhere its row says "not judged". What only --all runs says "not run". Exit status 1: a judged claim did not come out.
 
 SPDX-License-Identifier: MIT
 """
 import argparse
+import itertools
 import json
 import os
 import re
@@ -19,12 +22,12 @@ import subprocess
 import sys
 import time
 import zlib
-from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
+
+import guard
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
-NUMBER = re.compile(r"\d[\d,]*\.\d+|\d{1,3}(?:,\d{3})+")  # with a decimal point or thousands: small integers prove nothing
 FIGURE_TOLERANCE = 0.02  # share of bytes of the decoded image: fonts differ in their hinting
 TIME_TOLERANCE = 0.25
 OTHER = None  # neither ok nor not: a row that is not judged
@@ -52,16 +55,6 @@ def run(command, out, name):
     return done.stdout
 
 
-def numbers(text):
-    return [number.replace(",", "") for number in NUMBER.findall(text)]
-
-
-def rounded(found):
-    """Every number with all its digits and with fewer, as a page may state it. 3.6805, which is rounded itself, may be 3.680 or 3.681."""
-    return {str(Decimal(n).quantize(Decimal(1).scaleb(-digits), way)) for n in found for digits in range(len(n.partition(".")[2]) + 1)
-            for way in (ROUND_HALF_UP, ROUND_HALF_DOWN)}
-
-
 def pixels(path):
     """Size and decoded rows of a PNG."""
     data, at, body = Path(path).read_bytes(), 8, b""
@@ -84,27 +77,31 @@ def same_figure(claim, command, made, stated):
 # ------------------------------------------------------------------------------------------------------------- the claims
 
 
-COMMANDS_OF_PAGE = re.compile(r"^(?:    )?(python3 studies/.*|tools/\w+\.py table .*)$", re.M)
-
-
-def study(page, out):
-    """Numbers of the tables of a page, among those that its commands print; its figure, which the first one draws."""
-    text, name = text_of(page), Path(page).stem
-    commands = [re.sub(r" -o \S+", "", words) for words in COMMANDS_OF_PAGE.findall(text)]
-    if not commands:  # a page of published numbers
-        return
-    command, *more = commands
-    figure = next((p for p in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / p).exists()), None)
+def output(name, kind, command, out):
+    """What a command prints is what docs/studies/data/outputs says that it printed; its figure, if it has one, is the page's."""
+    stated = text_of(f"{guard.OUTPUTS}/{name}.txt")
+    figure = next((path for path in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / path).exists()), None)
     made = out / f"{name}.png"
-    printed = run(command + (f" -o {made}" if figure else ""), out, f"study-{name}")
-    printed += "".join(run(words, out, f"study-{name}-{k}") for k, words in enumerate(more, 2))
-    stated = numbers("\n".join(line for line in text.splitlines() if line.startswith("|")))
-    known = rounded(numbers(printed))
-    missing = [number for number in stated if number not in known]
-    here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
-    yield Row(f"{page}: tables", "; ".join([command, *more]), here, "the same digits, rounded as there", not missing)
-    if figure:
-        yield same_figure(f"{page}: figure", command, made, figure)
+    printed = run(command + (f" -o {made}" if figure and kind == "long" else ""), out, name)
+    other = next((k for k, (one, two) in enumerate(itertools.zip_longest(lines_of(stated), lines_of(printed)), 1) if one != two), None)
+    here = f"{len(lines_of(printed))} lines" if other is None else f"line {other} differs: {out}/{name}.txt"
+    yield Row(f"{guard.OUTPUTS}/{name}.txt", command, here, "the same lines", other is None)
+    if figure and kind == "long":
+        yield same_figure(f"{figure}", command, made, figure)
+
+
+def lines_of(text):
+    return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def numbers_of(page):
+    """Every number of a page is what its source says (tools/guard.py)."""
+    sources, tied, count = guard.Sources(ROOT), 0, 0
+    for found, known, wrong in guard.check_page(text_of(page), sources):
+        count, tied = count + found, tied + known
+        if wrong:
+            yield Row(f"{page}:{wrong.line}: states {wrong.stated}", wrong.source, f"found {wrong.found}", "-", False)
+    yield Row(f"{page}: numbers", "tools/reproduce.py --cheap", f"{tied} of {count} tied", "-", True)
 
 
 def tutorial(out):
@@ -193,12 +190,32 @@ def other_engines(out):
 
 
 QUICK = [sum_of_terms, first_figure, same_bits, tutorial, receptive_field, times]
-STUDIES = sorted(f"docs/studies/{p.name}" for p in (ROOT / "docs" / "studies").glob("*.md") if p.name != "README.md")
 LONG = [long_text, other_engines]
 
 
 def not_run(function):
     yield Row(function.__doc__, "./reproduce.sh --all", "takes long, or needs other engines", "-", NOT_RUN)
+
+
+def cheap(only, out):
+    """Exit status of --cheap: 1 at the first number that its source does not give, or at the first command that prints something else."""
+    sources, total, tied = guard.Sources(ROOT), 0, 0
+    for page in [only] if only else guard.pages(ROOT):
+        here = [0, 0]
+        for count, known, wrong in guard.check_page(text_of(page), sources):
+            if wrong:
+                print(f"{page}:{wrong.line}: stated {wrong.stated}; found {wrong.found}; source {wrong.source}")
+                return 1
+            here = [here[0] + known, here[1] + count]
+        print(f"{here[0]:5} of {here[1]:5} numbers tied  {page}")
+        tied, total = tied + here[0], total + here[1]
+    print(f"{tied:5} of {total:5} numbers with a decimal point tied to a source: {100 * tied / max(total, 1):.1f} %; of them {sources.recorded} to a record only")
+    for name, (kind, command) in sources.commands.items():
+        if kind == "cheap" and (name in sources.used or not only):
+            for row in attempt(name, output, (name, kind, command, out)):
+                if not row.ok:
+                    return 1
+    return 0
 
 
 def processor_seconds():
@@ -225,14 +242,19 @@ def attempt(name, function, arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cheap", action="store_true")
+    parser.add_argument("--page", metavar="FILE")
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "reproduce")
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    if options.cheap or options.page:
+        return cheap(options.page, out)
     begin = time.monotonic()
-    groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, study, (page, out)) for page in STUDIES]
+    groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, numbers_of, (page,)) for page in guard.pages(ROOT)]
+    groups += [(name, output, (name, kind, command, out)) for name, (kind, command) in guard.Sources(ROOT).commands.items() if kind != "record"]
     groups += [(f.__name__, f if options.all else not_run, (out,) if options.all else (f,)) for f in LONG]
     rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
     titles = ["claim", "command", "here", "tolerance", "", "seconds"]

@@ -14,11 +14,15 @@ Stages; each builds what it tests, and all of them share the processors:
     clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, the program; warnings are errors
     sanitizers        clang's address and undefined-behaviour sanitizers
     threads           the compiler's thread sanitizer over the tests in which threads meet
+    wasm              the modules of WebAssembly under node, against the native program
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
 Nightly stages:
+    wasm-whole        the stage wasm with every case of the kernels and more damaged models
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
+    large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+    wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how, and what took longest. The last line is `N passed, N failed, N skipped`.
@@ -48,11 +52,15 @@ STAGES = [
     ("threads", stages.threads, "setarch", True, "thread sanitizer: tests in which threads meet"),
     ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
     ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
+    ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
     ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, tried"),
 ]
 NIGHTLY = [
+    ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
+    ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
+    ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named
 

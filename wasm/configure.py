@@ -22,17 +22,25 @@ REPLACED = {"thread_pool.c", "affinity.c", "topology.c", "pages.c", "openmp_team
 PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNNI", "AVX512AMX", "NEON", "NEONDOT", "NEONI8MM")]
 # Warnings are errors, but for two that only say that this is no 64-bit system or another compiler.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
-FLAGS = ["-std=gnu17", "-O2", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
-         "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=0", "-D_WASI_EMULATED_PROCESS_CLOCKS",
+# Kernels are compiled for speed, all else for size.
+FLAGS = ["-std=gnu17", "-Os", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
+         "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=O_RDONLY", "-D_WASI_EMULATED_PROCESS_CLOCKS",
          "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_MMAN", "-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext", "-mmutable-globals"]
 JANSSON = "dump error hashtable hashtable_seed load memory pack_unpack strbuffer strconv utf value version".split()
 PCRE2 = ("auto_possess compile config context convert dfa_match error extuni find_bracket maketables match match_data newline ord2utf "
          "pattern_info script_run serialize string_utils study substitute substring tables ucd valid_utf xclass jit_compile").split()
 # jansson exports a name that the library has, too; a static link would take either.
 JANSSON_FLAGS = ["-DHAVE_CONFIG_H", "-Dutf8_encode=jansson_utf8_encode", "-Dutf8_check_first=jansson_utf8_check_first", "-w"]
-PCRE2_FLAGS = ["-Os", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
+PCRE2_FLAGS = ["-Oz", "-DPCRE2_CODE_UNIT_WIDTH=8", "-DHAVE_CONFIG_H", "-DSUPPORT_UNICODE", "-DSUPPORT_PCRE2_8", "-DPCRE2_STATIC", "-w"]
 EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c", "analysis/attention_habits.c", "analysis/attention_statistics.c",
             "analysis/attention_terms.c", "analysis/quantile.c", "output/scope.c"]
+PROGRAMS = {  # what tests/meson.build makes of them natively
+    "checkasm": [*(str(path.relative_to(ROOT)) for folder in ("tests/checkasm", "check/kernels") for path in sorted((ROOT / folder).glob("*.c"))),
+                 "train/engine/counters.c"],
+    "golden": ["check/mutation.c", *(f"tests/golden/{name}.c" for name in "golden compare_case golden_bits pytorch_ratio golden_data encode_case".split())],
+    "encode_times": ["wasm/programs/encode_times.c"],
+    "bad_models": [f"tests/golden/{name}.c" for name in ("bad_models", "golden_data", "encode_case")],
+}
 LINK = ["-Wl,--gc-sections", "-Wl,--strip-all", "-Wl,--fatal-warnings", "-Wl,-z,stack-size=1048576", "-Wl,--max-memory=4294967296"]
 FILE_CALLS = ["-Wl," + ",".join(f"--wrap={call}" for call in ("open", "close", "stat", "lstat", "fstat", "fstatat", "access"))]
 
@@ -85,23 +93,34 @@ class Build:
         pcre2 = [self.folder / "include/pcre2_chartables.c", *(self.pcre2 / f"src/pcre2_{name}.c" for name in PCRE2)]
         return jansson + [self.compile(path, [*PCRE2_FLAGS, f"-I{self.folder}/include/pcre2", f"-I{self.pcre2}/src"]) for path in pcre2]
 
-    def core(self, tier, extra=()):
-        """Objects of the library with this tier; only what asks for HAVE_WASM differs."""
+    def core(self, tier, training=False):
+        """Objects of the library with this tier; only what asks for HAVE_WASM differs. training: with its kernels."""
         simd = tier != "scalar"
         ours = [*PARTS, f"-DHAVE_WASM={int(simd)}", *WARNINGS]
-        sources = [path.relative_to(ROOT) for folder in ("core", *extra) for path in sorted((ROOT / folder).rglob("*.c")) if path.name not in REPLACED]
+        sources = [path.relative_to(ROOT) for path in sorted((ROOT / "core").rglob("*.c")) if path.name not in REPLACED]
         objects = [self.compile(path, ours, "-simd" if simd and path.name in ("cpu.c", "dispatch.c") else "") for path in sources]
         objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
-        objects += [self.compile("simd/scalar/kernels_scalar.c", [*ours, "-O3", *flags], kind) for flags, kind in (([], ""), (["-DSCALAR_FMA"], "-fma"))]
+        kernels = [*ours, "-O3", *(["-DKERNELS_WITHOUT_TRAINING"] if not training else [])]
+        kind = "-training" if training else ""
+        objects.append(self.compile("simd/scalar/kernels_scalar.c", kernels, kind))
         if simd:
             relaxed = tier == "relaxed"
-            objects.append(self.compile("simd/wasm/kernels_wasm.c", [*ours, "-O3", "-msimd128", f"-DWASM_RELAXED={int(relaxed)}", *["-mrelaxed-simd"] * relaxed], f"-{tier}"))
+            objects.append(self.compile("simd/wasm/kernels_wasm.c", [*kernels, "-msimd128", f"-DWASM_RELAXED={int(relaxed)}", *["-mrelaxed-simd"] * relaxed],
+                                        f"-{tier}{kind}"))
         return objects
 
     def link(self, target, objects, flags):
         self.lines += [f"build {target}: link {' '.join(objects)}", f"  flags = {' '.join(LINK + flags)}",
                        "  libraries = -lwasi-emulated-process-clocks -lwasi-emulated-signal -lm"]
         self.lines.append(f"default {target}")
+
+    def program(self, name, tier, sources):
+        """A program of the tests, which reads files through WASI."""
+        ours = [f"-I{ROOT}/wasm/programs", *PARTS, f"-DHAVE_WASM={int(tier != 'scalar')}", "-DHAVE_SLEEF=0", *WARNINGS]
+        kind = "-tests-simd" if tier != "scalar" else "-tests"
+        own = [self.compile(path, ours, kind) for path in [*sources, "core/io/mapped_file.c", "wasm/programs/map_read.c"]]
+        core = [path for path in self.core(tier, training=name == "checkasm") if not path.endswith("core_io_mapped_file.c.o")]
+        self.link(f"tests/{name}-{tier}.wasm", core + own + self.libraries(), [])
 
     def module(self, tier):
         ours = [*PARTS, *WARNINGS, f"-DWASM_TIER=\\\"{tier}\\\""]
@@ -117,6 +136,8 @@ def main():
     build = Build(folder)
     for tier in TIERS:
         build.module(tier)
+        for name, sources in PROGRAMS.items():
+            build.program(name, tier, sources)
     (folder / "build.ninja").write_text("\n".join(build.lines) + "\n")
 
 

@@ -12,5 +12,9 @@ if [ ! -e pcre2-10.42/src/pcre2_compile.c ] || [ ! -e jansson-2.14/src/load.c ];
     set -- -qq -o "Dir::Etc::SourceList=$PWD/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$PWD/lists" -o APT::Sandbox::User=root
     apt-get "$@" update
     apt-get "$@" source --download-only jansson=2.14-2 pcre2=10.42-1
-    for archive in *.orig.tar.gz; do tar xzf "$archive"; done
+    sha256sum --check --quiet >&2 <<SUMS || { echo "wasm/fetch_sources.sh: not the sources that the modules are built from" >&2; exit 3; }
+c739578bf6b764aa0752db9a2fdadcfe921c78f1228c7ec0bb47fa804c55d17b  jansson_2.14.orig.tar.gz
+c33b418e3b936ee3153de2c61cc638e7e4fe3156022a5c77d0711bcbb9d64f1f  pcre2_10.42.orig.tar.gz
+SUMS
+    for archive in jansson_2.14.orig.tar.gz pcre2_10.42.orig.tar.gz; do tar xzf "$archive"; done
 fi

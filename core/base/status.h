@@ -42,5 +42,8 @@ deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const 
 /* Sizes that come from a file are never multiplied or added without these. They return false on overflow. */
 static inline bool size_multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
 static inline bool size_add(size_t a, size_t b, size_t *sum) { return !__builtin_add_overflow(a, b, sum); }
+/* The largest size in the place of a number that has none, where sizes have 32 bits: no size of a file is that large.
+ */
+static inline size_t size_or_most(uint64_t number) { return number < SIZE_MAX ? (size_t)number : SIZE_MAX; }
 
 #endif

@@ -71,8 +71,12 @@ enum {
 
 /* HAVE_AVX2 and its like, 0 or 1, say what was compiled in: simd/meson.build defines them for everybody. The scalar
  * kernels always are. */
-#define HAVE_SCALAR     1
+#define HAVE_SCALAR 1
+#ifdef __wasm__ /* whose scalar instructions have no fused multiply-add */
+#define HAVE_SCALAR_FMA 0
+#else
 #define HAVE_SCALAR_FMA 1
+#endif
 
 /* x if HAVE_NAME, else NULL. */
 #define IF_BUILT(have, x)  IF_BUILT_(have, x)

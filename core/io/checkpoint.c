@@ -200,7 +200,7 @@ static deberta_status strike_off(const checkpoint *c, json_t *map, const char *n
     const json_t *place = json_object_get(map, name);
     const weight_file *file = &c->files[number];
     *wanted = json_is_string(place) && strcmp(json_string_value(place), file->name) == 0;
-    if (json_is_integer(place) && (size_t)json_integer_value(place) == number)
+    if (json_is_integer(place) && json_integer_value(place) == (json_int_t)number)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice", file->map.name.text, QUOTE(name));
     if (*wanted && json_object_set_new(map, name, json_integer((json_int_t)number)) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for comparing it with its index", file->map.name.text);

@@ -49,7 +49,7 @@ static deberta_status to_size(const pickle *p, size_t *size, pickle_value value,
 {
     if (value.kind != PICKLE_INTEGER) PICKLE_REFUSE(p, "%s is %s, expected an integer", what, pickle_kind_name(value));
     if (value.as.integer < 0) PICKLE_REFUSE(p, "%s is %lld, expected at least 0", what, (long long)value.as.integer);
-    *size = (size_t)value.as.integer;
+    *size = size_or_most((uint64_t)value.as.integer);
     return DEBERTA_OK;
 }
 

@@ -59,7 +59,7 @@ static deberta_status read_dtype(stored_tensor *stored, size_t *element_bytes, c
 static bool read_size(size_t *size, const json_t *value)
 {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return false;
-    *size = (size_t)json_integer_value(value);
+    *size = size_or_most((uint64_t)json_integer_value(value));
     return true;
 }
 

@@ -250,7 +250,7 @@ static deberta_status read_pieces(json_source *s, json_t *model)
             REFUSE(s, DEBERTA_E_FORMAT, "vocab[%zu] is %s, expected a text and a score", id, json_describe(item).text);
         const char *text = json_string_value(name);
         size_t bytes = json_string_length(name);
-        piece_type type = type_of(s, text, bytes, id, (size_t)json_integer_value(unknown));
+        piece_type type = type_of(s, text, bytes, id, size_or_most((uint64_t)json_integer_value(unknown)));
         DEBERTA_TRY(piece_model_add(s->model, text, bytes, score_of(s, score), type, s->err));
     }
     return DEBERTA_OK;

@@ -40,7 +40,7 @@ typedef struct attention_options {
     const char *layers, *heads; /* lists */
     unsigned components;        /* SHOW_* */
     token_view_choice shown;    /* --token-range, --words, --drop-special */
-    size_t query;               /* a token of the text; SIZE_MAX: none is chosen */
+    const char *query;          /* a token of the text by its number, or a word; NULL: none is chosen */
     const char *against;        /* another model */
     ablation_list against_ablated;
     double threshold, ribbon;
@@ -59,7 +59,7 @@ typedef struct attention_options {
 } attention_options;
 
 #define ATTENTION_DEFAULTS                                                                                             \
-    .shown = {.end = SIZE_MAX}, .query = SIZE_MAX, .threshold = 0.05, .ribbon = 0.1, .palette = -1, .signed_palette = -1
+    .shown = {.end = SIZE_MAX}, .threshold = 0.05, .ribbon = 0.1, .palette = -1, .signed_palette = -1
 
 /* "c2c,probs" */
 enum { COMPONENT_LIST_BYTES = 48 };
@@ -96,8 +96,8 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default: what the figure shows)", \
      PARSED_AT(attention_options, components, components_parse)}
 #define QUERY_ROW \
-    {"query", 0, "I", "this query only, counted in tokens of the text from 0", \
-     SIZE_AT(attention_options, query, 0, SIZE_MAX - 1)}
+    {"query", 0, "QUERY", "this query only: a number, counted in tokens of the text from 0, or a word that is shown once", \
+     TEXT_AT(attention_options, query)}
 #define CURVES_ROWS \
     {"statistic", 0, "WHAT", "the curve: median (default of distance) or mean (of kernel)", \
      CHOICE_AT(attention_options, statistic, figure_statistics)}, \

@@ -190,7 +190,7 @@ static int draw_lines(figure_source *source, figure_sheet *sheet)
     line_view view = {.kind = probabilities ? HEATMAP_POSITIVE : HEATMAP_SIGNED,
                       .columns = asked->columns,
                       .keep_row_mean = asked->centre == CENTRE_NONE,
-                      .one_query = asked->query != SIZE_MAX,
+                      .one_query = asked->query,
                       .smallest = asked->threshold > 0 ? asked->threshold : 1e-30, /* 0 means the default there */
                       .queries = source->view.count,
                       .keys = source->view.count,

@@ -87,8 +87,8 @@ static int draw(figure_source *source, figure_sheet *sheet)
     const size_t heads = source_heads(source);
     size_t query = 0;
     query_table table;
-    if (asked->query == SIZE_MAX)
-        return say_usage(source->options, "say which token asks with --query I, counted from 0");
+    if (!asked->query)
+        return say_usage(source->options, "say which token asks: --query WORD, or --query I, counted from 0");
     int status = source_query(source, &query);
     if (status == EXIT_OK) status = source_encode(source);
     if (status != EXIT_OK) return status;

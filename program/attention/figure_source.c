@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_source.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "program/frame/input/input.h"
@@ -258,11 +260,34 @@ const size_t *source_positions(const figure_source *source)
     return source->asked->shown.words ? NULL : token_view_numbers(&source->view);
 }
 
+/* The only row of the view with this name. */
+static int query_of_word(const figure_source *source, const char *word, size_t *query)
+{
+    const token_view *view = &source->view;
+    const void *member = &source->asked->query;
+    const bool merged = source->asked->shown.words;
+    size_t found = 0, places[2] = {0};
+    for (size_t k = 0; k < view->count; k++)
+        if (strcmp(view->names[k].text, word) == 0 && found++ < 2) places[found - 1] = k;
+    *query = places[0];
+    if (found == 1) return EXIT_OK;
+    if (found == 0)
+        return option_wrong(source->options, member, "no %s that is shown is '%s'%s", merged ? "word" : "token", word,
+                            merged ? "" : "; --words merges pieces into words");
+    return option_wrong(source->options, member, "'%s' is shown %zu times: --query %zu is the first, %zu the next",
+                        word, found, view->tokens[places[0]], view->tokens[places[1]]);
+}
+
 int source_query(const figure_source *source, size_t *query)
 {
-    const size_t token = source->asked->query;
-    *query = token == SIZE_MAX ? 0 : token_view_place(&source->view, token);
+    const char *text = source->asked->query;
+    *query = 0;
+    if (!text) return EXIT_OK;
+    if (!*text || text[strspn(text, "0123456789")]) return query_of_word(source, text, query);
+    errno = 0;
+    const unsigned long long token = strtoull(text, NULL, 10);
+    *query = errno ? SIZE_MAX : token_view_place(&source->view, token);
     if (*query != SIZE_MAX) return EXIT_OK;
     return option_wrong(source->options, &source->asked->query,
-                        "token %zu is not shown, the text has %zu, counted from 0", token, source->view.span[1]);
+                        "token %s is not shown, the text has %zu, counted from 0", text, source->view.span[1]);
 }

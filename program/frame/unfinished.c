@@ -3,13 +3,16 @@
  * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 24, PATH_BYTES = 4096 };
+enum { MOST_FILES = 24, PATH_BYTES = 4096, ENTRIES_BYTES = 4096, DEEPEST = 3 };
 
 /* A slot counts while its flag is set; the flag is set last and cleared first. */
 static struct {
@@ -19,10 +22,49 @@ static struct {
 
 static volatile sig_atomic_t held, waiting; /* waiting: the signal that came meanwhile, or 0 */
 
+static char folder[PATH_BYTES]; /* empty: none */
+
+/* What the system call fills; readdir may allocate, which a handler must not. */
+typedef struct entry {
+    uint64_t number;
+    int64_t next;
+    unsigned short bytes;
+    unsigned char kind;
+    char name[];
+} entry;
+
+/* Only unlinkat says whether an entry is a folder, on every file system. */
+static void remove_entries(int parent, const char *name, int depth)
+{
+    _Alignas(entry) char entries[ENTRIES_BYTES];
+    long got;
+    const int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    while (directory >= 0 && (got = syscall(SYS_getdents64, directory, entries, sizeof entries)) > 0)
+        for (long at = 0; at < got; at += ((entry *)(entries + at))->bytes) {
+            const char *inside = ((entry *)(entries + at))->name;
+            if (strcmp(inside, ".") == 0 || strcmp(inside, "..") == 0) continue;
+            if (unlinkat(directory, inside, 0) != 0 && depth < DEEPEST) remove_entries(directory, inside, depth + 1);
+        }
+    if (directory >= 0) close(directory);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void unfinished_release_folder(void)
+{
+    if (*folder) remove_entries(AT_FDCWD, folder, 1);
+    *folder = 0;
+}
+
+void unfinished_add_folder(const char *path)
+{
+    if (strlen(path) < sizeof folder) strcpy(folder, path);
+}
+
 void unfinished_remove(void)
 {
     for (size_t k = 0; k < MOST_FILES; k++)
         if (slots[k].used) unlink(slots[k].path);
+    unfinished_release_folder();
 }
 
 static void remove_and_raise(int signal_number)

@@ -10,12 +10,17 @@ void unfinished_hold(void);
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file. Of more than 24 at a time the later ones stay. Ends
  * a hold; NULL does nothing else: the file could not be made. */
 void unfinished_add(const char *path);
-/* All of them are complete, or gone. */
+/* A folder of the program's own, with all that is in it; one at a time. It goes with a signal, or when it is released.
+ */
+void unfinished_add_folder(const char *path);
+void unfinished_release_folder(void);
+/* All files are complete, or gone. */
 void unfinished_done(void);
 /* Removes them now: the program is about to end. */
 void unfinished_remove(void);
 /* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
- * is ignored, so that a limit on file sizes is an error with a name. Called once by main. */
+ * is ignored, so that a limit on file sizes is an error with a name. Called by main, and after a command that watched
+ * for some of them itself. */
 void unfinished_install_handlers(void);
 
 #endif

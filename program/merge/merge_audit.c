@@ -1,15 +1,15 @@
 /* An audit: drawn items are computed again, by the command that the manifests hold, and must have the same bytes,
  * whatever this machine is. SPDX-License-Identifier: MIT */
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/path.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "program/frame/input/text_stream.h"
+#include "program/frame/stop_request.h"
+#include "program/frame/unfinished.h"
 #include "program/merge/merge_options.h"
 
 enum { MOST_NAMED = 10 /* items that differ */ };
@@ -160,38 +160,37 @@ static int judge(merge_shards *shards, const char *folder, result *r)
 
 /* ------------------------------------------------------------------------------------------------ files of their own */
 
-static void remove_folder(const char *folder)
+/* The folder goes with a signal as well; none comes between its making and that. */
+static const char *make_folder(const common_options *options, deberta_error *err)
 {
-    DIR *entries = opendir(folder);
-    const struct dirent *entry;
-    while (entries && (entry = readdir(entries))) {
-        char *path = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0
-                         ? NULL
-                         : path_join(folder, entry->d_name);
-        if (path) unlink(path);
-        free(path);
-    }
-    if (entries) closedir(entries);
-    rmdir(folder);
+    const char *place = getenv("TMPDIR");
+    char *folder =
+        (char *)(uintptr_t)options_text(options, "%s/deberta-audit-XXXXXX", place && *place ? place : "/tmp");
+    unfinished_hold();
+    const bool made = mkdtemp(folder);
+    const int reason = errno;
+    if (made) unfinished_add_folder(folder);
+    unfinished_add(NULL);
+    if (made) return folder;
+    err->code = DEBERTA_E_SYSTEM;
+    snprintf(err->message, sizeof err->message, "%s cannot be made: %s", folder, strerror(reason));
+    return NULL;
 }
 
 int merge_audit(const merge_options *o, merge_shards *shards, result *r)
 {
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
-    const char *place = getenv("TMPDIR"), *suffix = strrchr(manifest->file, '.');
-    char *folder =
-        (char *)(uintptr_t)options_text(options, "%s/deberta-audit-XXXXXX", place && *place ? place : "/tmp");
-    deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    if (!mkdtemp(folder)) {
-        snprintf(error.message, sizeof error.message, "%s cannot be made: %s", folder, strerror(errno));
-        return say_error(options, &error);
-    }
+    const char *suffix = strrchr(manifest->file, '.');
+    deberta_error error = {0};
+    const char *folder = make_folder(options, &error);
+    if (!folder) return say_error(options, &error);
     const char *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
-    const char *made = options_text(options, "%s.shards", out);
     int status = compute(o, manifest, out);
-    if (status == EXIT_OK) status = judge(shards, made, r);
-    remove_folder(made);
-    remove_folder(folder);
+    /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
+    unfinished_install_handlers();
+    if (status == EXIT_OK && stop_request_came()) status = EXIT_AGAIN;
+    if (status == EXIT_OK) status = judge(shards, options_text(options, "%s.shards", out), r);
+    unfinished_release_folder();
     return status;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bench/range.h"
 #include "output/scope.h"
@@ -88,6 +89,34 @@ static int make_folder(explorer_job *job)
     return fine ? EXIT_OK : EXIT_SYSTEM;
 }
 
+/* A page alone is made from a folder beside it, which must be new since it goes again. */
+static int choose_place(explorer_job *job)
+{
+    explorer_contents *contents = &job->contents;
+    const char *out = job->options->outs.count ? options_out(job->options) : "report";
+    const size_t length = strlen(out), suffix = strlen(".html");
+    contents->is_alone = length > suffix && strcmp(out + length - suffix, ".html") == 0;
+    if (!contents->is_alone) {
+        contents->folder = out;
+        contents->page = options_text(job->options, "%s/index.html", out);
+        return EXIT_OK;
+    }
+    contents->page = out;
+    contents->folder = options_text(job->options, "%s.parts", out);
+    if (access(contents->folder, F_OK) != 0) return EXIT_OK;
+    fprintf(stderr, "deberta report: %s: is there already; the page is put together in a folder of that name\n",
+            contents->folder);
+    return EXIT_SYSTEM;
+}
+
+/* The folder of a page alone has served its purpose. */
+static int finish_place(explorer_job *job)
+{
+    if (job->contents.is_alone) made_files_remove(&job->made);
+    say_note(job->options, "report: %s", job->contents.page);
+    return EXIT_OK;
+}
+
 /* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
 static int read_default(explorer_job *job)
 {
@@ -147,28 +176,27 @@ static int write_commands(explorer_job *job)
 static int run_job(explorer_job *job)
 {
     if (!check_model_place(job->options)) return EXIT_INPUT;
-    int status = read_input(job);
+    int status = live_parts_find(job->options, &job->contents.live);
+    if (status == EXIT_OK) status = choose_place(job);
+    if (status == EXIT_OK) status = read_input(job);
     if (status == EXIT_OK) status = check_against_model(job);
     if (status == EXIT_OK) status = make_folder(job);
     if (status == EXIT_OK) status = explorer_steps_run(job);
-    if (status == EXIT_OK) status = write_commands(job);
+    if (status == EXIT_OK && !job->contents.is_alone) status = write_commands(job);
     if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
-    if (status == EXIT_OK)
-        say_note(job->options, "report: %s/index.html", job->contents.folder);
-    else
-        made_files_remove(&job->made);
+    if (status == EXIT_OK) return finish_place(job);
+    made_files_remove(&job->made);
     return status;
 }
 
 static int run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
-    explorer_job job = {.o = o,
-                        .options = options,
-                        .contents = {.folder = options->outs.count ? options_out(options) : "report",
-                                     .model = options->arguments[0],
-                                     .printed_layers = o->layers,
-                                     .printed_heads = o->heads}};
+    explorer_job job = {
+        .o = o,
+        .options = options,
+        .contents = {
+            .model = options->arguments[0], .live = o->live, .printed_layers = o->layers, .printed_heads = o->heads}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);
@@ -233,8 +261,14 @@ static const option options[] = {
      TEXT_AT(report_options, training_log)},
 #endif
     ABLATE_OPTION,
-    {"out", 'o', "PATH", "the folder where everything goes (default report)", TEXTS_AT(common_options, outs),
-     .role = OPTION_OUTPUT},
+    {"live", 0, NULL, "the page computes sentences that are typed into it, in the browser",
+     FLAG_AT(report_options, live.wanted), .not_with = "ablate max-tokens reference"},
+    {"no-model", 0, NULL, "leave the model out of the page: the reader opens its folder",
+     FLAG_AT(report_options, live.without_model), .needs = "live"},
+    {"modules", 0, "DIR", "where the page's WebAssembly is (default: where ./build.sh wasm puts it)",
+     TEXT_AT(report_options, live.modules), .needs = "live"},
+    {"out", 'o', "PATH", "the folder where everything goes (default report), or one page.html alone",
+     TEXTS_AT(common_options, outs), .role = OPTION_OUTPUT},
     {.name = NULL},
 };
 
@@ -247,6 +281,7 @@ const command command_report = {
     .defaults = &(const report_options){.layers = "0", .heads = "0", .lengths = "16-256*2", .reps = 7},
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
+               "  deberta report models/demo --live -o page.html\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
     .run = run,
     .without = "json",

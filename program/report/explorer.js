@@ -5,14 +5,12 @@ function fillChoice(id, labels, values = labels.map((_, k) => k)) {
 }
 
 function buildControls() {
-    fillChoice('text', page.texts.map((text, k) => `${k}: ${graphemes(text.title).slice(0, 60).join('')}`));
-    byId('text-choice').hidden = page.texts.length < 2;
     COMPONENTS.forEach(({key, name, long}, c) => {
         const radio = make('input', {type: 'radio', name: 'component', value: c, id: `component-${key}`});
         radio.addEventListener('change', () => chooseComponent(c));
         byId('component').append(make('label', {title: long, for: `component-${key}`}, radio, name));
     });
-    for (const c of termsOf(currentText())) {
+    for (const c of TERMS) {
         const box = make('input', {type: 'checkbox', id: `keep-${COMPONENTS[c].key}`});
         box.addEventListener('change', () => keepTerm(c, box.checked, byId('keep-scope').value));
         byId('keep-scope').before(make('label', {}, box, COMPONENTS[c].name));
@@ -35,6 +33,8 @@ function buildControls() {
 /* The controls say what is chosen, however it was chosen. */
 function updateControls() {
     const text = currentText();
+    fillChoice('text', page.texts.map(({title, typed: isTyped}, k) => `${isTyped ? 'yours' : k}: ${graphemes(title.slice(0, 240)).slice(0, 60).join('')}`));
+    byId('text-choice').hidden = page.texts.length < 2;
     fillChoice('layer', text.heads.map((_, k) => String(k)));
     fillChoice('head', text.heads[0].map((_, k) => String(k)));
     for (const id of ['text', 'layer', 'head', 'scale', 'zoom', 'lines']) byId(id).value = state[id];
@@ -59,7 +59,9 @@ function updateControls() {
 /* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
 function updateKeptTerms() {
     const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
-    byId('keep').disabled = !canRecompute(text);
+    const whole = ablatedRun(state.text), canTakeOut = canRecompute(text) || (page.live && text.words);
+    byId('keep').disabled = !canTakeOut;
+    for (const c of TERMS) byId(`keep-${COMPONENTS[c].key}`).parentElement.hidden = !text.has[c];
     for (const c of termsOf(text)) {
         const kept = scope.filter(([layer, head]) => !isRemoved(c, layer, head)).length, box = byId(`keep-${COMPONENTS[c].key}`);
         box.checked = kept === scope.length;
@@ -67,7 +69,7 @@ function updateKeptTerms() {
     }
     byId('keep-all').hidden = !state.removed;
     byId('keep-note').classList.toggle('quiet', !state.removed);
-    byId('keep-note').textContent = !canRecompute(text) ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
+    byId('keep-note').textContent = whole ? `Taken out of the whole model, so that layers above change too: --ablate ${list}` : !canTakeOut ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
         ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed here from their terms; the layers above are not recomputed.` : '';
 }
 
@@ -92,17 +94,17 @@ const SHORTCUTS = {
 
 function bindKeys() {
     document.addEventListener('keydown', (event) => {
-        if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest('select, input[type=text]')) return;
+        if (event.ctrlKey || event.altKey || event.metaKey || event.target.closest('select, textarea, input[type=text]')) return;
         const component = ['1', '2', '3', '4', '5'].indexOf(event.key);
         if (component >= 0) chooseComponent(component);
         else if (SHORTCUTS[event.key]) SHORTCUTS[event.key]();
     });
 }
 
-function buildFacts() {
-    const model = readJson('info')?.model, facts = [];
+function buildFacts(model = readJson('info')?.model) {
+    const facts = [];
     if (model) facts.push(model.version === 1 ? 'DeBERTa v1' : 'DeBERTa v2/v3', `${model.layers} layers × ${model.heads} heads of ${model.head_size}`, `hidden ${model.hidden_size}`,
-        `${formatNumber(model.parameters / 1e6, 3)} M parameters`, model.position_terms ? `positions ${model.position_terms.replace('|', ', ')}` : 'no relative positions');
+        `${formatNumber(model.parameters / 1e6, 3)} M parameters`, (model.position_terms ?? [model.has_c2p && 'c2p', model.has_p2c && 'p2c'].filter(Boolean).join('|')) ? `positions ${(model.position_terms ?? [model.has_c2p && 'c2p', model.has_p2c && 'p2c'].filter(Boolean).join('|')).replace('|', ', ')}` : 'no relative positions');
     if (lowPrecision) facts.push(`${lowPrecision} linear layers`);
     byId('facts').textContent = [...facts, `deberta ${page.version}`].join(' · ');
 }
@@ -120,6 +122,7 @@ function bindSurroundings() {
     window.addEventListener('resize', () => {
         clearTimeout(timer);
         timer = setTimeout(drawAgain, 80);
+        growBox();
     });
 }
 
@@ -133,7 +136,7 @@ function buildFormula() {
     const terms = termsOf(currentText());
     for (const c of TERMS) {
         document.documentElement.style.setProperty(`--term-${c}`, `color-mix(in srgb, ${page.series[c]}, white var(--lift))`);
-        if (!terms.includes(c)) for (const element of document.querySelectorAll(`.term-${c}`)) element.hidden = true;
+        for (const element of document.querySelectorAll(`.term-${c}`)) element.hidden = !terms.includes(c);
     }
     byId('terms-count').textContent = terms.length > 1 ? String(terms.length) : '';
 }
@@ -147,12 +150,15 @@ function start() {
     buildControls();
     buildGuide();
     onChange(VIEW, updateControls);
-    onChange(['text'], buildTokens);
-    onChange(['text'], buildFigures);
+    onChange(['text', 'run'], buildTokens);
+    onChange(['text', 'run'], buildFigures);
+    onChange(['text', 'run', 'removed'], drawAnswers);
     onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
     onChange(VIEW, drawPanes);
     onChange([...VIEW, 'step', 'token', 'pinned'], drawGuide);
-    onChange(['text'], drawHabits);
+    onChange(['text', 'run'], drawHabits);
+    onChange(['text'], showWords);
+    onChange(['text', 'removed', 'run'], drawLive);
     onChange(['text', 'layer', 'head', 'view'], hideTip);
     onChange(['hover', 'pinned', 'token'], drawCursors);
     onChange([...VIEW, 'hover', 'pinned'], drawReadout);
@@ -163,9 +169,15 @@ function start() {
     onChange([...VIEW, 'token', 'map'], drawCommand);
     redrawAll();
     PANES.forEach((_, index) => bindPane(index));
-    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings]) bind();
+    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings, bindLive]) bind();
     for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
+    onChange(['text', 'removed'], askForView); // after all else is bound
     document.documentElement.dataset.ready = 'yes';
+    drawLive();
 }
 
-start();
+/* A small model is read to its end first, so that it is opened while the page is drawn; one that takes seconds to read is not waited for. */
+const weightBytes = (page.live?.files ?? []).reduce((sum, {bytes}) => sum + bytes, 0);
+if (weightBytes) startWorker();
+if (weightBytes && weightBytes < 3e7) document.addEventListener('DOMContentLoaded', start);
+else start();

@@ -1,6 +1,4 @@
 /* What the page holds, and how its bytes become numbers (explorer_cells.h says what they are). SPDX-License-Identifier: MIT */
-'use strict';
-
 const readJson = (name) => {
     const element = document.getElementById(`json-${name}`);
     return element ? JSON.parse(element.textContent) : null;
@@ -70,10 +68,17 @@ function addTerms(which, terms, count) {
 
 const keptHeads = new Map(); // the last used are last
 
-function headCells(t, layer, number) {
-    const id = `cells-${t}-${layer}-${number}`;
+/* Of a text that came with the page from its element, of one that was computed here from what the worker sent. */
+function headBytes(t, layer, number, run) {
+    const {bytes, head_bytes: size} = run, at = (layer * run.heads[0].length + number) * size;
+    return bytes ? bytes.slice(at, at + size) : decodeBase64(document.getElementById(`cells-${t}-${layer}-${number}`).textContent);
+}
+
+/* run: the text itself, or the same text without some terms (explorer_terms.js). */
+function headCells(t, layer, number, run = page.texts[t]) {
+    const id = `${t}-${layer}-${number}-${run.removed ?? ''}`;
     let head = keptHeads.get(id);
-    if (!head) head = decodeHead(page.texts[t], page.texts[t].heads[layer][number], decodeBase64(document.getElementById(id).textContent));
+    if (!head) head = decodeHead(run, run.heads[layer][number], headBytes(t, layer, number, run));
     keptHeads.delete(id);
     keptHeads.set(id, head);
     if (keptHeads.size > MOST_HEADS_KEPT) keptHeads.delete(keptHeads.keys().next().value);

@@ -86,7 +86,7 @@ function outlineHead(context, layer, head, chosen) {
 /* Pictures stay when only the choice moves. */
 let markedPicture = null;
 function moveMark() {
-    const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map, state.view, state.removed].join();
+    const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map, state.view, state.removed, state.run].join();
     if (markedPicture !== wanted || canvas.dataset.drawn !== String(headDrawing) || state.map !== 'picture') {
         markedPicture = wanted;
         drawHeads();

@@ -11,14 +11,15 @@
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
+#include "core/base/sha256.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "output/byte_buffer.h"
 #include "viz/palette.h"
 
 /* Made by the build, see explorer/meson.build. */
-extern const unsigned char explorer_html[], explorer_css[], explorer_js[];
-extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes;
+extern const unsigned char explorer_html[], explorer_css[], explorer_js[], live_worker[], live_licences[];
+extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes, live_worker_bytes;
 
 /* What the attention of all texts may take before base64, which makes four bytes of three: the page stays below 40 MB.
  */
@@ -140,6 +141,7 @@ static json_t *describe_files(const page_writer *page)
     };
     const explorer_contents *contents = page->contents;
     json_t *list = json_array();
+    if (contents->is_alone) return list;
     for (size_t k = 0; k < contents->text_count; k++) {
         const explorer_text *text = &contents->texts[k];
         const size_t folder = strlen(contents->folder) + 1;
@@ -187,14 +189,19 @@ static void put_data(page_writer *page)
         json_t *about = NULL;
         page->status = explorer_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
                                          &about, &page->error);
+        if (about && contents->is_alone) json_object_set_new(about, "data", json_null());
         json_array_append_new(texts, about);
     }
     put_documents(page);
+    const live_parts *live = &contents->live;
+    if (page->status == DEBERTA_OK && live->modules)
+        page->status = live_parts_put_modules(page->options, live, page->out, &page->error);
     json_t *about =
-        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
-                  "version", deberta_version(), "printed", "layers", contents->printed_layers, "heads",
-                  contents->printed_heads, "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
-                  "files", describe_files(page), "steps", describe_steps(contents));
+        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model",
+                  json_clean_text(contents->model), "version", deberta_version(), "printed", "layers",
+                  contents->printed_layers, "heads", contents->printed_heads, "palettes", describe_palettes(), "series",
+                  describe_series(), "texts", texts, "files", describe_files(page), "steps", describe_steps(contents),
+                  "alone", contents->is_alone, "live", live->modules ? live_parts_describe(page->options, live) : NULL);
     put_json(page, "page", about);
     json_decref(about);
 }
@@ -214,7 +221,54 @@ static void put_model(page_writer *page)
 }
 
 static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
-static void put_script(page_writer *page) { fwrite(explorer_js, 1, explorer_js_bytes, page->out); }
+
+/* A block, so that no name of the script is the window's. */
+static const char script_begin[] = "'use strict';\n{\n", script_end[] = "}\n";
+
+/* One script runs, the one whose digest the policy names, and nothing is fetched, whatever a text holds. */
+static void put_policy(page_writer *page)
+{
+    unsigned char digest[32];
+    char hex[65];
+    sha256 hash;
+    byte_buffer text = {0};
+    sha256_begin(&hash, 0);
+    sha256_add(&hash, script_begin, strlen(script_begin));
+    sha256_add(&hash, explorer_js, explorer_js_bytes);
+    sha256_add(&hash, script_end, strlen(script_end));
+    sha256_finish(&hash, hex);
+    for (size_t k = 0; k < sizeof digest; k++) sscanf(hex + 2 * k, "%2hhx", &digest[k]);
+    byte_buffer_base64(&text, digest, sizeof digest);
+    fprintf(page->out,
+            "default-src 'none'; script-src 'sha256-%.*s' 'wasm-unsafe-eval' blob:; worker-src blob:; "
+            "style-src 'unsafe-inline'; img-src 'self' file: data: blob:; base-uri 'none'; form-action 'none'",
+            (int)text.size_bytes, (const char *)text.data);
+    byte_buffer_free(&text);
+}
+
+static void put_script(page_writer *page)
+{
+    fputs(script_begin, page->out);
+    fwrite(explorer_js, 1, explorer_js_bytes, page->out);
+    fputs(script_end, page->out);
+}
+
+static void put_weights(page_writer *page)
+{
+    if (page->status == DEBERTA_OK && page->contents->live.modules)
+        page->status = live_parts_put_model(page->options, &page->contents->live, page->out, &page->error);
+}
+
+/* The worker is text until the page makes a worker of it. */
+static void put_worker(page_writer *page)
+{
+    if (page->contents->live.modules) fwrite(live_worker, 1, live_worker_bytes, page->out);
+}
+
+static void put_licences(page_writer *page)
+{
+    if (page->contents->live.modules) put_escaped(page->out, (const char *)live_licences);
+}
 
 /* Copies explorer.html and puts each part where its name stands in double braces. */
 static void put_template(page_writer *page)
@@ -223,7 +277,10 @@ static void put_template(page_writer *page)
         const char *mark;
         void (*put)(page_writer *page);
     } parts[] = {
-        {"{{model}}", put_model}, {"{{style}}", put_style}, {"{{data}}", put_data}, {"{{script}}", put_script}};
+        {"{{model}}", put_model},       {"{{policy}}", put_policy},   {"{{style}}", put_style},
+        {"{{data}}", put_data},         {"{{script}}", put_script},   {"{{worker}}", put_worker},
+        {"{{licences}}", put_licences}, {"{{weights}}", put_weights},
+    };
     const char *at = (const char *)explorer_html, *end = at + explorer_html_bytes;
     while (at < end) {
         const char *mark = strstr(at, "{{");
@@ -243,7 +300,7 @@ static void put_template(page_writer *page)
 int explorer_page_write(const common_options *options, const explorer_contents *contents)
 {
     text_output output = {0};
-    const int status = text_output_open(options, options_text(options, "%s/index.html", contents->folder), &output);
+    const int status = text_output_open(options, contents->page, &output);
     if (status != EXIT_OK) return status;
     page_writer page = {.options = options, .out = output.file, .contents = contents};
     put_template(&page);

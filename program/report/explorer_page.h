@@ -1,4 +1,4 @@
-/* The page of a report: one file that needs nothing else.
+/* The page of a report: one file that needs nothing else, but for links to what lies in the same folder.
  *
  * The page is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
@@ -6,6 +6,7 @@
 #define EXPLORER_EXPLORER_PAGE_H
 
 #include "program/report/explorer_text.h"
+#include "program/report/live_parts.h"
 
 /* What other commands write as JSON, and what their charts are drawn from: "info" for info.json. */
 typedef enum explorer_document {
@@ -26,6 +27,9 @@ typedef struct explorer_step {
 
 typedef struct explorer_contents {
     const char *folder, *model;
+    const char *page; /* the file */
+    bool is_alone;    /* it is all that stays: the folder goes when the page is written */
+    live_parts live;
     const char *printed_layers, *printed_heads; /* what the figures show: lists of numbers */
     explorer_text *texts;
     size_t text_count;
@@ -34,7 +38,7 @@ typedef struct explorer_contents {
     bool has_document[DOCUMENT_COUNT]; /* of this run; what else lies in the folder is not shown */
 } explorer_contents;
 
-/* Writes folder/index.html from what lies in the folder. EXIT_OK or an exit code, after saying why. */
+/* Writes the page from what lies in the folder. EXIT_OK or an exit code, after saying why. */
 int explorer_page_write(const common_options *options, const explorer_contents *contents);
 const char *explorer_document_name(explorer_document document);
 

@@ -65,7 +65,7 @@ function precisionNote(text, [, layer, head]) {
     const computed = lowPrecision ? ` Computed with ${lowPrecision} linear layers.` : '';
     if (text.exact) return `${pooled}float32 values.${computed}`;
     const steps = termsOf(text).map((c) => smallestStep(text, text.heads[layer][head], c));
-    return `${pooled}Shown from 8 bits: a term is within ${formatNumber(Math.max(...steps), 2)}. Exact values: ${text.data}.${computed}`;
+    return `${pooled}Shown from 8 bits: a term is within ${formatNumber(Math.max(...steps), 2)}. ${text.data ? `Exact values: ${text.data}.` : ''}${computed}`;
 }
 
 /* --------------------------------------------------------------------------------------------------------- one head */
@@ -83,8 +83,8 @@ function drawHeadFacts() {
         make('th', {scope: 'col', colspan: 2}, link('share', 'share of the variance')), make('th', {scope: 'col'}, link('shapley', 'Shapley value')))), make('tbody', {}, ...rows)),
         make('p', {class: 'small'}, link('entropy', 'entropy'), ` ${formatNumber(about.entropy, 3)} of ${formatNumber(Math.log2(text.n), 3)} bits, `,
             link('distance', 'mean distance'), ` ${formatNumber(about.distance, 3)}`),
-        ...out ? [make('p', {class: 'quiet small'}, 'Shares and Shapley values are of the head with all its terms.')] : [],
-        make('p', {class: 'quiet small'}, make('a', {href: text.data}, text.data), ` attn.${state.layer}.*[0, ${state.head}]`));
+        ...out && !ablatedRun(state.text) ? [make('p', {class: 'quiet small'}, 'Shares and Shapley values are of the head with all its terms.')] : [],
+        ...text.data ? [make('p', {class: 'quiet small'}, make('a', {href: text.data}, text.data), ` attn.${state.layer}.*[0, ${state.head}]`)] : []);
 }
 
 /* -------------------------------------------------------------------------------------------------- the matrix as a table */

@@ -133,6 +133,12 @@ function breakLines(context, text, width) {
     return lines;
 }
 
+function saveBlob(blob, kind) {
+    const link = make('a', {href: URL.createObjectURL(blob), download: `${viewName(paneHeads()[0])}.${kind}`});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
 /* layer2-head1-c2p, or what else tells the view from others. */
 function viewName([t, layer, head]) {
     const {view, lines, map} = state, text = page.texts.length > 1 ? `text${t}` : '', {key} = COMPONENTS[state.component];
@@ -158,15 +164,15 @@ async function saveView(kind) {
         blob = await new Promise((done) => canvas.toBlob(done));
     }
     light.remove('printing');
-    const link = make('a', {href: URL.createObjectURL(blob), download: `${viewName(paneHeads()[0])}.${kind}`});
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    saveBlob(blob, kind);
 }
 
 /* ------------------------------------------------------------------------------------------------------ the command */
 
 /* [what reads the text, what else changes results], from the line that wrote the text's data. */
 function textOptions(t) {
+    const {typed: isTyped, words} = page.texts[t], quote = (word) => `'${word.replaceAll("'", "'\\''")}'`;
+    if (isTyped) return [` ${quote(page.model)} --text ${quote(words[0])}${words.length > 1 ? ` --pair ${quote(words[1])}` : ''}`, lowPrecision ? ` --precision ${lowPrecision}` : ''];
     const line = page.steps.filter((step) => step.command?.startsWith('deberta encode '))[t].command, asked = ' --component-layers all --attention-layers all', at = line.lastIndexOf(asked);
     return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\S+)$/, '')];
 }
@@ -195,18 +201,19 @@ function commandOf(place) {
 
 /* A program without figures has no command that draws. */
 function drawCommand() {
-    if (!page.steps.some((step) => step.command?.startsWith('deberta attention '))) {
+    if (!page.live && !page.steps.some((step) => step.command?.startsWith('deberta attention '))) {
         byId('view-command').hidden = byId('copy-command').hidden = true;
         return;
     }
     byId('view-command').textContent = (state.view === 'heads' ? paneHeads().slice(0, 1) : paneHeads()).map(commandOf).join('\n');
     const notes = [];
-    if (state.removed) notes.push('The command takes the terms out of the model itself, so that layers above the first change too.');
+    if (state.removed && !ablatedRun(state.text)) notes.push('The command takes the terms out of the model itself, so that layers above the first change too.');
     if (state.view === 'lines' && state.component !== PROBS) notes.push('The command draws the matrix: its lines are of probabilities.');
     byId('command-note').textContent = notes.join(' ');
 }
 
 function bindSave() {
     for (const kind of ['svg', 'png']) byId(`save-${kind}`).addEventListener('click', () => saveView(kind));
+    byId('save-csv').addEventListener('click', () => saveBlob(new Blob([csvOfView()], {type: 'text/csv'}), 'csv'));
     byId('copy-command').addEventListener('click', (event) => copyText(byId('view-command'), event.target));
 }

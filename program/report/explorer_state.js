@@ -3,6 +3,7 @@
 
 const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale: 'head', signed: 'polar', sequential: 'blues', map: 'picture',
     step: 0, // of the guide
+    run: 0, // number of the last text that was computed here
     view: 'matrix', // or lines, heads
     lines: 'head', // whose lines: of the head, or of its layer
     zoom: 1, removed: '', // terms taken out, as --ablate names them
@@ -10,7 +11,7 @@ const state = {text: 0, layer: 0, head: 0, component: PROBS, centre: true, scale
     token: null, // chosen token
     pinned: null, // cell [i, j, pane] that stays when the pointer leaves; pane 1 is the held one
     hover: null}; // cell under the pointer
-const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential', 'view', 'lines', 'zoom', 'removed', 'held'];
+const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential', 'view', 'lines', 'zoom', 'removed', 'held', 'run'];
 const listeners = []; // {keys, draw}: draw() once a frame when one of the keys changed
 let changed = new Set();
 
@@ -76,6 +77,7 @@ function chooseComponent(component) {
 /* --------------------------------------------------------------------------------------------------------- address */
 
 const ZOOMS = [1, 1.5, 2, 3];
+const ADDRESS_CHARACTERS = 300; // of a typed text
 const DEFAULTS = {view: 'matrix', lines: 'head', zoom: '1', removed: '', held: ''};
 
 function writeAddress() {
@@ -84,6 +86,7 @@ function writeAddress() {
     for (const key of ['view', 'lines', 'zoom', 'removed', 'held']) if (String(state[key] ?? '') !== DEFAULTS[key]) fields[key] = state[key];
     if (state.token !== null) fields.token = state.token;
     if (state.pinned) fields.cell = state.pinned.join(',');
+    if (currentText().typed && currentText().title.length <= ADDRESS_CHARACTERS) fields.words = currentText().words[0];
     history.replaceState(null, '', '#' + new URLSearchParams(fields));
 }
 

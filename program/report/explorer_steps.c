@@ -111,7 +111,7 @@ static int run_text(explorer_job *job, size_t row)
     give_output(job, step, &step->outs, text->data);
     int status = run_step(job, "Components and probabilities", step);
 #if HAVE_VIZ
-    if (status != EXIT_OK) return status;
+    if (status != EXIT_OK || job->contents.is_alone) return status;
     step = begin(job, &command_attention);
     const attention_options *figure = (const attention_options *)step;
     give_input(job, step, row);
@@ -140,7 +140,9 @@ static int run_receptive_field(explorer_job *job)
     common_options *step = begin(job, &command_receptive_field);
     option_give(step, &step->json, NULL);
 #if HAVE_VIZ
-    give_output(job, step, &((const field_request *)step)->plots, document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
+    if (!job->contents.is_alone)
+        give_output(job, step, &((const field_request *)step)->plots,
+                    document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
 #endif
     give_document(job, step, DOCUMENT_RECEPTIVE_FIELD);
     return run_step(job, "Receptive field", step);
@@ -217,18 +219,19 @@ static int run_training(explorer_job *job)
 #endif
 }
 
-/* What takes longest comes last, so that most mistakes show at once. */
+/* What takes longest comes last, so that most mistakes show at once. A page alone measures nothing and has no figures:
+ * it is about the model, not about this machine, and has no folder to lie in. */
 int explorer_steps_run(explorer_job *job)
 {
     common_options *info = begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
     int status = run_step(job, "The machine and the model", info);
-    if (status == EXIT_OK) status = run_training(job);
+    if (status == EXIT_OK && !job->contents.is_alone) status = run_training(job);
     for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
     if (status == EXIT_OK && job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD])
         status = run_receptive_field(job);
     if (status == EXIT_OK && !job->o->skip[SKIP_VERIFY]) status = run_verify(job);
-    if (status == EXIT_OK && !job->o->skip[SKIP_LATENCY]) status = run_latency(job);
+    if (status == EXIT_OK && !job->contents.is_alone && !job->o->skip[SKIP_LATENCY]) status = run_latency(job);
     return status;
 }

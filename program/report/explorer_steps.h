@@ -16,6 +16,7 @@ typedef struct report_options {
     size_t reps;
     const char *training_log; /* NULL: that of the model's folder, if it has one */
     bool skip[SKIP_COUNT];
+    live_parts live;
 } report_options;
 
 typedef struct explorer_job {

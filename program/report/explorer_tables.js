@@ -160,17 +160,18 @@ async function copyText(element, button) {
 
 function buildCommands() {
     const section = byId('commands');
-    section.append(make('p', {class: 'quiet'}, 'Each line makes its part of this folder again; commands.sh holds all of them.'));
+    section.append(make('p', {class: 'quiet'}, page.alone ? 'Each line makes a part of this page again.' : 'Each line makes its part of this folder again; commands.sh holds all of them.'));
+    if (!page.live) section.append(make('p', {class: 'quiet'}, 'This page computes no sentences of yours. One that does: ./build.sh wasm, then deberta report --live.'));
     for (const step of page.steps) {
         const button = make('button', {type: 'button', 'aria-label': `Copy: ${step.title}`}, 'Copy');
         button.addEventListener('click', () => copyText(button.previousElementSibling, button));
         section.append(make('div', {class: 'command'}, make('code', {class: step.failed ? 'bad' : null, title: step.title}, step.command ?? ''), button));
     }
-    section.append(table(['file', 'holds', 'bytes'], page.files.map((file) => [file.name, make('span', {}, file.what, ' ', make('a', {href: file.name}, 'open')), file.bytes.toLocaleString('en')])));
+    if (page.files.length) section.append(table(['file', 'holds', 'bytes'], page.files.map((file) => [file.name, make('span', {}, file.what, ' ', make('a', {href: file.name}, 'open')), file.bytes.toLocaleString('en')])));
 }
 
 function buildFigures() {
-    const text = currentText(), name = text.data.replace(/safetensors$/, 'png'), print = text.data.replace(/safetensors$/, 'pdf');
+    const text = currentText(), name = text.data?.replace(/safetensors$/, 'png'), print = text.data?.replace(/safetensors$/, 'pdf');
     const has = page.files.some((file) => file.name === name), {layers, heads} = page.printed;
     byId('printed').hidden = !has;
     byId('printed').firstElementChild.textContent = `Figure for print: layer ${layers}, head ${heads}`;

@@ -1,13 +1,17 @@
 /* Terms taken out of the softmax: logits and probabilities of a head anew, from the terms that the page holds.
- * Whatever the layers above would make of that is not computed here; `--ablate` of the program does. SPDX-License-Identifier: MIT */
+ * What the layers above make of that only a page that computes can tell (explorer_live.js), or `--ablate` of the program.
+ * SPDX-License-Identifier: MIT */
 
 const removedTerms = new Set(); // "c2p@layer:head"
 const removalName = (c, layer, head) => `${COMPONENTS[c].key}@${layer}:${head}`;
 const isRemoved = (c, layer, head) => removedTerms.has(removalName(c, layer, head));
 const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_, head) => [layer, head])); // the same for all texts
 
+/* The whole model without the terms, if that was computed here. */
+const ablatedRun = (t) => state.removed && page.texts[t].ablated?.removed === state.removed ? page.texts[t].ablated : null;
+
 /* Cells that stand for many values have no softmax of their own. */
-const canRecompute = (text) => text.pool === 1;
+const canRecompute = (text) => text.pool === 1 || text.ablated?.removed === state.removed;
 const removalMask = (t, layer, head) =>
     canRecompute(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
 
@@ -51,10 +55,21 @@ function readRemoved(list) {
 
 /* The cells of a head without the terms that were taken out of it. */
 function headAsShown(t, layer, number) {
-    const head = headCells(t, layer, number), mask = removalMask(t, layer, number);
+    const head = headCells(t, layer, number), mask = removalMask(t, layer, number), run = ablatedRun(t);
+    if (run) return withTermsOf(head, headCells(t, layer, number, run), mask);
     if (!mask) return head;
     head.without ??= [];
     return head.without[mask] ??= recompute(page.texts[t], head, termsOf(page.texts[t]).filter((c) => !(mask >> c & 1)));
+}
+
+/* A term that is out is 0 in the model; what it was is shown struck through. */
+function withTermsOf(head, ablated, mask) {
+    for (const c of TERMS) {
+        if (!(mask >> c & 1) || ablated.values[c] === head.values[c]) continue;
+        [ablated.values[c], ablated.means[c]] = [head.values[c], head.means[c]];
+        ablated.shown.clear();
+    }
+    return ablated;
 }
 
 function recompute(text, head, kept) {
@@ -77,7 +92,8 @@ function softmaxRows(logits, m) {
 
 /* What the program says of a head; entropy and distance anew where a term is out. */
 function headNumbers(t, layer, number) {
-    const text = page.texts[t], about = text.heads[layer][number];
+    const text = page.texts[t], about = text.heads[layer][number], run = ablatedRun(t);
+    if (run) return run.heads[layer][number];
     if (!removalMask(t, layer, number)) return about;
     const m = text.cells, probabilities = headAsShown(t, layer, number).values[PROBS];
     let entropy = 0, distance = 0;
@@ -94,7 +110,7 @@ function headNumbers(t, layer, number) {
 function headLimit(t, layer, number, component, centred) {
     const text = page.texts[t], about = text.heads[layer][number];
     const ofModel = component === PROBS ? about.scale[PROBS] : centred ? about.centred : about.plain;
-    if (!removalMask(t, layer, number)) return ofModel;
+    if (!removalMask(t, layer, number) && !ablatedRun(t)) return ofModel;
     return shownValues(text, headAsShown(t, layer, number), component === PROBS ? PROBS : SUM, centred)
         .reduce((most, value) => Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most, ofModel);
 }
@@ -103,7 +119,7 @@ const textLimits = {of: '', value: 1}; // of the last view that was asked for
 
 function scaleLimit(t, layer, number, component, centred, ofText) {
     if (!ofText) return headLimit(t, layer, number, component, centred) || 1;
-    const view = [t, component === PROBS, centred, state.removed].join();
+    const view = [t, component === PROBS, centred, state.removed, state.run].join();
     if (textLimits.of !== view)
         Object.assign(textLimits, {of: view, value: Math.max(...modelHeads().map(([l, h]) => headLimit(t, l, h, component, centred))) || 1});
     return textLimits.value;

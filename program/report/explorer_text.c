@@ -9,16 +9,19 @@
 #include "output/scope.h"
 #include "program/attention/token_view.h"
 #include "program/report/explorer_head.h"
+#include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "analysis/capture.h"
 #include "output/byte_buffer.h"
+#include "output/json_text.h"
 
 /* The file that the page's numbers come from. */
 typedef struct text_data {
     mapped_file file;
     tensor_list tensors;
     size_t layers, heads, n;
+    char digest[65]; /* SHA-256 of the hidden states */
     cell_layout layout;
     float *matrices[DEBERTA_COMPONENT_COUNT]; /* of one head */
     uint8_t *bytes;
@@ -34,6 +37,20 @@ static const stored_tensor *find(const text_data *data, size_t layer, int compon
     return NULL;
 }
 
+/* The digest is of the hidden states' rows, one after the other, as the page computes it again. Empty: the file has
+ * none. */
+static void digest_hidden(text_data *data)
+{
+    for (size_t k = 0; k < data->tensors.count; k++) {
+        const tensor *about = &data->tensors.items[k].tensor;
+        if (strncmp(about->name, "hidden_states.", strlen("hidden_states.")) != 0) continue;
+        sha256 hash;
+        sha256_begin(&hash, 0);
+        sha256_add(&hash, data->file.bytes + data->tensors.items[k].offset_bytes, about->elements * sizeof(float));
+        sha256_finish(&hash, data->digest);
+    }
+}
+
 static deberta_status open_data(text_data *data, const char *path, size_t tokens, size_t budget_bytes,
                                 deberta_error *err)
 {
@@ -47,6 +64,7 @@ static deberta_status open_data(text_data *data, const char *path, size_t tokens
     while (find(data, data->layers, DEBERTA_PROBABILITIES)) data->layers++;
     data->layout = cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C),
                                       data->layers * data->heads, budget_bytes);
+    digest_hidden(data);
     data->bytes = memory_take(cell_layout_bytes(&data->layout), 1);
     data->special = memory_take(tokens, 1);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
@@ -97,6 +115,17 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The texts that were tokenized, for whoever computes them again: [text] or [text, second segment]. Null for ids. */
+static json_t *words_of(const explorer_text *text)
+{
+    const input_batch *input = text->input;
+    if (!input->texts) return json_null();
+    json_t *words = json_array(), *first = json_clean_string(input->texts[text->row], input->text_bytes[text->row]);
+    json_array_append_new(words, first);
+    if (input->pairs && input->pairs[text->row]) json_array_append_new(words, json_clean_text(input->pairs[text->row]));
+    return words;
+}
+
 /* The text as it was given, or what stands for it. */
 static json_t *title_of(const explorer_text *text, size_t first, size_t tokens)
 {
@@ -120,11 +149,12 @@ static json_t *describe_text(const explorer_text *text, const text_data *data, c
         json_array_append_new(types, json_integer(input->token_types ? input->token_types[t] : 0));
     }
     json_t *title = title_of(text, first, data->n);
-    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:[b,b,b], s:o, s:o, s:o, s:o, s:s, s:o}", "title",
+    return json_pack("{s:o, s:I, s:I, s:I, s:b, s:[b,b,b], s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:s}", "title",
                      title ? title : json_string("?"), "n", (json_int_t)data->n, "pool", (json_int_t)data->layout.pool,
                      "cells", (json_int_t)data->layout.cells, "exact", data->layout.exact, "has", 1,
                      data->layout.has[DEBERTA_C2P], data->layout.has[DEBERTA_P2C], "tokens", tokens, "ids", ids,
-                     "special", special, "types", types, "data", base_name(text->data), "heads", heads);
+                     "special", special, "types", types, "data", base_name(text->data), "heads", heads, "words",
+                     words_of(text), "sha256", data->digest);
 }
 
 deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,

@@ -43,7 +43,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m deberta_c", description="A model of transformers in PyTorch and by deberta_c.accelerate, in turn.")
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("compare", help="times, differences and memory, on your own texts")
-    one.add_argument("model", help="folder with a model and its tokenizer, or a name on the hub")
+    one.add_argument("model", nargs="?", default="models/demo", help="folder with a model and its tokenizer, or a name on the hub (%(default)s)")
     one.add_argument("--file", required=True, help="texts, one a line")
     one.add_argument("--task", help="of a pipeline of transformers (text-classification, token-classification, fill-mask ...); without it the model's logits")
     one.add_argument("--precision", default=",".join(PRECISIONS), help="one or more of %(default)s")

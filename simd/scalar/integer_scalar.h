@@ -107,12 +107,75 @@ static void SUFFIXED(quantize_panels_s8)(const quantize_panels_task *task)
 
 /* ------------------------------------------------------------------------------------------ gemm_u8, gemm_u8x2, gemm_u15 */
 
-/* Sum of one digit of A's row i times one of B's panel, for its 16 outputs. */
-static void dot_quads(const integer_gemm_task *task, const uint8_t *a, size_t i, const int8_t *b, int32_t sums[PANEL])
+/* Three digits ride in one 64-bit word, 21 bits each, those of B in reverse: with X = 2^21
+ *
+ *     (a0 + a1 X + a2 X^2) (b2 + b1 X + b0 X^2) = ... + (a0 b0 + a1 b1 + a2 b2) X^2 + ...   mod 2^64
+ *
+ * so one multiplication makes three products and their sum. Eight such words add up before a lane is full: 8 * 3 *
+ * 255^2 < 2^21. What is above X^2 falls out at the top or is masked. B is taken as b + 128, which is not negative, and
+ * 128 times the sum of A is taken off again. All of it is exact, so the order changes nothing. The three digits of a
+ * word are the same input of three neighbouring tiles, of which the last chunk may lack some. */
+enum { LANE_BITS = 21, LANES = 3, LANE_WORDS = 8, LANE_ROWS = 32, LANE_PART = 8, CHUNK_WORDS = DIGIT_TILE_INPUTS };
+
+/* Packs the inputs of B's panel from `first` on. */
+static void pack_lanes_b(uint64_t packed[CHUNK_WORDS][PANEL], const int8_t *b, size_t first, size_t tiles)
 {
-    for (size_t k = 0; k < task->depth; k++)
-        for (size_t l = 0; l < PANEL; l++)
-            sums[l] += a[digit_at(task->depth, i, k)] * b[k / 4 * (4 * PANEL) + l * 4 + k % 4];
+    memset(packed, 0, CHUNK_WORDS * sizeof packed[0]);
+    for (size_t tile = 0; tile < tiles; tile++) {
+        const unsigned shift = (unsigned)(LANES - 1 - tile) * LANE_BITS;
+        const int8_t *digits = b + (first + tile * CHUNK_WORDS) * PANEL;
+        for (size_t w = 0; w < CHUNK_WORDS; w++)
+            for (size_t l = 0; l < PANEL; l++)
+                packed[w][l] |= (uint64_t)(digits[w / 4 * (4 * PANEL) + 4 * l + w % 4] + 128) << shift;
+    }
+}
+
+/* Packs those of row i of A in their order; returns the sum of its digits. */
+static uint32_t pack_lanes_a(uint64_t packed[CHUNK_WORDS], const integer_gemm_task *task, const uint8_t *a, size_t i,
+                             size_t first, size_t tiles)
+{
+    static const uint8_t nothing[CHUNK_WORDS];
+    const uint8_t *digits[LANES];
+    uint32_t sum = 0;
+    for (size_t tile = 0; tile < LANES; tile++)
+        digits[tile] = tile < tiles ? a + digit_at(task->depth, i, first + tile * CHUNK_WORDS) : nothing;
+    for (size_t w = 0; w < CHUNK_WORDS; w++) {
+        const uint32_t d0 = digits[0][w], d1 = digits[1][w], d2 = digits[2][w];
+        packed[w] = d0 | (uint64_t)d1 << LANE_BITS | (uint64_t)d2 << 2 * LANE_BITS;
+        sum += d0 + d1 + d2;
+    }
+    return sum;
+}
+
+/* LANE_PART outputs, so that their sums stay in registers. */
+static void multiply_lanes(uint32_t *sums, const uint64_t a[CHUNK_WORDS], uint64_t b[CHUNK_WORDS][PANEL], size_t output)
+{
+    const uint32_t lane = (1u << LANE_BITS) - 1;
+    for (size_t block = 0; block < CHUNK_WORDS / LANE_WORDS; block++) {
+        uint64_t products[LANE_PART] = {0};
+        for (size_t w = block * LANE_WORDS; w < (block + 1) * LANE_WORDS; w++)
+            for (size_t l = 0; l < LANE_PART; l++) products[l] += a[w] * b[w][output + l];
+        for (size_t l = 0; l < LANE_PART; l++)
+            sums[output + l] += (uint32_t)(products[l] >> (LANES - 1) * LANE_BITS) & lane;
+    }
+}
+
+/* Adds the sums of one digit of A's rows [row, row + rows) times one of B's panel, for its 16 outputs. */
+static void dot_rows(const integer_gemm_task *task, const uint8_t *a, size_t row, size_t rows, const int8_t *b,
+                     int32_t sums[LANE_ROWS][PANEL])
+{
+    uint64_t packed_a[CHUNK_WORDS], packed_b[CHUNK_WORDS][PANEL];
+    for (size_t first = 0; first < task->depth; first += LANES * CHUNK_WORDS) {
+        const size_t left = (task->depth - first) / CHUNK_WORDS, tiles = left < LANES ? left : LANES;
+        pack_lanes_b(packed_b, b, first, tiles);
+        for (size_t i = 0; i < rows; i++) {
+            uint32_t dots[PANEL] = {0};
+            const uint32_t offset = 128 * pack_lanes_a(packed_a, task, a, row + i, first, tiles);
+            for (size_t output = 0; output < PANEL; output += LANE_PART)
+                multiply_lanes(dots, packed_a, packed_b, output);
+            for (size_t l = 0; l < PANEL; l++) sums[i][l] += (int32_t)(dots[l] - offset);
+        }
+    }
 }
 
 static void integer_epilogue(const integer_gemm_task *task, size_t i, size_t p, const float x[PANEL])
@@ -130,16 +193,25 @@ static void integer_epilogue(const integer_gemm_task *task, size_t i, size_t p, 
     }
 }
 
+static size_t rows_from(const integer_gemm_task *task, size_t row)
+{
+    return task->rows - row < LANE_ROWS ? task->rows - row : LANE_ROWS;
+}
+
 static void SUFFIXED(gemm_u8)(const integer_gemm_task *task)
 {
     integer_gemm_task_assert(task);
     for (size_t p = 0; p < task->panels; p++) {
-        for (size_t i = 0; i < task->rows; i++) {
-            int32_t n[PANEL] = {0};
+        for (size_t row = 0; row < task->rows; row += LANE_ROWS) {
+            const size_t rows = rows_from(task, row);
+            int32_t n[LANE_ROWS][PANEL] = {{0}};
             float x[PANEL];
-            dot_quads(task, task->a, i, task->b + p * task->depth * PANEL, n);
-            for (size_t l = 0; l < PANEL; l++) x[l] = (float)(n[l] - task->a_zero[i] * task->b_sum[p * PANEL + l]);
-            integer_epilogue(task, i, p, x);
+            dot_rows(task, task->a, row, rows, task->b + p * task->depth * PANEL, n);
+            for (size_t i = 0; i < rows; i++) {
+                for (size_t l = 0; l < PANEL; l++)
+                    x[l] = (float)(n[i][l] - task->a_zero[row + i] * task->b_sum[p * PANEL + l]);
+                integer_epilogue(task, row + i, p, x);
+            }
         }
     }
 }
@@ -148,14 +220,17 @@ static void SUFFIXED(gemm_u15)(const integer_gemm_task *task)
 {
     integer_gemm_task_assert(task);
     for (size_t p = 0; p < task->panels; p++) {
-        for (size_t i = 0; i < task->rows; i++) {
-            const int8_t *b = task->b + p * task->depth * PANEL;
-            int32_t high[PANEL] = {0}, low[PANEL] = {0};
+        const int8_t *b = task->b + p * task->depth * PANEL;
+        for (size_t row = 0; row < task->rows; row += LANE_ROWS) {
+            const size_t rows = rows_from(task, row);
+            int32_t high[LANE_ROWS][PANEL] = {{0}}, low[LANE_ROWS][PANEL] = {{0}};
             float x[PANEL];
-            dot_quads(task, task->a, i, b, high);
-            dot_quads(task, task->a + task->a_plane_bytes, i, b, low);
-            for (size_t l = 0; l < PANEL; l++) x[l] = (float)(high[l] * 128 + low[l]);
-            integer_epilogue(task, i, p, x);
+            dot_rows(task, task->a, row, rows, b, high);
+            dot_rows(task, task->a + task->a_plane_bytes, row, rows, b, low);
+            for (size_t i = 0; i < rows; i++) {
+                for (size_t l = 0; l < PANEL; l++) x[l] = (float)(high[i][l] * 128 + low[i][l]);
+                integer_epilogue(task, row + i, p, x);
+            }
         }
     }
 }
@@ -167,18 +242,21 @@ static void SUFFIXED(gemm_u8x2)(const integer_gemm_task *task)
     for (size_t p = 0; p < task->panels; p++) {
         const int8_t *high_digits = task->b + 2 * p * plane, *low_digits = high_digits + plane;
         const int32_t *sums = task->b_sum + 2 * p * PANEL;
-        for (size_t i = 0; i < task->rows; i++) {
-            int32_t high[PANEL] = {0}, mixed[PANEL] = {0};
+        for (size_t row = 0; row < task->rows; row += LANE_ROWS) {
+            const size_t rows = rows_from(task, row);
+            int32_t high[LANE_ROWS][PANEL] = {{0}}, mixed[LANE_ROWS][PANEL] = {{0}};
             float x[PANEL];
-            dot_quads(task, task->a, i, high_digits, high);
-            dot_quads(task, task->a, i, low_digits, mixed);
-            dot_quads(task, task->a + task->a_plane_bytes, i, high_digits, mixed);
-            for (size_t l = 0; l < PANEL; l++) {
-                high[l] -= DIGIT_OFFSET * sums[l];
-                mixed[l] -= DIGIT_OFFSET * sums[PANEL + l];
-                x[l] = fmaf((float)mixed[l], 0x1p-7f, (float)high[l]);
+            dot_rows(task, task->a, row, rows, high_digits, high);
+            dot_rows(task, task->a, row, rows, low_digits, mixed);
+            dot_rows(task, task->a + task->a_plane_bytes, row, rows, high_digits, mixed);
+            for (size_t i = 0; i < rows; i++) {
+                for (size_t l = 0; l < PANEL; l++) {
+                    high[i][l] -= DIGIT_OFFSET * sums[l];
+                    mixed[i][l] -= DIGIT_OFFSET * sums[PANEL + l];
+                    x[l] = fmaf((float)mixed[i][l], 0x1p-7f, (float)high[i][l]);
+                }
+                integer_epilogue(task, row + i, p, x);
             }
-            integer_epilogue(task, i, p, x);
         }
     }
 }

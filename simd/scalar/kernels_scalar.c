@@ -207,7 +207,9 @@ static void SUFFIXED(activate_f32)(float *x, size_t n, kernel_activation functio
     for (size_t e = 0; e < n; e++) x[e] = activation_of(x[e], function);
 }
 
+#ifndef KERNELS_WITHOUT_TRAINING
 #include "simd/scalar/training_scalar.h"
+#endif
 #include "simd/scalar/integer_scalar.h"
 
 /* -------------------------------------------------------------------------------------------------------- the table */
@@ -220,6 +222,9 @@ void KERNELS_INIT(kernels *table)
 #define X(name, parameters)                                                                                            \
     table->name = SUFFIXED(name);                                                                                      \
     table->name##_isa = ISA_NAME;
-    KERNEL_LIST(X)
+    INFERENCE_KERNEL_LIST(X)
+    BUILT_TRAINING_KERNEL_LIST(X)
+    QUANTIZE_KERNEL_LIST(X)
+    INTEGER_GEMM_KERNEL_LIST(X)
 #undef X
 }

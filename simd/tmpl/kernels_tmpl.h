@@ -1,5 +1,5 @@
-/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and its
- * tile sizes first. SPDX-License-Identifier: MIT */
+/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and
+ * its tile sizes first. SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_KERNELS_TMPL_H
 #define SIMD_TMPL_KERNELS_TMPL_H
 
@@ -12,10 +12,12 @@
 #include "simd/tmpl/gemm_tmpl.h"
 #include "simd/tmpl/position_bias_tmpl.h"
 #include "simd/tmpl/row_tmpl.h"
+#ifndef KERNELS_WITHOUT_TRAINING
 #include "simd/tmpl/sum_rows_tmpl.h"
 #include "simd/tmpl/gemm_tn_tmpl.h"
 #include "simd/tmpl/training_row_tmpl.h"
 #include "simd/tmpl/dropout_tmpl.h"
+#endif
 #include "simd/tmpl/quantize_tmpl.h"
 #ifdef INTEGER_GEMM /* the file with products of integers; without it the tier below keeps them */
 #include "simd/tmpl/integer_epilogue_tmpl.h"
@@ -30,7 +32,8 @@ void VF_NAME(kernels_init)(kernels *table)
 #define X(name, parameters)                                                                                            \
     table->name = VF_NAME(name);                                                                                       \
     table->name##_isa = VF_ISA;
-    FLOAT_KERNEL_LIST(X)
+    INFERENCE_KERNEL_LIST(X)
+    BUILT_TRAINING_KERNEL_LIST(X)
     QUANTIZE_KERNEL_LIST(X)
 #ifdef INTEGER_GEMM
     INTEGER_GEMM_KERNEL_LIST(X)

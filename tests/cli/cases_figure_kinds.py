@@ -259,6 +259,8 @@ def query(bench):
         layer, head, j = place(line)
         for part in TERMS + ("logits",):
             near(line[part], model.matrices[layer][head][part][3][j], (part, *place(line)), 1e-7)
+    assert lines(bench, "query", "--query", "store", "--layers", "1,2", "--heads", "1") == found, "a word is its number"
+    assert lines(bench, "query", "--query", "mall", "--words", "--layers", "1", "--heads", "1"), "a word of several pieces"
 
 
 def line_view(bench):
@@ -476,7 +478,11 @@ def wrong_use(bench):
     wrong(["has no c2p", "logits and probs, p2c\n"], "difference", "--minus", smaller + ",terms=p2c", "--components", "c2p,p2c")
     wrong(["--minus", "6000"], "difference", "--minus", "synthetic:v3-xsmall,layers=5,heads=3,hidden=192,vocab=50")
     wrong(["nowhere"], "difference", "--minus", "nowhere", code=3)
-    wrong(["--query I"], "query")
+    wrong(["--query WORD", "--query I"], "query")
+    wrong(["--query", "'new' is shown 2 times", "--query 2 is the first, 7 the next"], "query", "--query", "new")
+    wrong(["--query", "no token that is shown is 'mall'", "--words"], "lines", "--query", "mall")
+    wrong(["--query", "no word that is shown is 'sea'"], "lines", "--query", "sea", "--words")
+    wrong(["--query", "token 99999999999999999999 is not shown"], "query", "--query", "99999999999999999999")
     wrong(["--query", "99", "11"], "query", "--query", "99")
     wrong(["--query", "0 is not shown"], "lines", "--query", "0", "--drop-special")
     wrong(["--cutoff", "0 to 0.99", "found 1"], "lines", "--cutoff", "1")

@@ -1,7 +1,7 @@
 """Corpora in shards: whatever is drawn (command, format, number of shards, tier, threads, moments of death), the merged file has the
 bytes of one process; and what is missing, doubled, tampered with or of another making is named.
 
-DEBERTA_SHARDS_SEED and DEBERTA_SHARDS_CASES repeat or lengthen what is drawn. SPDX-License-Identifier: MIT
+DEBERTA_SHARDS_SEED, DEBERTA_SHARDS_CASES and DEBERTA_SHARDS_TEXTS repeat or lengthen what is drawn. SPDX-License-Identifier: MIT
 """
 import contextlib
 import hashlib
@@ -19,6 +19,7 @@ from unittest import mock
 
 from helpers import DEMO, ending, make_model, wait_until
 
+LARGE = int(os.environ.get("DEBERTA_SHARDS_TEXTS", "8000"))
 SEED, CASES = int(os.environ.get("DEBERTA_SHARDS_SEED", "1")), int(os.environ.get("DEBERTA_SHARDS_CASES", "14"))
 TIERS = ["scalar", "auto", "auto"]
 WORDS = "the a new store opened beside old mall in Zürich ☃ and".split()
@@ -384,3 +385,103 @@ def test_full_disk(bench):
     bench.fine(*arguments)
     bench.fine("merge", "full.npy.shards", "-o", "full.npy")
     assert digest("full.npy") == digest("one.npy")
+
+
+def test_audit_is_interrupted(bench):
+    """Whatever signal comes, and whenever: its folder is gone, and the status says that the audit was not finished."""
+    source, dice = plain("many.txt", 3000), random.Random(SEED)
+    folder = encode_all(bench, "many.npy", source, 1)
+    os.mkdir("own")
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    for number in numbers * 2:
+        process = bench.start("merge", folder, "--audit", "100%", "--threads", 1, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env={"TMPDIR": os.path.abspath("own")})
+        with ending(process):
+            assert wait_until(lambda: os.listdir("own") or process.poll() is not None)
+            time.sleep(dice.uniform(0, 0.2))
+            process.send_signal(number)
+            process.wait(60)
+        assert process.returncode in (-number, 75, 0) and os.listdir("own") == [], (f"DEBERTA_SHARDS_SEED={SEED}", number, process.returncode, os.listdir("own"))
+
+
+def test_a_large_corpus(bench):
+    """Eight shards: two are killed at drawn moments, one is told to stop; repeated, they merge to the bytes of one process."""
+    model, dice, begin = other_model(bench), random.Random(SEED), time.monotonic()
+    source = pathlib.Path("large.txt")
+    source.write_text("".join(" ".join(dice.choices(WORDS, k=dice.randrange(1, 9))) + "\n" for _ in range(LARGE)))
+    bench.fine("encode", model, "--file", source, "-o", "one.npy")
+    stopped = dict(zip(dice.sample(range(8), 3), (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM)))
+    for shard in range(8):
+        arguments = ["encode", model, "--file", source, "-o", "large.npy", "--shards", 8, "--shard", shard, "--batch-tokens", 512]
+        if shard in stopped:
+            journal, flushes = pathlib.Path(f"large.npy.shards/{shard}-of-8.npy.part.journal"), dice.randrange(2, 2 + LARGE // 8000)
+            process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            with ending(process):
+                assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes), 120)
+                process.send_signal(stopped[shard])
+                process.wait(60)
+            assert process.returncode == (75 if stopped[shard] == signal.SIGTERM else -signal.SIGKILL), (SEED, shard, process.returncode)
+            assert bench.run("merge", "large.npy.shards", "--verify").code in (1, 3)  # some shards are missing, or all
+        bench.fine(*arguments)
+    bench.fine("merge", "large.npy.shards", "-o", "large.npy")
+    assert digest("large.npy") == digest("one.npy"), f"DEBERTA_SHARDS_SEED={SEED}"
+    print(f"# {LARGE} texts, SHA-256 {digest('large.npy')}, {time.monotonic() - begin:.0f} s")
+
+
+def test_edges_of_a_division(bench):
+    """More shards than items, no items, equal ids, lines that end as other systems have them: what one process writes."""
+    files = {"few.txt": "a new store\nold mall\n", "none.txt": "", "ends.txt": "".join(f"line {k}\r\n" for k in range(30)),
+             "equal.jsonl": "".join(json.dumps({"id": "same", "text": f"text {k}"}) + "\n" for k in range(20))}
+    for name, content in files.items():
+        pathlib.Path(name).write_bytes(content.encode())
+        one = bench.run("encode", DEMO, "--file", name, "-o", f"one-{name}.npy")
+        codes = [bench.run("encode", DEMO, "--file", name, "-o", f"{name}.npy", "--shards", 8, "--shard", k).code for k in range(8)]
+        assert set(codes) == {one.code}, (name, codes, one.describe())
+        if one.code == 0:
+            bench.fine("merge", f"{name}.npy.shards", "-o", f"{name}.npy")
+            assert digest(f"{name}.npy") == digest(f"one-{name}.npy"), name
+            rows = [json.loads(p.read_text())["rows"] for p in pathlib.Path(f"{name}.npy.shards").glob("*.json")]
+            assert len(rows) == 8 and (rows.count(0) == 7 if name == "equal.jsonl" else sum(rows) == content.count("\n")), rows
+
+
+def kill_half_way(bench, arguments, journal):
+    process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with ending(process):
+        assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= 3))
+        process.kill()
+        process.wait()
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_low_precision(bench):
+    """A shard of low precision goes on with the same bytes; it does not go on, nor is it joined, with another precision."""
+    source = plain("low.txt", 800)
+    for precision in ("int8", "int16"):
+        out, words = f"{precision}.npy", ["encode", DEMO, "--file", source, "--precision", precision, "--threads", 1]
+        bench.fine(*words, "-o", f"one-{out}")
+        shard = [*words, "--batch-tokens", 64, "-o", out, "--shards", 2, "--shard"]
+        kill_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
+        told = bench.run(*[w for w in shard if w not in ("--precision", precision)], 0)
+        assert told.code == 3 and "was begun with other settings" in told.err, told.describe()
+        for k in range(2):
+            bench.fine(*shard, k)
+        bench.fine("merge", f"{out}.shards", "-o", out)
+        assert digest(out) == digest(f"one-{out}")
+    for suffix in (".json", ".npy", ".items"):
+        shutil.copy(f"int8.npy.shards/1-of-2{suffix}", "int16.npy.shards")
+    refused(bench, "int16.npy.shards", 3, "shard 1", "its precision is int8, not int16")
+
+
+def test_a_model_is_exchanged(bench):
+    """Between two runs of a shard: the second refuses to go on, and leaves what there is."""
+    source, model = plain("exchanged.txt", 1500), pathlib.Path(shutil.copytree(DEMO, "model"))
+    arguments = ["encode", model, "--file", source, "-o", "exchanged.npy", "--shards", 2, "--shard", 0, "--batch-tokens", 64, "--threads", 1]
+    part = pathlib.Path("exchanged.npy.shards/0-of-2.npy.part")
+    kill_half_way(bench, arguments, pathlib.Path(f"{part}.journal"))
+    weights, before = model / "model.safetensors", digest(part)
+    data = bytearray(weights.read_bytes())
+    data[-3] ^= 1
+    weights.unlink()
+    weights.write_bytes(data)
+    told = bench.run(*arguments)
+    assert told.code == 3 and "was begun with other settings" in told.err and digest(part) == before, told.describe()

@@ -2,7 +2,9 @@
  * where, or be read right; never a crash, never something executed. bad/expect.tsv says what must happen, bad/words.tsv
  * what the message must contain (a comma: all of them; a bar: one of them).
  *
- *     bad_models [--folder DIR] [--only TEXT] [--messages]
+ *     bad_models [--folder DIR] [--only TEXT] [--without-zip] [--messages]
+ *
+ * --without-zip: of a build that reads no zip archives; those that are one must be refused by a sentence that says so.
  *
  * SPDX-License-Identifier: MIT */
 #include <jansson.h>
@@ -197,7 +199,25 @@ static verdict expect_input_refused(const char *folder, const char *name, const 
 
 /* ------------------------------------------------------------------------------------------------------------ cases */
 
-static verdict run_folder(const char *folder, const char *name, const char *expected, const char *where)
+static bool holds_zip(const char *path)
+{
+    char weights[700], begin[2] = {0};
+    snprintf(weights, sizeof weights, "%s/pytorch_model.bin", path);
+    FILE *stream = fopen(weights, "rb");
+    const bool is_zip = stream && fread(begin, 1, 2, stream) == 2 && memcmp(begin, "PK", 2) == 0;
+    if (stream) fclose(stream);
+    return is_zip;
+}
+
+static verdict expect_no_zip(deberta_status status, const deberta_error *error)
+{
+    if (status != DEBERTA_E_UNSUPPORTED || !strstr(error->message, "safetensors"))
+        return bad("does not say that weights come from safetensors: ", error->message);
+    return (verdict){.good = true, .text = "refused: a zip archive"};
+}
+
+static verdict run_folder(const char *folder, const char *name, const char *expected, const char *where,
+                          bool without_zip)
 {
     char path[600];
     deberta_error error = {0};
@@ -207,7 +227,9 @@ static verdict run_folder(const char *folder, const char *name, const char *expe
     if (access(path, F_OK) != 0) return bad("the folder is missing", ""); /* that, too, would be refused */
     deberta_status status = deberta_model_open(&model, path, NULL, &error);
     bool inputs = strcmp(where, "inputs") == 0;
-    if (strcmp(expected, "error") == 0 && !inputs)
+    if (without_zip && holds_zip(path))
+        v = expect_no_zip(status, &error);
+    else if (strcmp(expected, "error") == 0 && !inputs)
         v = expect_refusal(folder, name, status, &error);
     else if (strcmp(expected, "either") == 0 && status != DEBERTA_OK)
         v = (verdict){.good = true, .text = "refused"};
@@ -229,10 +251,11 @@ int main(int argc, char **argv)
 {
     const char *root = "tests/golden", *only = NULL;
     char folder[512], path[600], line[512];
-    bool messages = false;
+    bool messages = false, without_zip = false;
     size_t passed = 0, failed = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--messages") == 0) messages = true;
+        if (strcmp(argv[i], "--without-zip") == 0) without_zip = true;
         if (strcmp(argv[i], "--folder") == 0 && i + 1 < argc) root = argv[++i];
         if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[++i];
     }
@@ -250,7 +273,7 @@ int main(int argc, char **argv)
             continue;
         }
         if (only && !strstr(name, only)) continue;
-        verdict v = run_folder(folder, name, expected, where);
+        verdict v = run_folder(folder, name, expected, where, without_zip);
         if (!v.good) printf("FAIL %-26s must be '%s' (%s): %s\n", name, expected, description, v.text);
         if (v.good && messages) printf("ok   %-26s %s\n", name, v.text);
         v.good ? passed++ : failed++;

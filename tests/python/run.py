@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The Python package as somebody gets it: a wheel is built, installed into a virtual environment of its own, and tested there.
 
-    tests/python/run.py [--work FOLDER] [--sanitized LIBRARY] [pytest arguments]
+    tests/python/run.py [--work FOLDER] [--engines | --sanitized LIBRARY] [pytest arguments]
 
 LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
-without the program. FOLDER (default build-python) keeps the environment, which is made anew when requirements.txt changes. Where packages cannot be installed,
+without the program. --engines: the tests in Ray, datasets and datatrove, with the wheel that is there, in an environment of their own. FOLDER (default build-python) keeps the environments, which are made anew when their requirements change. Where packages cannot be installed,
 everything is skipped with a sentence. The last line is `N passed, N failed, N skipped`.
 
 SPDX-License-Identifier: MIT
@@ -29,10 +29,11 @@ def skip(sentence):
     sys.exit(0)
 
 
-def environment(work):
+def environment(work, engines):
     """Python of a virtual environment that has the requirements."""
-    text = (HERE / "requirements.txt").read_bytes()
-    stamp, folder = work / "requirements.sha256", work / "venv"
+    requirements = HERE / ("requirements-engines.txt" if engines else "requirements.txt")
+    text = requirements.read_bytes()
+    stamp, folder = work / ("engines.sha256" if engines else "requirements.sha256"), work / ("engines" if engines else "venv")
     python = folder / "bin" / "python"
     digest = hashlib.sha256(text).hexdigest()
     if stamp.exists() and stamp.read_text() == digest and python.exists():
@@ -42,7 +43,7 @@ def environment(work):
         venv.create(folder, with_pip=True)
     except (subprocess.CalledProcessError, OSError):
         skip("this Python makes no virtual environments (Debian: apt-get install python3-venv)")
-    command = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", "-r", HERE / "requirements.txt"]
+    command = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", "-r", requirements]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:
@@ -53,13 +54,17 @@ def environment(work):
     return python
 
 
-def build_and_install(python, work):
-    """Installs a fresh wheel; None, or what went wrong."""
+def build_and_install(python, work, engines):
+    """Installs a fresh wheel, or among engines the one that is there; None, or what went wrong."""
     wheels = work / "wheels"
-    shutil.rmtree(wheels, ignore_errors=True)
     inside = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}")
-    for command in ([python, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", wheels, ROOT],
-                    [python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", "--no-index", "--find-links", wheels, "deberta_c"]):
+    commands = [[python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", "--no-index", "--find-links", wheels, "deberta_c"]]
+    if not engines:
+        shutil.rmtree(wheels, ignore_errors=True)
+        commands.insert(0, [python, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", wheels, ROOT])
+    elif not list(wheels.glob("*.whl")):
+        skip(f"no wheel in {wheels}: tests/python/run.py without --engines makes one")
+    for command in commands:
         done = subprocess.run(command, capture_output=True, text=True, env=inside)
         if done.returncode:
             return done.stdout[-3000:] + done.stderr[-3000:]
@@ -81,11 +86,12 @@ def main():
     parser = argparse.ArgumentParser(add_help=True)
     parser.add_argument("--work", type=Path, default=ROOT / "build-python")
     parser.add_argument("--sanitized", type=Path)
+    parser.add_argument("--engines", action="store_true")
     options, rest = parser.parse_known_args()
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    python = environment(work)
-    problem = None if options.sanitized else build_and_install(python, work)
+    python = environment(work, options.engines)
+    problem = None if options.sanitized else build_and_install(python, work, options.engines)
     if problem:
         print(problem + "\n0 passed, 1 failed, 0 skipped")
         return 1
@@ -98,7 +104,8 @@ def main():
     if options.sanitized:
         own.update(sanitized(options.sanitized.resolve()))
         rest += ["-k", "test_model and not program and not leak and not memory and not overhead and not parallel and not interrupt and not fork"]
-    done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", HERE, *rest], cwd=work, env=own,
+    tests = [HERE / "test_engines.py"] if options.engines else [HERE, f"--ignore={HERE / 'test_engines.py'}"]
+    done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", *tests, *rest], cwd=work, env=own,
                           capture_output=True, text=True)
     print(done.stdout[-20000:] + done.stderr[-3000:])
     counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout.rsplit("\n", 2)[-2] if done.stdout else "")}

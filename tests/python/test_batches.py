@@ -1,4 +1,4 @@
-"""Encoder: the rows of the program, whatever process and batch they come from; in Ray where it is installed. SPDX-License-Identifier: MIT"""
+"""Encoder: the rows of the program, whatever process and batch they come from. SPDX-License-Identifier: MIT"""
 import json
 import multiprocessing
 import os
@@ -89,19 +89,3 @@ def test_what_is_refused():
             deberta_c.Encoder(DEMO, **options)
     with pytest.raises(deberta_c.Error):
         deberta_c.Encoder("nowhere")({"text": ["a"]})
-
-
-def test_ray(corpus):
-    """Two actors of a local Ray."""
-    ray = pytest.importorskip("ray")
-    pytest.importorskip("ray.data")
-    texts, rows = corpus
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
-    try:
-        ray.data.DataContext.get_current().enable_progress_bars = False
-        items = ray.data.from_items([{"n": n, "text": text} for n, text in enumerate(texts)], override_num_blocks=5)
-        done = items.map_batches(deberta_c.Encoder, fn_constructor_kwargs={"path": DEMO, "threads": 1}, batch_size=17, concurrency=2).take_all()
-    finally:
-        ray.shutdown()
-    done.sort(key=lambda row: row["n"])
-    assert np.stack([row["vector"] for row in done]).astype(np.float32).tobytes() == rows["mean"].tobytes()

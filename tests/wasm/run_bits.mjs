@@ -12,7 +12,7 @@ if (!program) {
     process.exit(2);
 }
 const TEXTS = ['a new store opened beside the new mall', 'x', 'the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>', 'word '.repeat(120).trim()];
-let failed = 0, checks = 0;
+let failed = 0, checks = 0, skipped = 0;
 const check = (fine, what) => { checks++; if (!fine) { failed++; console.log(`FAIL ${what}`); } };
 
 async function load(tier) {
@@ -59,6 +59,11 @@ function nativeDigest(text, precision) {
 
 const wanted = ['float32', 'int16', 'int8'].map((precision) => TEXTS.map((text) => nativeDigest(text, precision)));
 for (const tier of ['scalar', 'exact', 'relaxed']) {
+    if (!WebAssembly.validate(fs.readFileSync(path.join(modules, `deberta-${tier}.wasm`)))) {
+        console.log(`skip ${tier}: this node does not know its instructions`);
+        skipped++;
+        continue;
+    }
     for (const [number, precision] of ['float32', 'int16', 'int8'].entries()) {
         const m = await load(tier);
         for (const [name, bytes] of files) m.add(name, bytes);
@@ -80,5 +85,5 @@ for (const tier of ['scalar', 'exact', 'relaxed']) {
             check(damaged.x.model_open(0) !== 0 && damaged.string(damaged.x.message()).length > 10, `${tier}: ${name} of ${cut} bytes is refused`);
         }
 }
-console.log(`${checks} checks, ${failed} failed`);
+console.log(`${checks - failed} passed, ${failed} failed, ${skipped} skipped`);
 process.exit(failed ? 1 : 0);

@@ -5,6 +5,7 @@ A stage is a function that puts its jobs on the schedule; `full` says whether th
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 from testing.machine import has_flag, native_tiers
@@ -133,12 +134,54 @@ def threads(stage, _full):
                   expected=30, after=[built])
 
 
+def without_zip(root):
+    """Golden cases whose weights are no zip archive, which the modules do not read."""
+    def is_zip(folder):
+        weights = os.path.join(folder, "pytorch_model.bin")
+        if not os.path.exists(weights):
+            return False
+        with open(weights, "rb") as stream:
+            return stream.read(2) == b"PK"
+    folders = [entry for place in (root, os.path.join(root, "formats")) for entry in sorted(os.scandir(place), key=lambda entry: entry.name)]
+    return [entry.name for entry in folders if re.match(r"f?\d\d-", entry.name) and not is_zip(entry.path)]
+
+
+def webassembly(stage, _full, sampled=True):
+    """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
+    node = ["node", *subprocess.run(["wasm/node_flags.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
+    tiers = ("scalar", "exact", "relaxed")
+    native_program = native_build(stage, targets=["deberta"])
+    built = stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
+                                                                      "ninja -C build-wasm && wasm/pack.py build-wasm"], expected=60, after=[native_program])
+    program = [*node, "tests/wasm/run_program.mjs"]
+    for tier in tiers:
+        isa = "scalar" if tier == "scalar" else "wasm"
+        stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", *["--quick"] * sampled, f"--isa={isa}",
+                                            f"--require={isa}"], expected=8, after=[built])
+        # Where every fmaf is a call of a function, low precision is a sample of the cases.
+        stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
+                                          "--only", ",".join(without_zip("tests/golden"))],
+                      environment={"DEBERTA_TEST_QUICK": "1"} if sampled and tier == "scalar" else {}, expected=15, after=[built])
+        stage.program(f"bad models, {tier}", [*program, f"build-wasm/tests/bad_models-{tier}.wasm", "--without-zip"], expected=2, after=[built])
+    models = ["build-wasm", "models/demo", "build/deberta"]
+    stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models], expected=10, after=[built])
+    stage.program("the package", [*node, "tests/wasm/run_package.mjs", *models], of_tiers=False, expected=3, after=[built])
+    stage.program("damaged models", [*node, "tests/wasm/run_damaged.mjs", *models, "60" if sampled else "2000"], of_tiers=False, expected=6, after=[built])
+    stage.tiers = lambda: [(tier, "WebAssembly in node") for tier in tiers]
+
+
+def webassembly_whole(stage, full):
+    """The same with every case of the kernels and many more damaged models."""
+    webassembly(stage, full, sampled=False)
+
+
 def contributing(stage, _full):
     stage.program("the diffs of CONTRIBUTING.md", [sys.executable, "tools/try_contributing.py"], of_tiers=False, expected=200)
 
 
 def python_package(stage, _full):
     tested = stage.program("tests/python", [sys.executable, "tests/python/run.py"], limit=3000, of_tiers=False, expected=5000)
+    stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=60, after=[tested])
     with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
         version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
     library = f"libdeberta.so.{'.'.join(version)}"
@@ -154,3 +197,14 @@ def bare_debian(suite):
         demo = stage.program("demo", ["tools/bare_debian.sh", suite, "./build.sh demo"], of_tiers=False)
         stage.program("tests", ["tools/bare_debian.sh", suite, "./build.sh test"], limit=7200, of_tiers=False, after=[demo])
     return run
+
+
+def large_corpus(stage, _full):
+    """Eight shards, some of which are killed and repeated, against one process."""
+    built = native_build(stage, targets=["deberta"])
+    stage.program("200,000 texts in 8 shards", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "shards", "--only", "large_corpus"],
+                  environment={"DEBERTA_SHARDS_TEXTS": "200000"}, of_tiers=False, after=[built])
+
+def wheels(stage, _full):
+    """What is released, made in a copy of the last commit and tried."""
+    stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False, expected=300)

@@ -1,0 +1,272 @@
+/* Sentences of the reader: the worker computes them (live_worker.js), and they become texts of the page like those that
+ * it came with. One request is computed at a time; what is typed meanwhile replaces what waits. A request that is stopped
+ * ends its worker, and a new one opens the model again. SPDX-License-Identifier: MIT */
+
+const WAIT_MS = 350; // after the last key
+const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
+const OPENING = 'Opening the model …';
+const live = {worker: null, opened: null, tier: '', queue: [], running: null, number: 0, files: null, picked: '', message: '', timer: 0, slow: false};
+
+/* ------------------------------------------------------------------------------------------------------- the worker */
+
+const elementText = (id) => document.getElementById(id).textContent;
+
+function startWorker(message = OPENING) {
+    live.worker?.terminate();
+    Object.assign(live, {opened: null, running: null, message});
+    const modules = {};
+    for (const {id, name, bytes} of page.live.modules) modules[name] = {text: elementText(id), bytes};
+    live.worker = new Worker(URL.createObjectURL(new Blob([elementText('live-worker')], {type: 'text/javascript'})));
+    live.worker.onmessage = ({data}) => {
+        if (data.ready) takeReady(data.ready);
+        else if (data.progress) drawProgress(data.progress);
+        else if (data.answer) takeAnswer(data.answer);
+        else takeFailure(data.failed);
+        drawLive();
+    };
+    live.worker.onerror = (event) => takeFailure({number: null, message: event.message || 'the browser starts no worker'});
+    live.worker.postMessage({load: {modules, tier: live.tier}});
+    if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', openModel);
+    else openModel();
+    delete document.documentElement.dataset.live;
+    next();
+}
+
+/* The files are at the end of the page. */
+function openModel() {
+    const files = live.files ?? page.live.files.map(({id, name, bytes}) => ({name, bytes, text: elementText(id)}));
+    live.worker.postMessage({open: {files, precision: page.live.precision}});
+}
+
+function takeReady(ready) {
+    live.opened = ready;
+    if (live.message === OPENING) live.message = '';
+    fillChoice('tier', ready.tiers, ready.tiers);
+    byId('tier').value = ready.tier;
+    document.documentElement.dataset.live = 'ready';
+    next();
+}
+
+/* A worker whose module ended is of no further use; a new one is started for the next request. */
+function takeFailure({number, message, broken}) {
+    live.message = number === null ? `Nothing can be computed here: ${message}. The texts of the page are as the program computed them.`
+        : `This could not be computed: ${message}.`;
+    live.running = null;
+    if (number === null || broken) live.opened = null;
+    if (number === null) {
+        live.queue = [];
+        document.documentElement.dataset.live = 'failed';
+    }
+    if (number !== null && broken) startWorker(live.message);
+    else next();
+}
+
+/* ------------------------------------------------------------------------------------------------------- requests */
+
+/* {text: of the page, or null for a new one; words; removed}. One of a kind waits. */
+const kindOf = ({text, removed}) => text === null ? 'typed' : removed ? 'ablation' : 'again';
+
+function ask(request) {
+    live.queue = live.queue.filter((other) => kindOf(other) !== kindOf(request));
+    live.queue.push(request);
+    next();
+}
+
+function next() {
+    if (live.opened && !live.running && live.queue.length) {
+        const {words: [text, pair = null], removed} = live.running = live.queue.shift();
+        live.message = '';
+        byId('live-progress').value = 0;
+        live.running.number = ++live.number;
+        live.worker.postMessage({run: {number: live.number, text, pair, removed}});
+    }
+    const about = document.documentElement.dataset;
+    about.computing = live.running || (live.worker && !live.opened && about.live !== 'failed') ? 'yes' : 'no';
+    drawLive();
+}
+
+function stop() {
+    live.queue = [];
+    startWorker('Stopped. The text is still there; Compute starts again.');
+}
+
+function takeAnswer({number, about, cells, masks, sha256, milliseconds}) {
+    if (number !== live.running?.number) return;
+    const {text, words, removed} = live.running, computed = {...about, bytes: cells, masks, digest: sha256, milliseconds};
+    live.running = null;
+    live.slow = milliseconds > SLOW_MS;
+    keptHeads.clear();
+    if (text === null) showTyped(words, computed);
+    else if (removed) Object.assign(text, {ablated: {...computed, removed}});
+    else takeAgain(text, computed);
+    change({run: number});
+    next();
+}
+
+/* A text of the page, computed here once more. */
+function takeAgain(text, computed) {
+    const alike = computed.n === text.n && computed.ids.every((id, k) => id === text.ids[k]);
+    const {masks, digest, milliseconds} = computed;
+    if (live.picked && !(alike && digest === text.sha256)) return adoptModel(text.words, computed);
+    if (alike) Object.assign(text, {masks, digest, milliseconds});
+    else text.words = null; // the page has more tokens of it than are computed here
+    live.picked = '';
+}
+
+function textOfWords(words, computed) {
+    return {...computed, title: words.join(' | '), words, typed: true, data: null, sha256: ''};
+}
+
+function showTyped(words, computed) {
+    const before = page.texts.findIndex((text) => text.typed), at = before < 0 ? page.texts.length : before;
+    page.texts[at] = textOfWords(words, computed);
+    change({text: at, pinned: null, hover: null, ...state.held?.[0] === at ? {held: null} : {},
+        token: telling(page.texts[at], headCells(at, state.layer, state.head).values[PROBS])});
+}
+
+/* The folder holds another model than the page: its texts and what was measured of it go. */
+function adoptModel(words, computed) {
+    for (const name of ['info', 'verify', 'receptive-field', 'lengths', 'layers', 'training']) document.getElementById(`json-${name}`)?.remove();
+    for (const id of ['latency', 'verification', 'receptive-field', 'training', 'environment', 'commands']) {
+        byId(id).hidden = true;
+        document.querySelector(`nav a[href="#${id}"]`).hidden = true;
+    }
+    page.texts = [textOfWords(words, computed)];
+    page.model = live.picked;
+    page.steps = [];
+    page.files = [];
+    document.querySelector('h1').firstChild.textContent = `${live.picked} `;
+    live.picked = '';
+    removedTerms.clear();
+    Object.assign(state, {text: 0, held: null, pinned: null, hover: null, removed: '', step: 0, component: PROBS, map: 'picture'});
+    openOnAnswer();
+    buildFacts(live.opened.model);
+    buildFormula();
+    redrawAll();
+}
+
+/* What has to be computed for what is shown: the text itself for its candidates and its digest, and without its terms. */
+function askForView() {
+    const text = currentText();
+    if (!page.live || !text.words || live.running?.text === text && live.running.removed === state.removed) return;
+    if (!text.masks && text.digest === undefined) ask({text, words: text.words, removed: ''});
+    if (state.removed && text.ablated?.removed !== state.removed) ask({text, words: text.words, removed: state.removed});
+}
+
+/* ------------------------------------------------------------------------------------------------- what is typed */
+
+const typedWords = () => [byId('words').value, ...byId('pair').value ? [byId('pair').value] : []];
+
+function computeTyped() {
+    clearTimeout(live.timer);
+    const words = typedWords(), known = page.texts.findIndex((text) => text.words && text.words.join('\0') === words.join('\0'));
+    if (!words[0].trim()) return;
+    live.queue = [];
+    if (known >= 0) {
+        chooseText(known);
+        return next();
+    }
+    ask({text: null, words, removed: ''});
+}
+
+function typed() {
+    clearTimeout(live.timer);
+    growBox();
+    if (!live.slow) live.timer = setTimeout(computeTyped, WAIT_MS);
+}
+
+/* One line, or as many as the text has, up to a third of the screen. */
+function growBox() {
+    const box = byId('words');
+    box.style.height = 'auto';
+    box.style.height = `${Math.min(box.scrollHeight + 2, window.innerHeight / 3)}px`;
+}
+
+function showWords() {
+    const text = currentText();
+    if (!text.words || document.activeElement === byId('words')) return;
+    [byId('words').value, byId('pair').value = ''] = text.words;
+    growBox();
+}
+
+/* Files of the folder itself, not of folders in it. */
+function openFolder(list) {
+    const inside = [...list].filter((file) => file.webkitRelativePath.split('/').length <= 2);
+    const files = inside.filter(({name, size}) => size && /\.(json|safetensors|model)$|^merges\.txt$|^bpe_encoder\.bin$/.test(name));
+    const name = list[0]?.webkitRelativePath.split('/')[0] ?? '';
+    if (!files.some((file) => file.name.endsWith('.safetensors')) || !files.some((file) => file.name === 'config.json')) {
+        live.message = `${name}: a model folder has a config.json and weights in .safetensors; found ${inside.map((file) => file.name).slice(0, 6).join(', ') || 'nothing'}.`;
+        return drawLive();
+    }
+    live.files = files.map((file) => ({name: file.name, bytes: file.size, blob: file}));
+    live.picked = name;
+    live.queue = [];
+    const known = page.texts.find((text) => text.words && text.sha256), words = known?.words ?? typedWords();
+    startWorker();
+    ask({text: known ?? {words, n: -1}, words, removed: ''});
+}
+
+/* --------------------------------------------------------------------------------------------------------- the note */
+
+function drawProgress({number, done, of}) {
+    if (number !== live.running?.number) return;
+    byId('live-progress').max = of;
+    byId('live-progress').value = done;
+}
+
+const inTime = (ms) => ms < 1000 ? `${formatNumber(ms, 2)} ms` : `${formatNumber(ms / 1000, 2)} s`;
+
+/* What the numbers on the screen come from, and whether they are the program's. */
+function wordsOfDigest(text) {
+    const shown = text.ablated?.removed === state.removed ? text.ablated : text, digest = shown.digest;
+    if (!digest) return [];
+    const code = make('code', {class: 'digest', title: digest}, digest), equal = shown === text && text.sha256;
+    if (!equal) return [' · SHA-256 of its hidden states ', code];
+    return text.sha256 === digest ? [' · ', make('span', {class: 'same'}, 'identical to the program:'), ' SHA-256 ', code]
+        : [' · ', make('span', {class: 'bad'}, 'not what the program computed:'), ' SHA-256 ', code];
+}
+
+function drawLive() {
+    if (!page.live || !document.documentElement.dataset.ready) return;
+    const text = currentText(), waits = !live.worker, shown = text.ablated?.removed === state.removed ? text.ablated : text;
+    byId('stop').hidden = byId('live-progress').hidden = !live.running;
+    byId('compute').disabled = !live.opened;
+    byId('live-note').classList.toggle('bad', document.documentElement.dataset.live === 'failed');
+    const cut = text.dropped ? [` · the first ${text.n} tokens, ${text.dropped} more are left out`] : [];
+    byId('live-note').replaceChildren(...live.message ? [live.message] : waits ? [`This page holds no model. Open the folder of ${page.model} to compute sentences of your own.`]
+        : live.running ? ['Computing …'] : shown.milliseconds ? [`${text.n} tokens, computed here in ${inTime(shown.milliseconds)}`, ...cut, ...wordsOfDigest(text)] : []);
+}
+
+function bindLive() {
+    byId('live').hidden = !page.live;
+    if (!page.live) return;
+    const words = new URLSearchParams(location.hash.slice(1)).get('words');
+    byId('live-choices').prepend(byId('text-choice'));
+    showWords();
+    byId('words').addEventListener('input', typed);
+    byId('pair').addEventListener('input', typed);
+    byId('words').addEventListener('keydown', (event) => {
+        if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+        event.preventDefault();
+        computeTyped();
+    });
+    byId('live').addEventListener('submit', (event) => {
+        event.preventDefault();
+        computeTyped();
+    });
+    byId('stop').addEventListener('click', stop);
+    byId('tier').addEventListener('change', ({target}) => {
+        live.tier = target.value;
+        for (const text of page.texts) Object.assign(text, {ablated: undefined, masks: undefined, digest: undefined});
+        startWorker();
+        askForView();
+    });
+    byId('folder').addEventListener('change', ({target}) => target.files.length && openFolder(target.files));
+    byId('folder-button').addEventListener('click', () => byId('folder').click());
+    if (words) {
+        byId('words').value = words;
+        live.queue.push({text: null, words: [words], removed: ''});
+    }
+    if (!page.live.files.length) byId('live-more').open = true;
+    askForView();
+}

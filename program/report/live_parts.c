@@ -1,0 +1,210 @@
+/* Modules and model files are found, checked and put into the page. SPDX-License-Identifier: MIT */
+#include "program/report/live_parts.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "core/base/status.h"
+#include "core/io/mapped_file.h"
+#include "output/byte_buffer.h"
+#include "output/json_text.h"
+#include "output/scope.h"
+
+/* One element of a page is one string of the browser: Chromium's have at most 2^29 characters, four for three bytes. */
+enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90 };
+
+static const char *const tiers[] = {"relaxed", "exact", "scalar"};
+enum { TIERS = sizeof tiers / sizeof *tiers };
+
+/* -------------------------------------------------------------------------------------------------------- modules */
+
+static const char *module_path(const common_options *options, const char *folder, const char *tier)
+{
+    return options_text(options, "%s/deberta-%s.wasm", folder, tier);
+}
+
+static bool has_modules(const common_options *options, const char *folder)
+{
+    for (int k = 0; k < TIERS; k++)
+        if (access(module_path(options, folder, tiers[k]), R_OK) == 0) return true;
+    return false;
+}
+
+/* Modules lie next to the program, where `./build.sh wasm` puts them, or where an installation has them. NULL: nowhere.
+ */
+static const char *find_modules(const common_options *options)
+{
+    static const char *const places[] = {".", "../build-wasm", "../share/deberta"};
+    char program[PATH_MAX];
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length <= 0) return NULL;
+    program[length] = '\0';
+    *strrchr(program, '/') = '\0';
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        const char *folder = options_text(options, "%s/%s", program, places[k]);
+        if (has_modules(options, folder)) return folder;
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- model files */
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t length = strlen(name), tail = strlen(end);
+    return length >= tail && strcmp(name + length - tail, end) == 0;
+}
+
+/* What core/io and core/text read; packed weights are for the processor that packed them. */
+static bool is_model_file(const char *name)
+{
+    return ends_with(name, ".json") || ends_with(name, ".safetensors") || ends_with(name, ".model") ||
+           strcmp(name, "merges.txt") == 0 || strcmp(name, "bpe_encoder.bin") == 0;
+}
+
+typedef struct model_files {
+    const char *names[MOST_FILES];
+    size_t count, bytes;
+    bool has_weights, too_many;
+} model_files;
+
+static int order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* In the order of their names. An empty file says nothing to a model, either. */
+static void list_files(const common_options *options, const char *folder, model_files *files)
+{
+    DIR *listing = opendir(folder);
+    for (struct dirent *entry; listing && (entry = readdir(listing));) {
+        struct stat about;
+        if (!is_model_file(entry->d_name) || stat(options_text(options, "%s/%s", folder, entry->d_name), &about) != 0 ||
+            !S_ISREG(about.st_mode) || about.st_size == 0)
+            continue;
+        files->has_weights |= ends_with(entry->d_name, ".safetensors");
+        files->too_many |= files->count == MOST_FILES || strlen(entry->d_name) > MOST_NAME_BYTES;
+        if (files->too_many) break;
+        files->names[files->count++] = options_text(options, "%s", entry->d_name);
+        files->bytes += (size_t)about.st_size;
+    }
+    if (listing) closedir(listing);
+    qsort(files->names, files->count, sizeof *files->names, order);
+}
+
+static int check_model(const common_options *options, const live_parts *live)
+{
+    const char *model = options->arguments[0];
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_error error;
+    if (strncmp(model, "synthetic:", 10) == 0)
+        return say_usage(options, "--live: made-up weights are in no file that a page could hold");
+    if (deberta_tokenizer_open(&tokenizer, model, &error) != DEBERTA_OK) return say_error(options, &error);
+    deberta_tokenizer_free(&tokenizer);
+    model_files files = {0};
+    list_files(options, model, &files);
+    if (!files.has_weights)
+        status_fail(&error, DEBERTA_E_UNSUPPORTED,
+                    "%s: a page reads weights from .safetensors, and there is no such file", model);
+    else if (files.too_many)
+        status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a page reads at most %d files with names of at most %d bytes",
+                    model, MOST_FILES, MOST_NAME_BYTES);
+    else if (!live->without_model && files.bytes > MOST_MODEL_BYTES)
+        status_fail(&error, DEBERTA_E_UNSUPPORTED,
+                    "%s has %zu MB, a page holds at most %d MB; with --no-model the reader opens the folder", model,
+                    files.bytes / 1000000, MOST_MODEL_BYTES / 1000000);
+    else
+        return EXIT_OK;
+    return say_error(options, &error);
+}
+
+int live_parts_find(const common_options *options, live_parts *live)
+{
+    if (!live->wanted) return EXIT_OK;
+    deberta_error error;
+    if (live->modules && !has_modules(options, live->modules)) {
+        status_fail(&error, DEBERTA_E_FILE, "--modules: %s has no deberta-relaxed.wasm, -exact or -scalar",
+                    live->modules);
+        return say_error(options, &error);
+    }
+    if (!live->modules) live->modules = find_modules(options);
+    if (!live->modules)
+        say_note(options, "note: --live: there are no modules, so the page shows its texts and computes none; "
+                          "./build.sh wasm makes them, --modules DIR names their folder");
+    return live->modules ? check_model(options, live) : EXIT_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- into the page */
+
+static deberta_status put_file(FILE *out, const char *id, const char *path, deberta_error *err)
+{
+    mapped_file file;
+    byte_buffer text = {0};
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    uLongf size = compressBound(file.size_bytes);
+    unsigned char *small = memory_take(size, 1);
+    if (compress2(small, &size, file.bytes, file.size_bytes, Z_BEST_COMPRESSION) != Z_OK) memory_short();
+    mapped_file_close(&file);
+    byte_buffer_base64(&text, small, size);
+    free(small);
+    fprintf(out, "<script type=\"text/plain\" id=\"%s\">", id);
+    fwrite(text.data, 1, text.size_bytes, out);
+    fputs("</script>\n", out);
+    byte_buffer_free(&text);
+    return DEBERTA_OK;
+}
+
+static size_t size_of(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? (size_t)about.st_size : 0;
+}
+
+/* An element, for the page: which it is, what its content is called, and how long that is unpacked. */
+static void describe_element(json_t *list, const char *id, const char *name, const char *path)
+{
+    json_add(list,
+             json_pack("{s:s, s:o, s:I}", "id", id, "name", json_clean_text(name), "bytes", (json_int_t)size_of(path)));
+}
+
+static const char *file_path(const common_options *options, const char *name)
+{
+    return options_text(options, "%s/%s", options->arguments[0], name);
+}
+
+json_t *live_parts_describe(const common_options *options, const live_parts *live)
+{
+    json_t *modules = json_array(), *list = json_array();
+    model_files files = {0};
+    for (int k = 0; k < TIERS; k++) {
+        const char *path = module_path(options, live->modules, tiers[k]);
+        if (size_of(path)) describe_element(modules, options_text(options, "module-%s", tiers[k]), tiers[k], path);
+    }
+    if (!live->without_model) list_files(options, options->arguments[0], &files);
+    for (size_t k = 0; k < files.count; k++)
+        describe_element(list, options_text(options, "file-%zu", k), files.names[k],
+                         file_path(options, files.names[k]));
+    return json_pack("{s:o, s:o, s:i}", "modules", modules, "files", list, "precision", options->precision);
+}
+
+deberta_status live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out,
+                                      deberta_error *err)
+{
+    for (int k = 0; k < TIERS; k++) {
+        const char *path = module_path(options, live->modules, tiers[k]);
+        if (size_of(path)) DEBERTA_TRY(put_file(out, options_text(options, "module-%s", tiers[k]), path, err));
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status live_parts_put_model(const common_options *options, const live_parts *live, FILE *out,
+                                    deberta_error *err)
+{
+    model_files files = {0};
+    if (!live->without_model) list_files(options, options->arguments[0], &files);
+    for (size_t k = 0; k < files.count; k++)
+        DEBERTA_TRY(put_file(out, options_text(options, "file-%zu", k), file_path(options, files.names[k]), err));
+    return DEBERTA_OK;
+}

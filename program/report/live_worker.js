@@ -1,0 +1,155 @@
+/* The page's worker: unpacks module and model, computes a text, and answers with messages. It asks nobody for anything.
+ *
+ * in:  {load: {modules: {tier: {text, bytes}}, tier or ''}}
+ *      {open: {files: [{name, bytes, text or blob}], precision}}
+ *      {run: {number, text, pair or null, removed}}
+ * out: {ready: {model, tier, tiers}}, {progress: {number, done, of}}, {failed: {number or null, message}}
+ *      {answer: {number, about, cells, masks, sha256, milliseconds}}
+ * SPDX-License-Identifier: MIT */
+'use strict';
+
+const MOST_MODEL_BYTES = 3e9; // sizes have 32 bits there, and packed weights come on top
+const TOP = 5;
+let x = null; // exports of the module
+let tiers = [], chosen = ''; // that can run here, and the one that does
+let running = null; // number of the run that is computed
+let last = Promise.resolve(); // of the messages, which wait for each other
+
+/* ------------------------------------------------------------------------------------------------ what the browser can */
+
+const floats = (value) => [...new Uint8Array(new Float32Array([value]).buffer)];
+/* Modules of one function without parameters, whose result is a float32. */
+const smallModule = (...body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
+    10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
+const splat = (value) => [67, ...floats(value), 253, 19];
+const FIRST_LANE = [253, 31, 0];
+const PLAIN = smallModule(...splat(1), ...FIRST_LANE);
+/* relaxed_madd may round once or twice; ours must round once: (1 + 2^-12)^2 - (1 + 2^-11) is then 2^-24, else 0. */
+const FUSED = smallModule(...splat(1 + 2 ** -12), ...splat(1 + 2 ** -12), ...splat(-(1 + 2 ** -11)), 253, 133, 2, ...FIRST_LANE);
+
+async function usableTiers() {
+    const tiers = ['scalar'];
+    if (WebAssembly.validate(PLAIN)) tiers.unshift('exact');
+    if (WebAssembly.validate(FUSED) && (await WebAssembly.instantiate(FUSED)).instance.exports.f() === 2 ** -24) tiers.unshift('relaxed');
+    return tiers;
+}
+
+/* --------------------------------------------------------------------------------------------------------- unpacking */
+
+function bytesOf(text) {
+    if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+    const characters = atob(text), bytes = new Uint8Array(characters.length);
+    for (let k = 0; k < bytes.length; k++) bytes[k] = characters.charCodeAt(k);
+    return bytes;
+}
+
+const inflated = (text) => new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream('deflate'));
+
+/* Writes a stream of that many bytes where the module wants it, a piece at a time: a model is not held twice. */
+async function pour(stream, at, bytes) {
+    const reader = stream.getReader();
+    let done = 0;
+    for (let part; !(part = await reader.read()).done; done += part.value.length) {
+        if (done + part.value.length > bytes) throw new Error('what the page holds is longer than it says');
+        new Uint8Array(x.memory.buffer).set(part.value, at + done);
+    }
+    if (done !== bytes) throw new Error(`what the page holds ends after ${done} of ${bytes} bytes`);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the module */
+
+function take(bytes) {
+    const at = x.take(bytes + 1) >>> 0;
+    if (!at) throw new Error(`there is no memory for ${Math.ceil(bytes / 1e6)} MB more`);
+    new Uint8Array(x.memory.buffer)[at + bytes] = 0;
+    return at;
+}
+
+function string(at) {
+    const memory = new Uint8Array(x.memory.buffer), from = at >>> 0;
+    return new TextDecoder().decode(memory.subarray(from, memory.indexOf(0, from)));
+}
+
+/* Calls with a text of UTF-8, which is given back. */
+function withTexts(texts, act) {
+    const places = texts.map((text) => {
+        if (text === null) return [0, 0];
+        const bytes = new TextEncoder().encode(text), at = take(bytes.length);
+        new Uint8Array(x.memory.buffer).set(bytes, at);
+        return [at, bytes.length];
+    });
+    const result = act(...places.flat());
+    for (const [at] of places) if (at) x.give(at);
+    return result;
+}
+
+const ok = (status) => { if (status !== 0) throw new Error(string(x.message())); };
+const answer = () => JSON.parse(string(x.answer()));
+
+async function instantiate({text, bytes}) {
+    const code = new Uint8Array(await new Response(inflated(text)).arrayBuffer()), imports = {};
+    if (code.length !== bytes) throw new Error('the module of this page is damaged');
+    const module = await WebAssembly.compile(code);
+    for (const {module: from, name} of WebAssembly.Module.imports(module))
+        (imports[from] ??= {})[name] = from === 'deberta' ? (done, of) => postMessage({progress: {number: running, done, of}})
+            : name === 'clock_time_get' ? () => 0 : () => { throw new Error(`the module asked the system for ${name}`); };
+    x = (await WebAssembly.instantiate(module, imports)).exports;
+    x._initialize();
+}
+
+async function load({modules, tier}) {
+    if (!self.WebAssembly) throw new Error('this browser has no WebAssembly');
+    if (!self.DecompressionStream) throw new Error('this browser has no DecompressionStream, with which the page unpacks its modules');
+    tiers = (await usableTiers()).filter((name) => modules[name]);
+    chosen = tiers.includes(tier) ? tier : tiers[0];
+    if (!chosen) throw new Error(`this browser can run none of the page's modules (${Object.keys(modules).join(', ')})`);
+    await instantiate(modules[chosen]);
+}
+
+async function open({files, precision}) {
+    const total = files.reduce((sum, {bytes}) => sum + bytes, 0);
+    if (total > MOST_MODEL_BYTES) throw new Error(`the model has ${(total / 1e9).toFixed(1)} GB; a page has at most 4 GB of memory, of which a model may take 3`);
+    for (const {name, bytes, text, blob} of files) {
+        const at = take(bytes); // stays: the model reads its files in place
+        await pour(blob ? blob.stream() : inflated(text), at, bytes);
+        if (withTexts([name], (place) => x.file_add(place, at, bytes)) !== 0) throw new Error(`${name}: too many files, or too long a name`);
+    }
+    ok(x.model_open(precision));
+    ok(x.model_describe());
+    postMessage({ready: {model: answer(), tier: chosen, tiers}});
+}
+
+/* ------------------------------------------------------------------------------------------------------------ a text */
+
+/* As fill-mask has them: after the decoder where there is one. A model without such a head has none. */
+function candidates() {
+    for (const decoder of [1, 0]) if (x.candidates(TOP, decoder) === 0) return answer();
+    return [];
+}
+
+function run({number, text, pair, removed}) {
+    const start = performance.now();
+    running = number;
+    withTexts([text, pair], (at, bytes, pairAt, pairBytes) => ok(x.tokenize(at, bytes, pairAt, pairBytes)));
+    withTexts([removed], (at) => ok(x.explore(at)));
+    const about = answer(), at = x.cells() >>> 0, cells = new Uint8Array(x.memory.buffer).slice(at, at + (x.cells_bytes() >>> 0));
+    ok(x.hidden_digest());
+    const {sha256} = answer();
+    const masks = candidates();
+    postMessage({answer: {number, about, cells, masks, sha256, milliseconds: performance.now() - start}}, [cells.buffer]);
+}
+
+async function handle(data) {
+    const number = data.run?.number ?? null;
+    try {
+        if (data.load) await load(data.load);
+        else if (!x) return; // that was said already
+        else if (data.open) await open(data.open);
+        else run(data.run);
+    } catch (error) {
+        const broken = error instanceof (self.WebAssembly?.RuntimeError ?? RangeError) || error instanceof RangeError;
+        postMessage({failed: {number, broken, message: error.message || String(error)}});
+    }
+}
+
+onmessage = ({data}) => { last = last.then(() => handle(data)); };

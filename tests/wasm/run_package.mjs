@@ -1,0 +1,70 @@
+// The package as whoever installs it gets it: node run_package.mjs BUILD MODEL PROGRAM
+// The example runs from the archive, types name what there is, licences are inside, and what is wrong is said.
+// SPDX-License-Identifier: MIT
+import {execFileSync} from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+const [build, folder, program] = process.argv.slice(2);
+if (!program) {
+    console.error('usage: node run_package.mjs BUILD MODEL PROGRAM');
+    process.exit(2);
+}
+let passed = 0, failed = 0;
+const check = (fine, what) => { if (fine) passed++; else { failed++; console.log(`FAIL ${what}`); } };
+const place = fs.mkdtempSync(path.join(os.tmpdir(), 'deberta-package-'));
+process.on('exit', () => fs.rmSync(place, {recursive: true}));
+
+const archive = fs.readdirSync(build).find((name) => /^deberta-.*\.tgz$/.test(name));
+if (archive) execFileSync('tar', ['xzf', path.join(build, archive), '-C', place]);
+else fs.cpSync(path.join(build, 'package'), path.join(place, 'package'), {recursive: true});
+const root = path.join(place, 'package');
+
+const licences = fs.readFileSync(path.join(root, 'LICENSES.txt'), 'utf8');
+for (const text of ['deberta.c authors', 'Petri Lehtinen', 'University of Cambridge', 'Rich Felker', 'LLVM'])
+    check(licences.includes(text), `the licences do not name ${text}`);
+
+const library = await import(path.join(root, 'deberta.mjs'));
+const types = fs.readFileSync(path.join(root, 'deberta.d.ts'), 'utf8');
+for (const name of Object.keys(library)) check(new RegExp(`export (function|class) ${name}\\b`).test(types), `the types do not name ${name}`);
+for (const name of Object.getOwnPropertyNames(library.Model.prototype).filter((name) => name !== 'constructor'))
+    check(new RegExp(`^    (readonly )?${name}\\b`, 'm').test(types), `the types do not name Model.${name}`);
+
+/* The example, and the bits of its sentence. */
+const said = execFileSync(process.execPath, [...process.execArgv, path.join(root, 'example.mjs'), folder], {encoding: 'utf8'});
+const out = path.join(place, 'states.safetensors');
+execFileSync(program, ['encode', folder, '--text', 'the captain [MASK] the ship', '-q', '-o', out]);
+const raw = fs.readFileSync(out), size = Number(raw.readBigUInt64LE()), head = JSON.parse(raw.subarray(8, 8 + size));
+const [from, to] = Object.entries(head).find(([name]) => /hidden/.test(name))[1].data_offsets;
+const native = crypto.createHash('sha256').update(raw.subarray(8 + size + from, 8 + size + to)).digest('hex');
+check(said.includes(`SHA-256 ${native}`), `the example has not the native program's bits: ${said}`);
+check(/token 3: .+\n.*change by up to [0-9]/.test(said), `the example ends too early: ${said}`);
+
+/* What deberta.mjs hands over is what the digest is of. */
+const {Model, readFolder, usableTiers} = library, files = await readFolder(folder);
+for (const tier of await usableTiers()) {
+    const model = await Model.open(files, {tier});
+    const {hidden, sha256, tokens, n} = model.encode('a ship', {pair: 'and the sea'});
+    check(crypto.createHash('sha256').update(new Uint8Array(hidden.buffer)).digest('hex') === sha256, `${tier}: hidden states are not those of the digest`);
+    check(n === tokens.length && model.about.tier === tier, `${tier}: ${n} tokens, ${model.about.tier}`);
+    const explored = model.explore('a ship');
+    check(explored.bytes.length === explored.head_bytes * model.about.layers * model.about.heads, `${tier}: heads of ${explored.bytes.length} bytes`);
+    model.close();
+    const after = await Promise.resolve().then(() => model.encode('x')).catch((error) => error.message);
+    check(/closed/.test(after), `${tier}: a closed model says ${after}`);
+}
+
+const refused = async (what, pattern, list, options) => {
+    const message = await Model.open(list, options).then(() => 'nothing', (error) => error.message);
+    check(pattern.test(message), `${what}: ${message}`);
+};
+await refused('unknown precision', /'half' is unknown; known are float32/, files, {precision: 'half'});
+await refused('unknown tier', /'avx2' cannot be used here/, files, {tier: 'avx2'});
+await refused('no files', /\S{10}|\S+ \S+/, []);
+await refused('a module that is none', /./, files, {module: new Uint8Array(4)});
+await refused('weights of PyTorch', /safetensors/, [...files.filter(([name]) => !/safetensors$/.test(name)), ['pytorch_model.bin', new TextEncoder().encode('PK\x03\x04'.padEnd(99, '\0'))]]);
+await refused('too many files', /too many files/, Array.from({length: 40}, (_, k) => [`${k}.json`, new Uint8Array(2)]));
+console.log(`${passed} passed, ${failed} failed, 0 skipped`);
+process.exitCode = failed ? 1 : 0;

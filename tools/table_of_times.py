@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Tables of times from the committed results of tools/peers.py: tools/table_of_times.py docs/benchmarks/amd-zen4.csv [ERRORS.json]
+
+Prints ours / the best float32 peer, and with the file of errors times beside errors and times of low precision as shares of others, as the pages of docs/benchmarks have them.
+SPDX-License-Identifier: MIT
+"""
+import csv
+import json
+import sys
+
+COMPARED = (("int8 of ORT", "deberta-int8", ("onnxruntime-int8", "onnxruntime-int8-channel")), ("int8 of bf16", "deberta-int8", ("openvino-bf16",)),
+            ("int16 of bf16", "deberta-int16", ("openvino-bf16",)), ("int16 of float32", "deberta-int16", ("deberta",)))
+PEERS = ("torch", "onnxruntime", "openvino")
+
+
+def number(text):
+    return float(text) if text else None
+
+
+def label(model, threads):
+    return f"{model}, {threads} thread{'s' if int(threads) > 1 else ''}"
+
+
+def best(row):
+    """The fastest float32 engine that agrees with float64; the last word says that PyTorch is the only one."""
+    peers = {name: row[name]["median_ms"] for name in PEERS if name in row and row[name]["median_ms"] and row[name]["mark"] in ("", "!")}
+    name = min(peers, key=lambda one: float(peers[one]), default=None)
+    return name, list(peers) == ["torch"]
+
+
+def ratio(row):
+    name, alone = best(row)
+    if not name or "deberta" not in row:
+        return "–"
+    text = f"{float(row['deberta']['median_ms']) / float(row[name]['median_ms']):.2f}"
+    return f"({text})" if alone else text
+
+
+def print_table(titles, rows):
+    print("| " + " | ".join(titles) + " |\n|---|" + "--:|" * (len(titles) - 1))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def milliseconds(cell):
+    return f"{cell['median_ms']} ({cell['minimum_ms']})" if cell else "–"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    rows, engines = {}, list(dict.fromkeys(line["engine"] for line in found))
+    for line in found:
+        rows.setdefault((line["model"], line["threads"]), {}).setdefault(int(line["tokens"]), {})[line["engine"]] = line
+    lengths = sorted({n for row in rows.values() for n in row})
+    print_table(["model, threads", *map(str, lengths)], [[label(*key), *(ratio(row[n]) if n in row else "–" for n in lengths)] for key, row in rows.items()])
+    if len(sys.argv) < 3:
+        return 0
+    lines = []
+    for key, row in rows.items():
+        for n in row:
+            name, ours = best(row[n])[0], row[n]["deberta"]
+            by = [float(ours[column]) / float(row[n][name][column]) for column in ("median_ms", "minimum_ms")]
+            lines.append([f"{label(*key)}, n = {n}", *(milliseconds(row[n].get(engine)) for engine in engines), name, f"**{by[0]:.3f}** ({by[1]:.3f})"])
+    print_table(["row", *engines, "best peer", "ours / best"], lines)
+    with open(sys.argv[2], encoding="utf-8") as file:
+        errors = {(one["engine"], one["n"]): one for one in json.load(file)["results"]}
+    for key, row in rows.items():
+        print_table(["engine", "precision", *(f"n = {n}" for n in row)],
+                    [[engine, errors[engine, min(row)]["precision"],
+                      *(f"{row[n][engine]['median_ms']}, {errors[engine, n]['relative_error']:.1e}" for n in row)] for engine in engines])
+    for title, ours, theirs in COMPARED:
+        for column in ("median_ms", "minimum_ms"):
+            found = [float(row[n][ours][column]) / min(float(row[n][one][column]) for one in theirs) for row in rows.values() for n in row]
+            print(f"{title}, {column[:-3]}: {' '.join(f'{one:.3f}' for one in found)}; least {min(found):.3f}, most {max(found):.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+// DeBERTa in JavaScript, for Node and browsers: the modules of WebAssembly as a class. deberta.d.ts has the types.
+//
+// A model is one instance of a module with a memory of its own. Nothing is asked of a network but the module's file,
+// and not that where `module` brings it. SPDX-License-Identifier: MIT
+
+const PRECISIONS = ['float32', 'int16', 'int8'];
+const MOST_BYTES = 3e9; // sizes have 32 bits, and packed weights come on top of the files
+const NAMES = /(json|safetensors|model|txt)$/;
+const inNode = typeof process !== 'undefined' && !!process.versions?.node;
+
+/* ---------------------------------------------------------------------------------------------- what the engine can */
+
+const floats = (value) => [...new Uint8Array(new Float32Array([value]).buffer)];
+/* A module of one function without parameters, whose result is a float32. */
+const smallModule = (...body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
+    10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
+const splat = (value) => [67, ...floats(value), 253, 19];
+const FIRST_LANE = [253, 31, 0];
+const PLAIN = smallModule(...splat(1), ...FIRST_LANE);
+/* relaxed_madd may round once or twice; the tier needs once: (1 + 2^-12)^2 - (1 + 2^-11) is then 2^-24, else 0. */
+const FUSED = smallModule(...splat(1 + 2 ** -12), ...splat(1 + 2 ** -12), ...splat(-(1 + 2 ** -11)), 253, 133, 2, ...FIRST_LANE);
+
+export async function usableTiers() {
+    if (typeof WebAssembly === 'undefined') return [];
+    const tiers = ['scalar'];
+    if (WebAssembly.validate(PLAIN)) tiers.unshift('exact');
+    if (WebAssembly.validate(FUSED) && (await WebAssembly.instantiate(FUSED)).instance.exports.f() === 2 ** -24) tiers.unshift('relaxed');
+    return tiers;
+}
+
+async function compile(tier, given) {
+    if (given instanceof WebAssembly.Module) return given;
+    if (given) return WebAssembly.compile(given);
+    const place = new URL(`./deberta-${tier}.wasm`, import.meta.url);
+    if (inNode && place.protocol === 'file:') return WebAssembly.compile(await (await import('node:fs/promises')).readFile(place));
+    const response = await fetch(place);
+    if (!response.ok) throw new Error(`${place.href}: ${response.status} ${response.statusText}`);
+    return WebAssembly.compile(await response.arrayBuffer());
+}
+
+async function instantiate(module, onProgress) {
+    const imports = {};
+    for (const {module: from, name} of WebAssembly.Module.imports(module))
+        (imports[from] ??= {})[name] = from === 'deberta' ? onProgress : name === 'clock_time_get' ? () => 0
+            : () => { throw new Error(`the module asked the system for ${name}`); };
+    const {exports} = await WebAssembly.instantiate(module, imports);
+    exports._initialize();
+    return exports;
+}
+
+/* The files of a model's folder, in Node. */
+export async function readFolder(folder) {
+    const fs = await import('node:fs/promises'), path = await import('node:path');
+    const names = (await fs.readdir(folder)).filter((name) => NAMES.test(name));
+    return Promise.all(names.map(async (name) => [name, await fs.readFile(path.join(folder, name))]));
+}
+
+/* ------------------------------------------------------------------------------------------------------------ a model */
+
+export class Model {
+    #x;
+    #about;
+
+    constructor(exports) { this.#x = exports; }
+
+    static async open(files, {precision = 'float32', tier, module, onProgress = () => {}} = {}) {
+        const number = PRECISIONS.indexOf(precision), tiers = await usableTiers(), chosen = tier ?? tiers[0];
+        if (number < 0) throw new Error(`precision '${precision}' is unknown; known are ${PRECISIONS.join(', ')}`);
+        if (!tiers.includes(chosen)) throw new Error(`the tier '${chosen}' cannot be used here; usable are: ${tiers.join(', ') || 'none'}`);
+        const list = typeof files === 'string' ? await readFolder(files) : Symbol.iterator in files ? [...files] : Object.entries(files);
+        const total = list.reduce((sum, [, bytes]) => sum + bytes.length, 0);
+        if (total > MOST_BYTES) throw new Error(`the model has ${(total / 1e9).toFixed(1)} GB; a module has at most 4 GB of memory, of which a model may take 3`);
+        const model = new Model(await instantiate(await compile(chosen, module), onProgress));
+        for (const [name, bytes] of list) model.#addFile(name, bytes);
+        model.#do((x) => x.model_open(number));
+        model.#do((x) => x.model_describe());
+        model.#about = Object.freeze(model.#answer());
+        return model;
+    }
+
+    get about() { return this.#about; }
+
+    tokenize(text, pair = null) {
+        this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
+        this.#do((x) => x.tokens_describe());
+        return this.#answer();
+    }
+
+    encode(text, {pair = null, ablations = ''} = {}) {
+        const tokens = this.tokenize(text, pair), columns = this.about.hidden_size;
+        this.#withTexts([ablations], (x, at) => x.encode(at));
+        const from = this.#x.hidden() >>> 0, stride = this.#x.hidden_stride() >>> 0, hidden = new Float32Array(tokens.n * columns);
+        for (let t = 0; t < tokens.n; t++)
+            hidden.set(new Float32Array(this.#x.memory.buffer, from + 4 * t * stride, columns), t * columns);
+        this.#do((x) => x.hidden_digest());
+        return {...tokens, columns, hidden, sha256: this.#answer().sha256};
+    }
+
+    explore(text, {pair = null, ablations = ''} = {}) {
+        this.#withTexts([text, pair], (x, at, bytes, pairAt, pairBytes) => x.tokenize(at, bytes, pairAt, pairBytes));
+        this.#withTexts([ablations], (x, at) => x.explore(at));
+        const about = this.#answer(), at = this.#x.cells() >>> 0;
+        return {...about, bytes: new Uint8Array(this.#x.memory.buffer).slice(at, at + (this.#x.cells_bytes() >>> 0))};
+    }
+
+    candidates(top = 5, {decoder = true} = {}) {
+        this.#do((x) => x.candidates(top, Number(decoder)));
+        return this.#answer();
+    }
+
+    close() { this.#x = null; }
+
+    /* -------------------------------------------------------------------------------------------- the module's memory */
+
+    /* A trap leaves the memory as it was in the middle of something: such a model is closed. */
+    #do(act) {
+        if (!this.#x) throw new Error('the model is closed');
+        let status;
+        try {
+            status = act(this.#x);
+        } catch (error) {
+            this.close();
+            throw error;
+        }
+        if (status !== 0) throw new Error(this.#string(this.#x.message()));
+    }
+
+    #take(bytes) {
+        if (!this.#x) throw new Error('the model is closed');
+        const at = this.#x.take(bytes + 1) >>> 0;
+        if (!at) throw new Error(`there is no memory for ${Math.ceil(bytes / 1e6)} MB more`);
+        new Uint8Array(this.#x.memory.buffer)[at + bytes] = 0;
+        return at;
+    }
+
+    #put(bytes) {
+        const at = this.#take(bytes.length);
+        new Uint8Array(this.#x.memory.buffer).set(bytes, at);
+        return at;
+    }
+
+    /* Texts as UTF-8 for one call, which may fail; null: 0. */
+    #withTexts(texts, act) {
+        const places = texts.map((text) => {
+            if (text === null) return [0, 0];
+            const bytes = new TextEncoder().encode(text);
+            return [this.#put(bytes), bytes.length];
+        });
+        try {
+            this.#do((x) => act(x, ...places.flat()));
+        } finally {
+            for (const [at] of places) if (at && this.#x) this.#x.give(at);
+        }
+    }
+
+    /* The bytes stay: the model reads its files in place. */
+    #addFile(name, bytes) {
+        const at = this.#put(bytes);
+        this.#withTexts([name], (x, text) => {
+            if (x.file_add(text, at, bytes.length) !== 0) throw new Error(`${name}: too many files, or too long a name`);
+            return 0;
+        });
+    }
+
+    #string(at) {
+        const memory = new Uint8Array(this.#x.memory.buffer), from = at >>> 0;
+        return new TextDecoder().decode(memory.slice(from, memory.indexOf(0, from)));
+    }
+
+    #answer() { return JSON.parse(this.#string(this.#x.answer())); }
+}
