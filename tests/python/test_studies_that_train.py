@@ -1,0 +1,70 @@
+"""The studies that train their own models: their printed shares against the files of results, and the window against the program.
+
+SPDX-License-Identifier: MIT
+"""
+import csv
+import sys
+
+import numpy as np
+import pytest
+from studies_bench import ROOT
+
+sys.path.append(str(ROOT / "studies"))
+import place  # noqa: E402
+import reach  # noqa: E402
+import trained  # noqa: E402
+import windowed  # noqa: E402
+
+DATA = ROOT / "docs" / "studies" / "data"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    steps, reach.STEPS = reach.STEPS, 3
+    try:
+        return trained.train(reach.recipe(4, 2, 1)._replace(steps=3, warm_up=1), tmp_path_factory.mktemp("state"), 1)
+    finally:
+        reach.STEPS = steps
+
+
+def test_numpy_agrees_with_the_program(model):
+    ids, _ = reach.test_texts(1, 24, 1)
+    ours = trained.logits(model, ids, "mlm")
+    assert np.abs(windowed.logits(model, ids) - ours).max() < 1e-4 * np.abs(ours).max()
+
+
+def test_nothing_from_outside_the_window(model):
+    """k = 4, two layers: token 12 is reached from 12 - 4 to 12 + 6, and from nowhere else."""
+    ids, _ = reach.test_texts(1, 24, 1)
+    before = windowed.logits(model, ids[:1], (-3, 2))
+    reaching = []
+    for place_of_change in range(24):
+        changed = ids[:1].copy()
+        changed[0, place_of_change] = 31
+        if (windowed.logits(model, changed, (-3, 2))[0, 12] != before[0, 12]).any():
+            reaching.append(place_of_change)
+    assert reaching == list(range(12 - 4, 12 + 6 + 1))
+
+
+def test_labels_say_the_distance():
+    made = reach.batches(1, True)
+    step, text = 5, 3
+    there = made["attention_mask"][step, text].astype(bool)
+    (marker,) = np.flatnonzero(made["input_ids"][step, text] == reach.MARKER)
+    assert there[marker] and (made["labels"][step, text][there] - reach.LABELS - reach.TOKENS == np.arange(there.sum()) - marker).all()
+    assert (made["labels"][step, text][~there] == trained.NOT_ASKED).all()
+
+
+def test_page_has_the_shares_of_the_file():
+    """EMD, and k = 32 with [CLS], summed up again from the file."""
+    with open(DATA / "place.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    page = (ROOT / "docs" / "studies" / "place.md").read_text(encoding="utf-8")
+    for want, line in (({"k": "32", "layers": "2", "cls": "1"}, "| 2 | 32 | yes | on H[L] | 5 |"), ({"k": "4", "layers": "2", "cls": "0", "head": "mlm"}, "| 2 | 4 | no | on H[L] | 5 |")):
+        cells = []
+        for tokens in place.TESTS:
+            shares = [sum(int(one[f"at{i}"]) for i in range(tokens)) / int(one["texts"]) / tokens * 100 for one in rows
+                      if all(one[name] == value for name, value in want.items()) and one["tokens"] == str(tokens)]
+            assert len(shares) == trained.SEEDS
+            cells.append(f"{np.mean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f})")
+        assert f"{line} {' | '.join(cells)} |" in page
