@@ -13,7 +13,7 @@ from unittest import SkipTest
 
 from cases_train import digest, log_without_time
 from cases_train_interrupted import FILES, LINES, small_run
-from helpers import check, contains, equal, is_sanitized
+from helpers import check, contains, equal, is_sanitized, make_model
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
 ENVIRONMENT = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -64,15 +64,16 @@ def words_of(bench, dice, kind):
     more += dice.choice([[], ["--dropout", "0.1"], ["--dropout", "0"]])
     if kind == "mlm":
         return words + more + dice.choice([[], ["--eval", "corpus.txt", "--eval-every", "2"]])
+    if kind == "rtd":
+        discriminator, generator = (str(bench.shared(f"mpi-{case}", lambda path, case=case: make_model(path, case, "spm-unigram", 3001, None))) for case in ("36", "33"))
+        return ["train", "rtd", discriminator, "--generator", generator, "--file", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "5", "--steps", "4",
+                "--checkpoint-every", "2", "--threads", "1", *more, *dice.choice([[], ["--coupled"]])]
     if not os.path.exists(bench.path("base")):
         bench.fine(*words, "--out", "base")
-    if kind == "rtd":
-        return ["train", "rtd", "base", "--generator", "base", "--file", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "5", "--steps", "4",
-                "--checkpoint-every", "2", "--threads", "1", *more, *dice.choice([[], ["--coupled"]])]
     if kind == "sequence":
         bench.write("sequence.tsv", "".join(f"{dice.choice(LABELS)}\t{line}\n" for line in LINES))
     if kind == "choice":
-        bench.write("choice.tsv", "".join(f"{n % 2}\t{LINES[n]}\t{LINES[n + 1]}\n" for n in range(40)))
+        bench.write("choice.tsv", "".join(f"{n % 2}\t{LINES[n]}\t{LINES[n + 1]}\t{LINES[n + 2]}\n" for n in range(40)))
     more += dice.choice([[], ["--sift", "1"]])
     return ["finetune", kind, "base", "--examples", f"{kind}.tsv", "--new-head", "--cut", "--steps", "4", "--checkpoint-every", "2", "--batch-sequences", "6",
             "--threads", "1", *more, *dice.choice([[], ["--eval", f"{kind}.tsv", "--eval-every", "2"]])]
@@ -145,7 +146,7 @@ def test_errors(bench):
     _, err = ranked(bench, (1, [*words, "--out", "a"]), (1, [*words, "--file", "missing.txt", "--out", "a"]), code=3)
     contains(err, "rank 1 of 2 (", "missing.txt")
     equal(err.count("missing.txt"), 1, err)
-    _, err = ranked(bench, (4, [*words, "--shards", "2", "--out", "a"]), code=3)
+    _, err = ranked(bench, (4, [*words, "--virtual-shards", "2", "--out", "a"]), code=3)
     contains(err, "4 ranks, but a step has 2 shards")
     _, err = ranked(bench, (2, ["info"]), code=2)
     contains(err, "several ranks compute train and finetune only")
