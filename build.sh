@@ -89,7 +89,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     need "libomp-$(clang_major)-dev" has_clang_openmp
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
-    for package in slurmctld slurmd slurm-client munge; do need $package has_package $package; done
+    for package in slurmctld slurmd slurm-client munge openmpi-bin libopenmpi-dev; do need $package has_package $package; done
     for shell in zsh fish; do need $shell has_command $shell; done
     need groff has_command groff
     need chromium has_command chromium

@@ -74,9 +74,9 @@ typedef struct deberta_scorer {
     void (*end)(void *context, double measures[DEBERTA_MEASURES]);
 } deberta_scorer;
 
-/* Processes that compute the steps of one run together, each some of the shards: all have the same options, and call the
- * same functions in the same order. Only rank 0 writes files. The functions return once their part is done; a rank that
- * is lost ends the others. */
+/* Processes that compute the steps of one run together, each some of the shards: all have the same options, and call
+ * the same functions in the same order. Only rank 0 writes files. The functions return once their part is done; a rank
+ * that is lost ends the others. */
 typedef struct deberta_ranks {
     void *context;
     size_t rank, count;

@@ -12,8 +12,8 @@
 typedef struct cluster cluster;
 
 bool cluster_has_mpi(void);
-/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. EXIT_OK, or the
- * exit code after saying why. Close it also after a failure. */
+/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. EXIT_OK, or
+ * the exit code after saying why. Close it also after a failure. */
 int cluster_open(cluster **cluster, common_options *options);
 /* Waits for the others. A rank that failed says so, unless all failed alike, which one says; one that failed alone ends
  * all. Returns the exit code. */

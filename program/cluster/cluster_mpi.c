@@ -20,7 +20,7 @@ enum { VERSION_BYTES = 64, SAID_BYTES = 4096 };
 
 struct cluster {
     deberta_ranks ranks;
-    MPI_Comm work, ends; /* an end is told while others may wait for work */
+    MPI_Comm work, ends;   /* an end is told while others may wait for work */
     MPI_Request *requests; /* [2 count] */
     int *statuses;         /* [count] */
     char host[MPI_MAX_PROCESSOR_NAME];

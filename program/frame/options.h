@@ -66,10 +66,10 @@ struct common_options {
     /* Where a command's own table has them: */
     const deberta_ablation *ablations; /* --ablate, [ablation_count] */
     size_t ablation_count;
-    const char *ablate_text;  /* as typed, for provenance; NULL: none */
-    int format;               /* --format, a result_format (command/result_format.h) */
+    const char *ablate_text;           /* as typed, for provenance; NULL: none */
+    int format;                        /* --format, a result_format (command/result_format.h) */
     const struct deberta_ranks *ranks; /* NULL: this process alone */
-    struct option_scan *scan; /* what was typed, and the memory that lives as long as this struct */
+    struct option_scan *scan;          /* what was typed, and the memory that lives as long as this struct */
 };
 
 typedef enum option_type {

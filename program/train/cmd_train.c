@@ -19,7 +19,7 @@ enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
-/* Of several ranks only the first has files. */
+/* Only the first of several ranks has files. */
 static bool leads(const train_options *o) { return !o->common.ranks || o->common.ranks->rank == 0; }
 
 static int print_step(const train_options *o, const deberta_training_step *step)

@@ -98,7 +98,8 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
     l->plan = shard_plan_make(options->parts, options->max_tokens, options->longest, options->micro_tokens);
     if (options->ranks)
-        l->plan = shard_plan_of(&l->plan, rank_shards(options->ranks, options->parts), options->max_tokens, options->longest);
+        l->plan =
+            shard_plan_of(&l->plan, rank_shards(options->ranks, options->parts), options->max_tokens, options->longest);
     l->options.pairs_up = options->pairs_up && !options->recomputes && shard_plan_is_whole(&l->plan);
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     DEBERTA_TRY_OR_FAIL(status, learner_memory_open(l, err));

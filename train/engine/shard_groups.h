@@ -28,7 +28,7 @@ typedef struct shard_group {
 /* For steps of up to step_tokens tokens, dealt by step_batch_deal from sequences of up to longest tokens. limit 0:
  * whole steps. */
 shard_plan shard_plan_make(size_t shards, size_t step_tokens, size_t longest, size_t limit);
-/* The same for a process that computes some of the shards, a part of them. */
+/* Groups of a process that computes only some of the shards. */
 shard_plan shard_plan_of(const shard_plan *whole, shard_range own, size_t step_tokens, size_t longest);
 
 /* All shards of any step are one group. */

@@ -174,7 +174,7 @@ static deberta_status run_groups(step_state *step, bool looks, deberta_error *er
             gradient_tree_add(tree, first - own.first, group.count, view.sequences > 0, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
-    if (!looks && step_wants_weights(step)) 
+    if (!looks && step_wants_weights(step))
         DEBERTA_TRY(rank_sums_add(l->options.ranks, l->options.parts, step->batch, tree, err));
     return DEBERTA_OK;
 }

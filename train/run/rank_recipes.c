@@ -9,7 +9,7 @@
 
 enum { MOST_VALUES = 128, DIGEST_BYTES = 65 };
 
-/* Of each value with its key; zeros where there are no more. */
+/* Digests of each value with its key; zeros where there are no more. */
 typedef struct digests {
     char values[MOST_VALUES][DIGEST_BYTES];
 } digests;
@@ -32,8 +32,8 @@ static bool digest_recipe(digests *to, json_t *recipe)
     const char *key;
     json_t *value;
     size_t count = 0;
-    json_object_foreach(recipe, key, value)
-        if (count == MOST_VALUES || !digest_value(to->values[count++], key, value)) return false;
+    json_object_foreach(recipe, key,
+                        value) if (count == MOST_VALUES || !digest_value(to->values[count++], key, value)) return false;
     return true;
 }
 
@@ -49,8 +49,9 @@ static deberta_status compare(const deberta_ranks *ranks, const digests *all, js
     for (size_t rank = 1; rank < ranks->count; rank++)
         for (size_t i = 0; i < MOST_VALUES; i++)
             if (memcmp(all[rank].values[i], all[0].values[i], DIGEST_BYTES) != 0)
-                DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "rank %zu has another '%s' than rank 0: ranks need equal options and files",
-                             rank, trainer_option_of_key(key_at(recipe, i)));
+                DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                             "rank %zu has another '%s' than rank 0: ranks need equal options and files", rank,
+                             trainer_option_of_key(key_at(recipe, i)));
     return DEBERTA_OK;
 }
 

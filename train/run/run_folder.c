@@ -84,7 +84,7 @@ static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *
     return DEBERTA_OK;
 }
 
-/* Of rank 0; what the others write goes nowhere, but they know how many steps were passed over. */
+/* Rank 0 writes it; what the others write goes nowhere, but they know how many steps were passed over. */
 static deberta_status open_log(run_log *log, const training_run *run, size_t done, deberta_error *err)
 {
     char path[RUN_PATH_BYTES] = "/dev/null";
