@@ -1,6 +1,6 @@
 /* The commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
-#ifndef CLI_COMMANDS_H
-#define CLI_COMMANDS_H
+#ifndef PROGRAM_COMMANDS_H
+#define PROGRAM_COMMANDS_H
 
 #include "program/frame/options.h"
 

@@ -8,8 +8,8 @@
  * second.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef REFERENCE_REFERENCE_H
-#define REFERENCE_REFERENCE_H
+#ifndef ANALYSIS_REFERENCE_REFERENCE_H
+#define ANALYSIS_REFERENCE_REFERENCE_H
 
 #include "core/io/checkpoint.h"
 #include "core/model/config.h"

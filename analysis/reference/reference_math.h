@@ -2,8 +2,8 @@
  * compare with. Written to be read beside SPEC; matrices are row-major, a linear layer has W [out][in].
  *
  * SPDX-License-Identifier: MIT */
-#ifndef REFERENCE_REFERENCE_MATH_H
-#define REFERENCE_REFERENCE_MATH_H
+#ifndef ANALYSIS_REFERENCE_REFERENCE_MATH_H
+#define ANALYSIS_REFERENCE_REFERENCE_MATH_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* How the reference model fetches its tensors. Private to reference.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef REFERENCE_REFERENCE_WEIGHTS_H
-#define REFERENCE_REFERENCE_WEIGHTS_H
+#ifndef ANALYSIS_REFERENCE_REFERENCE_WEIGHTS_H
+#define ANALYSIS_REFERENCE_REFERENCE_WEIGHTS_H
 
 #include "analysis/reference/reference.h"
 

@@ -4,8 +4,8 @@
  * not use them: docs/design.md says why.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef REFERENCE_SLEEF_MATH_H
-#define REFERENCE_SLEEF_MATH_H
+#ifndef ANALYSIS_REFERENCE_SLEEF_MATH_H
+#define ANALYSIS_REFERENCE_SLEEF_MATH_H
 
 #include <stdbool.h>
 #include <stddef.h>

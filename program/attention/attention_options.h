@@ -4,8 +4,8 @@
  * tables of its own, made of the rows below: a kind lists what it takes, and the parser refuses the rest.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_ATTENTION_OPTIONS_H
-#define CLI_FIGURES_ATTENTION_OPTIONS_H
+#ifndef PROGRAM_ATTENTION_ATTENTION_OPTIONS_H
+#define PROGRAM_ATTENTION_ATTENTION_OPTIONS_H
 
 #include "program/frame/figure_style.h"
 #include "program/attention/token_view.h"

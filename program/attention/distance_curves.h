@@ -2,8 +2,8 @@
  * ribbons. What is measured, on one text or many, is the kind's affair.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_DISTANCE_CURVES_H
-#define CLI_FIGURES_DISTANCE_CURVES_H
+#ifndef PROGRAM_ATTENTION_DISTANCE_CURVES_H
+#define PROGRAM_ATTENTION_DISTANCE_CURVES_H
 
 #include "program/attention/figure_sheet.h"
 

@@ -6,8 +6,8 @@
  * those of the model, neither centred nor pooled.
  *
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_DATA_H
-#define CLI_FIGURES_FIGURE_DATA_H
+#ifndef PROGRAM_ATTENTION_FIGURE_DATA_H
+#define PROGRAM_ATTENTION_FIGURE_DATA_H
 
 #include "program/frame/options.h"
 #include "core/io/atomic_file.h"

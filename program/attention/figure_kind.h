@@ -1,8 +1,8 @@
 /* The kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
  *
  * How to add one stands in CONTRIBUTING.md. SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_KIND_H
-#define CLI_FIGURES_FIGURE_KIND_H
+#ifndef PROGRAM_ATTENTION_FIGURE_KIND_H
+#define PROGRAM_ATTENTION_FIGURE_KIND_H
 
 #include "program/attention/figure_list.h"
 #include "program/attention/figure_sheet.h"

@@ -1,8 +1,8 @@
 /* `--latex FILE.tex`: a figure environment that includes the figure, with caption and label.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_LATEX_H
-#define CLI_FIGURES_FIGURE_LATEX_H
+#ifndef PROGRAM_ATTENTION_FIGURE_LATEX_H
+#define PROGRAM_ATTENTION_FIGURE_LATEX_H
 
 #include "program/attention/figure_source.h"
 #include "core/io/atomic_file.h"

@@ -3,8 +3,8 @@
  * Most kinds are a few columns and a function that gives the matrix of a head; panels_of_heads does the rest.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_PANELS_H
-#define CLI_FIGURES_FIGURE_PANELS_H
+#ifndef PROGRAM_ATTENTION_FIGURE_PANELS_H
+#define PROGRAM_ATTENTION_FIGURE_PANELS_H
 
 #include "program/attention/figure_sheet.h"
 

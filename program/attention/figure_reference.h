@@ -2,8 +2,8 @@
  * positions, hidden states as doubles.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_REFERENCE_H
-#define CLI_FIGURES_FIGURE_REFERENCE_H
+#ifndef PROGRAM_ATTENTION_FIGURE_REFERENCE_H
+#define PROGRAM_ATTENTION_FIGURE_REFERENCE_H
 
 #include "analysis/position_matrices.h"
 #include "program/attention/figure_source.h"

@@ -3,8 +3,8 @@
  * A kind adds its notes before it describes the figure, because a figure takes a copy of the style.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_SHEET_H
-#define CLI_FIGURES_FIGURE_SHEET_H
+#ifndef PROGRAM_ATTENTION_FIGURE_SHEET_H
+#define PROGRAM_ATTENTION_FIGURE_SHEET_H
 
 #include "program/attention/figure_data.h"
 #include "program/attention/figure_source.h"

@@ -5,8 +5,8 @@
  * options.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_FIGURE_SOURCE_H
-#define CLI_FIGURES_FIGURE_SOURCE_H
+#ifndef PROGRAM_ATTENTION_FIGURE_SOURCE_H
+#define PROGRAM_ATTENTION_FIGURE_SOURCE_H
 
 #include "analysis/capture.h"
 #include "program/attention/attention_options.h"

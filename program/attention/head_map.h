@@ -4,8 +4,8 @@
  * Distances are those in the text, across what is not shown; between words they are in words.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_HEAD_MAP_H
-#define CLI_FIGURES_HEAD_MAP_H
+#ifndef PROGRAM_ATTENTION_HEAD_MAP_H
+#define PROGRAM_ATTENTION_HEAD_MAP_H
 
 #include "program/attention/figure_panels.h"
 #include "viz/chart.h"

@@ -4,8 +4,8 @@
  * brought into the view's shape by token_view_matrix.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_FIGURES_TOKEN_VIEW_H
-#define CLI_FIGURES_TOKEN_VIEW_H
+#ifndef PROGRAM_ATTENTION_TOKEN_VIEW_H
+#define PROGRAM_ATTENTION_TOKEN_VIEW_H
 
 #include "program/frame/input/input.h"
 #include "viz/figure.h"

@@ -6,8 +6,8 @@
  * keeps its colour, marker and dash in all panels of a figure.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_BENCH_DRAWING_H
-#define CLI_BENCH_BENCH_DRAWING_H
+#ifndef PROGRAM_BENCH_BENCH_DRAWING_H
+#define PROGRAM_BENCH_BENCH_DRAWING_H
 
 #include "bench/trends.h"
 #include "program/bench/bench_files.h"

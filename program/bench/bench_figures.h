@@ -1,6 +1,6 @@
 /* Figures of bench results. SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_BENCH_FIGURES_H
-#define CLI_BENCH_BENCH_FIGURES_H
+#ifndef PROGRAM_BENCH_BENCH_FIGURES_H
+#define PROGRAM_BENCH_BENCH_FIGURES_H
 
 #include "program/bench/bench_files.h"
 #include "viz/figure.h"

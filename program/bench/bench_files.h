@@ -1,6 +1,6 @@
 /* Files of bench results that are drawn together. SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_BENCH_FILES_H
-#define CLI_BENCH_BENCH_FILES_H
+#ifndef PROGRAM_BENCH_BENCH_FILES_H
+#define PROGRAM_BENCH_BENCH_FILES_H
 
 #include "bench/results.h"
 #include "program/frame/options.h"

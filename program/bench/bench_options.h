@@ -1,8 +1,8 @@
 /* What the commands of `deberta bench` share: lists among their options, and the end of their output.
  *
  * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_BENCH_OPTIONS_H
-#define CLI_BENCH_BENCH_OPTIONS_H
+#ifndef PROGRAM_BENCH_BENCH_OPTIONS_H
+#define PROGRAM_BENCH_BENCH_OPTIONS_H
 
 #include "bench/results.h"
 #include "bench/sweep.h"

@@ -1,8 +1,8 @@
 /* Texts of a corpus that are sorted by length, encoded and written together. Only for encode_corpus.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_ENCODE_CORPUS_CHUNK_H
-#define CLI_ENCODE_CORPUS_CHUNK_H
+#ifndef PROGRAM_ENCODE_CORPUS_CHUNK_H
+#define PROGRAM_ENCODE_CORPUS_CHUNK_H
 
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/encode/encode_options.h"

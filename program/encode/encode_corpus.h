@@ -1,7 +1,7 @@
 /* `deberta encode` for corpora: any number of texts, streamed, encoded in ragged batches of like length, one vector a
  * text (or one a token), resumable. SPDX-License-Identifier: MIT */
-#ifndef CLI_ENCODE_ENCODE_CORPUS_H
-#define CLI_ENCODE_ENCODE_CORPUS_H
+#ifndef PROGRAM_ENCODE_ENCODE_CORPUS_H
+#define PROGRAM_ENCODE_ENCODE_CORPUS_H
 
 #include "program/encode/encode_options.h"
 

@@ -1,6 +1,6 @@
 /* What `deberta encode` was asked for. SPDX-License-Identifier: MIT */
-#ifndef CLI_ENCODE_ENCODE_OPTIONS_H
-#define CLI_ENCODE_ENCODE_OPTIONS_H
+#ifndef PROGRAM_ENCODE_ENCODE_OPTIONS_H
+#define PROGRAM_ENCODE_ENCODE_OPTIONS_H
 
 #include "program/frame/input/text_stream.h"
 

@@ -5,8 +5,8 @@
  * term[=zero|=mean]@layer[:head], where layer and head are numbers from 0 or `all` (a head that is not given: all).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_ABLATE_H
-#define COMMAND_ABLATE_H
+#ifndef PROGRAM_FRAME_ABLATE_H
+#define PROGRAM_FRAME_ABLATE_H
 
 #include "program/frame/options.h"
 

@@ -1,8 +1,8 @@
 /* The options that every command with a figure shares: its size, its resolution, its title and its type.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_FIGURE_STYLE_H
-#define COMMAND_FIGURE_STYLE_H
+#ifndef PROGRAM_FRAME_FIGURE_STYLE_H
+#define PROGRAM_FRAME_FIGURE_STYLE_H
 
 #include "program/frame/options.h"
 #include "viz/figure.h"

@@ -1,6 +1,6 @@
 /* The model of a command, opened as the common options say. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_OPEN_MODEL_H
-#define COMMAND_OPEN_MODEL_H
+#ifndef PROGRAM_FRAME_OPEN_MODEL_H
+#define PROGRAM_FRAME_OPEN_MODEL_H
 
 #include "program/frame/options.h"
 

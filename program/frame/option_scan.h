@@ -1,6 +1,6 @@
 /* What the parser keeps of a command line. Private to command/. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_OPTION_SCAN_H
-#define COMMAND_OPTION_SCAN_H
+#ifndef PROGRAM_FRAME_OPTION_SCAN_H
+#define PROGRAM_FRAME_OPTION_SCAN_H
 
 #include <stdarg.h>
 

@@ -22,8 +22,8 @@
  * positional argument.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_OPTIONS_H
-#define COMMAND_OPTIONS_H
+#ifndef PROGRAM_FRAME_OPTIONS_H
+#define PROGRAM_FRAME_OPTIONS_H
 
 #include <stdarg.h>
 #include <stdbool.h>

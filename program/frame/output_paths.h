@@ -1,8 +1,8 @@
 /* --out of a command that both prints and draws: pictures by their suffixes, everything else is where the text goes.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_OUTPUT_PATHS_H
-#define COMMAND_OUTPUT_PATHS_H
+#ifndef PROGRAM_FRAME_OUTPUT_PATHS_H
+#define PROGRAM_FRAME_OUTPUT_PATHS_H
 
 #include "program/frame/options.h"
 #include "viz/figure.h"

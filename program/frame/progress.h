@@ -1,7 +1,7 @@
 /* A bar on stderr, shown once the work has taken a second, on a terminal only; of long work lines elsewhere.
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_PROGRESS_H
-#define COMMAND_PROGRESS_H
+#ifndef PROGRAM_FRAME_PROGRESS_H
+#define PROGRAM_FRAME_PROGRESS_H
 
 #include "program/frame/options.h"
 

@@ -1,7 +1,7 @@
 /* How a command prints its result, and where: --format and --json.
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_RESULT_OUTPUT_H
-#define COMMAND_RESULT_OUTPUT_H
+#ifndef PROGRAM_FRAME_RESULT_OUTPUT_H
+#define PROGRAM_FRAME_RESULT_OUTPUT_H
 
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"

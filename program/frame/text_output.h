@@ -1,6 +1,6 @@
 /* Where results go: standard output, a file that appears whole, a device. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_TEXT_OUTPUT_H
-#define COMMAND_TEXT_OUTPUT_H
+#ifndef PROGRAM_FRAME_TEXT_OUTPUT_H
+#define PROGRAM_FRAME_TEXT_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Files that a signal must remove: results appear whole or not at all. The one place of the program that has state of
  * its own, because a signal handler has nothing else. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_UNFINISHED_H
-#define COMMAND_UNFINISHED_H
+#ifndef PROGRAM_FRAME_UNFINISHED_H
+#define PROGRAM_FRAME_UNFINISHED_H
 
 /* Signals wait from here until unfinished_add: none comes between the making of a file and the list of those to be
  * removed. */

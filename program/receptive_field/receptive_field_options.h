@@ -1,6 +1,6 @@
 /* What `deberta receptive-field` was asked for. SPDX-License-Identifier: MIT */
-#ifndef CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OPTIONS_H
-#define CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OPTIONS_H
+#ifndef PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OPTIONS_H
+#define PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OPTIONS_H
 
 #include "program/frame/input/text_stream.h"
 

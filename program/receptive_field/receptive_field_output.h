@@ -1,8 +1,8 @@
 /* What `receptive-field` has found out, as text and as JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
-#define CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
+#ifndef PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
+#define PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
 
 #include "analysis/behaviour.h"
 #include "analysis/influence.h"

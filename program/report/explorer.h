@@ -1,7 +1,7 @@
 /* `deberta report`: one folder with everything about a model and a text, and a page to explore it.
  * SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_EXPLORER_H
-#define EXPLORER_EXPLORER_H
+#ifndef PROGRAM_REPORT_EXPLORER_H
+#define PROGRAM_REPORT_EXPLORER_H
 
 #include "program/frame/options.h"
 

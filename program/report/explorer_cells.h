@@ -9,8 +9,8 @@
  * rest; the row means follow in float32, so that a page can show either.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_EXPLORER_CELLS_H
-#define EXPLORER_EXPLORER_CELLS_H
+#ifndef PROGRAM_REPORT_EXPLORER_CELLS_H
+#define PROGRAM_REPORT_EXPLORER_CELLS_H
 
 #include <stdbool.h>
 

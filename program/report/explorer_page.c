@@ -17,7 +17,7 @@
 #include "output/byte_buffer.h"
 #include "viz/palette.h"
 
-/* Made by the build, see explorer/meson.build. */
+/* Made by the build, see program/report/meson.build. */
 extern const unsigned char explorer_html[], explorer_css[], explorer_js[], live_worker[], live_licences[];
 extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes, live_worker_bytes;
 

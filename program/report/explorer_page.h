@@ -2,8 +2,8 @@
  *
  * The page is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_EXPLORER_PAGE_H
-#define EXPLORER_EXPLORER_PAGE_H
+#ifndef PROGRAM_REPORT_EXPLORER_PAGE_H
+#define PROGRAM_REPORT_EXPLORER_PAGE_H
 
 #include "program/report/explorer_text.h"
 #include "program/report/live_parts.h"

@@ -1,7 +1,7 @@
 /* The steps of a report: other commands, each with the options that one would type.
  * SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_EXPLORER_STEPS_H
-#define EXPLORER_EXPLORER_STEPS_H
+#ifndef PROGRAM_REPORT_EXPLORER_STEPS_H
+#define PROGRAM_REPORT_EXPLORER_STEPS_H
 
 #include "program/report/explorer_page.h"
 #include "program/report/made_files.h"

@@ -1,6 +1,6 @@
 /* One text of a report: what the page shows of it. SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_EXPLORER_TEXT_H
-#define EXPLORER_EXPLORER_TEXT_H
+#ifndef PROGRAM_REPORT_EXPLORER_TEXT_H
+#define PROGRAM_REPORT_EXPLORER_TEXT_H
 
 #include <jansson.h>
 #include <stdio.h>

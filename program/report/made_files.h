@@ -1,6 +1,6 @@
 /* What a report has made so far, so that one that fails can take it away again. SPDX-License-Identifier: MIT */
-#ifndef EXPLORER_MADE_FILES_H
-#define EXPLORER_MADE_FILES_H
+#ifndef PROGRAM_REPORT_MADE_FILES_H
+#define PROGRAM_REPORT_MADE_FILES_H
 
 #include <stddef.h>
 

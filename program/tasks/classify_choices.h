@@ -2,8 +2,8 @@
  * the choices says which fits best (SPEC 8.5).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TASKS_CLASSIFY_CHOICES_H
-#define CLI_TASKS_CLASSIFY_CHOICES_H
+#ifndef PROGRAM_TASKS_CLASSIFY_CHOICES_H
+#define PROGRAM_TASKS_CLASSIFY_CHOICES_H
 
 #include "program/tasks/task_run.h"
 

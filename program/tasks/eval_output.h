@@ -1,6 +1,6 @@
 /* What eval found, as tables, as JSON and as a bar chart. SPDX-License-Identifier: MIT */
-#ifndef CLI_TASKS_EVAL_OUTPUT_H
-#define CLI_TASKS_EVAL_OUTPUT_H
+#ifndef PROGRAM_TASKS_EVAL_OUTPUT_H
+#define PROGRAM_TASKS_EVAL_OUTPUT_H
 
 #include "analysis/classification.h"
 #include "output/result.h"

@@ -7,8 +7,8 @@
  * EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TASKS_TASK_RUN_H
-#define CLI_TASKS_TASK_RUN_H
+#ifndef PROGRAM_TASKS_TASK_RUN_H
+#define PROGRAM_TASKS_TASK_RUN_H
 
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/options.h"

@@ -6,8 +6,8 @@
  *     finetune_answers     questions, cut into windows            score_*           measures
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_FINETUNE_DATA_H
-#define CLI_TRAIN_FINETUNE_DATA_H
+#ifndef PROGRAM_TRAIN_FINETUNE_DATA_H
+#define PROGRAM_TRAIN_FINETUNE_DATA_H
 
 #include "program/train/finetune_lists.h"
 #include "program/train/train_options.h"

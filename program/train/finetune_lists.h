@@ -1,6 +1,6 @@
 /* Examples while files are read. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_FINETUNE_LISTS_H
-#define CLI_TRAIN_FINETUNE_LISTS_H
+#ifndef PROGRAM_TRAIN_FINETUNE_LISTS_H
+#define PROGRAM_TRAIN_FINETUNE_LISTS_H
 
 #include "program/train/label_list.h"
 #include "program/frame/input/text_stream.h"

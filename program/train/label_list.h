@@ -1,8 +1,8 @@
 /* Names of labels: those of the model or of the command line, or whatever the data has.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_LABEL_LIST_H
-#define CLI_TRAIN_LABEL_LIST_H
+#ifndef PROGRAM_TRAIN_LABEL_LIST_H
+#define PROGRAM_TRAIN_LABEL_LIST_H
 
 #include "program/frame/input/text_stream.h"
 #include "include/deberta_training.h"

@@ -1,6 +1,6 @@
 /* Scorers of one kind of task each. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_SCORE_KINDS_H
-#define CLI_TRAIN_SCORE_KINDS_H
+#ifndef PROGRAM_TRAIN_SCORE_KINDS_H
+#define PROGRAM_TRAIN_SCORE_KINDS_H
 
 #include "program/train/finetune_lists.h"
 #include "include/deberta_training.h"

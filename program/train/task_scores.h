@@ -2,8 +2,8 @@
  * choices, F1 of tagged spans, F1 and exact match of answers.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_TASK_SCORES_H
-#define CLI_TRAIN_TASK_SCORES_H
+#ifndef PROGRAM_TRAIN_TASK_SCORES_H
+#define PROGRAM_TRAIN_TASK_SCORES_H
 
 #include "program/train/finetune_lists.h"
 #include "include/deberta_training.h"

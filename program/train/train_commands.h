@@ -1,6 +1,6 @@
 /* Subcommands of `deberta train` that train no model. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_TRAIN_COMMANDS_H
-#define CLI_TRAIN_TRAIN_COMMANDS_H
+#ifndef PROGRAM_TRAIN_TRAIN_COMMANDS_H
+#define PROGRAM_TRAIN_TRAIN_COMMANDS_H
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 /* What a run has come to, when it ends. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_TRAIN_END_H
-#define CLI_TRAIN_TRAIN_END_H
+#ifndef PROGRAM_TRAIN_TRAIN_END_H
+#define PROGRAM_TRAIN_TRAIN_END_H
 
 #include "program/train/train_options.h"
 

@@ -1,6 +1,6 @@
 /* log.jsonl of training runs, read. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_TRAIN_LOG_H
-#define CLI_TRAIN_TRAIN_LOG_H
+#ifndef PROGRAM_TRAIN_TRAIN_LOG_H
+#define PROGRAM_TRAIN_TRAIN_LOG_H
 
 #include "core/base/status.h"
 

@@ -1,6 +1,6 @@
 /* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
-#ifndef CLI_TRAIN_TRAIN_OPTIONS_H
-#define CLI_TRAIN_TRAIN_OPTIONS_H
+#ifndef PROGRAM_TRAIN_TRAIN_OPTIONS_H
+#define PROGRAM_TRAIN_TRAIN_OPTIONS_H
 
 #include "program/frame/options.h"
 #include "include/deberta_training.h"

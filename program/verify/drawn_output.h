@@ -1,6 +1,6 @@
 /* What drawn cases have shown, as a table by feature and as JSON. SPDX-License-Identifier: MIT */
-#ifndef CLI_VERIFY_DRAWN_OUTPUT_H
-#define CLI_VERIFY_DRAWN_OUTPUT_H
+#ifndef PROGRAM_VERIFY_DRAWN_OUTPUT_H
+#define PROGRAM_VERIFY_DRAWN_OUTPUT_H
 
 #include "check/verify_drawn.h"
 #include "output/result.h"

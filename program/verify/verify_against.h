@@ -1,6 +1,6 @@
 /* `verify --expected`: the engine against a file of tensors. SPDX-License-Identifier: MIT */
-#ifndef CLI_VERIFY_VERIFY_AGAINST_H
-#define CLI_VERIFY_VERIFY_AGAINST_H
+#ifndef PROGRAM_VERIFY_VERIFY_AGAINST_H
+#define PROGRAM_VERIFY_VERIFY_AGAINST_H
 
 #include "program/frame/options.h"
 #include "check/verify.h"

@@ -1,6 +1,6 @@
 /* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
-#ifndef CLI_VERIFY_VERIFY_OUTPUT_H
-#define CLI_VERIFY_VERIFY_OUTPUT_H
+#ifndef PROGRAM_VERIFY_VERIFY_OUTPUT_H
+#define PROGRAM_VERIFY_VERIFY_OUTPUT_H
 
 #include "check/verify.h"
 #include "output/result.h"

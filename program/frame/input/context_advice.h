@@ -1,8 +1,8 @@
 /* How long texts may be, and what a model can still tell apart in them: what `info` says about a model.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_CONTEXT_ADVICE_H
-#define COMMAND_INPUT_CONTEXT_ADVICE_H
+#ifndef PROGRAM_FRAME_INPUT_CONTEXT_ADVICE_H
+#define PROGRAM_FRAME_INPUT_CONTEXT_ADVICE_H
 
 #include "program/frame/options.h"
 #include "include/deberta.h"

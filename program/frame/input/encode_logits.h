@@ -4,8 +4,8 @@
  * table a token; asking for all at once would hold tokens x V floats. A block bounds both.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_ENCODE_LOGITS_H
-#define COMMAND_INPUT_ENCODE_LOGITS_H
+#ifndef PROGRAM_FRAME_INPUT_ENCODE_LOGITS_H
+#define PROGRAM_FRAME_INPUT_ENCODE_LOGITS_H
 
 #include "program/frame/input/input.h"
 

@@ -1,7 +1,7 @@
 /* An encoded input as tensors: what they are called, their shapes, and their values row by row. `encode` writes them,
  * `verify --expected` compares them with those of a file. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_ENCODED_INPUT_H
-#define COMMAND_INPUT_ENCODED_INPUT_H
+#ifndef PROGRAM_FRAME_INPUT_ENCODED_INPUT_H
+#define PROGRAM_FRAME_INPUT_ENCODED_INPUT_H
 
 #include "analysis/capture.h"
 #include "program/frame/input/input.h"

@@ -9,8 +9,8 @@
  * column. A row without any real token has no sequence.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_INPUT_H
-#define COMMAND_INPUT_INPUT_H
+#ifndef PROGRAM_FRAME_INPUT_INPUT_H
+#define PROGRAM_FRAME_INPUT_INPUT_H
 
 #include "program/frame/input/input_batch.h"
 #include "program/frame/input/text_stream.h"

@@ -1,8 +1,8 @@
 /* One ragged batch that remembers how the user gave it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_INPUT_BATCH_H
-#define COMMAND_INPUT_INPUT_BATCH_H
+#ifndef PROGRAM_FRAME_INPUT_INPUT_BATCH_H
+#define PROGRAM_FRAME_INPUT_INPUT_BATCH_H
 
 #include <stdbool.h>
 

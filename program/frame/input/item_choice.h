@@ -4,8 +4,8 @@
  * its JSON object holds under "id"; without one, the last part of the file's name and the number of the line.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_ITEM_CHOICE_H
-#define COMMAND_INPUT_ITEM_CHOICE_H
+#ifndef PROGRAM_FRAME_INPUT_ITEM_CHOICE_H
+#define PROGRAM_FRAME_INPUT_ITEM_CHOICE_H
 
 #include <jansson.h>
 

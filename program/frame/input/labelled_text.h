@@ -3,8 +3,8 @@
  * and empty lines are skipped. One that has "label" in another column is an error.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_LABELLED_TEXT_H
-#define COMMAND_INPUT_LABELLED_TEXT_H
+#ifndef PROGRAM_FRAME_INPUT_LABELLED_TEXT_H
+#define PROGRAM_FRAME_INPUT_LABELLED_TEXT_H
 
 #include "program/frame/input/text_stream.h"
 

@@ -4,8 +4,8 @@
  * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_TEXT_BATCHES_H
-#define COMMAND_INPUT_TEXT_BATCHES_H
+#ifndef PROGRAM_FRAME_INPUT_TEXT_BATCHES_H
+#define PROGRAM_FRAME_INPUT_TEXT_BATCHES_H
 
 #include "program/frame/ablate.h"
 #include "program/frame/options.h"

@@ -1,6 +1,6 @@
 /* Texts from --text, --pair and --file into the rows of an input. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_TEXT_SOURCE_H
-#define COMMAND_INPUT_TEXT_SOURCE_H
+#ifndef PROGRAM_FRAME_INPUT_TEXT_SOURCE_H
+#define PROGRAM_FRAME_INPUT_TEXT_SOURCE_H
 
 #include "program/frame/input/input_batch.h"
 #include "program/frame/input/text_stream.h"

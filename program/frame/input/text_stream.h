@@ -5,8 +5,8 @@
  * such object is a record with a problem, not the end.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_TEXT_STREAM_H
-#define COMMAND_INPUT_TEXT_STREAM_H
+#ifndef PROGRAM_FRAME_INPUT_TEXT_STREAM_H
+#define PROGRAM_FRAME_INPUT_TEXT_STREAM_H
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What figures write for a token of a text. SPDX-License-Identifier: MIT */
-#ifndef COMMAND_INPUT_TOKEN_LABEL_H
-#define COMMAND_INPUT_TOKEN_LABEL_H
+#ifndef PROGRAM_FRAME_INPUT_TOKEN_LABEL_H
+#define PROGRAM_FRAME_INPUT_TOKEN_LABEL_H
 
 #include "program/frame/input/input_batch.h"
 
