@@ -249,14 +249,16 @@ static void add_row(result_table *table, const compare_pair *pair)
     const bench_result *a = pair->a, *b = pair->b;
     const statistics_comparison *c = &pair->time;
     const bool decided = pair->verdict != COMPARE_UNDECIDED;
-    char threads[2][24];
+    char threads[2][24], layers[2][24];
     snprintf(threads[0], sizeof threads[0], "%zu", a->threads);
     snprintf(threads[1], sizeof threads[1], "%zu", b->threads);
+    snprintf(layers[0], sizeof layers[0], "%zu", a->layers);
+    snprintf(layers[1], sizeof layers[1], "%zu", b->layers);
     add_both(table, a->model, b->model);
     add_both(table, folder_name(a->model), folder_name(b->model));
     cell_integer(table, (int64_t)a->n);
     cell_integer(table, (int64_t)a->batch);
-    cell_integer(table, (int64_t)a->layers);
+    add_both(table, layers[0], layers[1]);
     add_both(table, threads[0], threads[1]);
     add_tiers(table, a, b);
     cell_text(table, "%s%s%s%s", a->attention, a->position_cache ? "" : ", no position cache", a->cold ? ", cold" : "",
@@ -368,7 +370,7 @@ void compare_describe(result *r, const compare_list *list, const compare_side *a
         {"name", "model", COLUMN_TEXT, NULL, NOT_IN_JSON | NOT_IN_CSV},
         {"n", NULL, COLUMN_INTEGER, NULL, 0},
         {"batch", NULL, COLUMN_INTEGER, NULL, 0},
-        {"layers", NULL, COLUMN_INTEGER, NULL, 0},
+        {"layers", NULL, COLUMN_TEXT, NULL, 0},
         {"threads", NULL, COLUMN_TEXT, NULL, 0},
         {"isa", NULL, COLUMN_TEXT, NULL, 0},
         {"attention", NULL, COLUMN_TEXT, NULL, 0},

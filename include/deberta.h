@@ -120,7 +120,8 @@ DEBERTA_API const char *deberta_status_name(deberta_status status);
  * ends the process with SIGBUS. After this call, for files opened from then on, the call that reads such a file returns
  * DEBERTA_E_FILE instead, and so does every later deberta_encode of that model. It installs a handler of SIGBUS for the
  * process, which passes on every signal that is not about a file of this library; a program that has a handler of its
- * own for files calls this after it, or not at all. DEBERTA_E_SYSTEM: no handler could be installed. Replace a model by
+ * own for files calls this after it, or not at all. The system raises it for whole pages: a file that loses less than
+ * its last page reads as zeros there, unnoticed. DEBERTA_E_SYSTEM: no handler could be installed. Replace a model by
  * renaming a new file or folder over it, never by writing into it: who has the old one open keeps it. */
 DEBERTA_API deberta_status deberta_guard_files(deberta_error *err);
 

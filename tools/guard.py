@@ -220,7 +220,7 @@ def check_terms(begin, lines, sources, sections):
             phrase, _, comparison = term[1:].partition('":')
             if phrase not in words:
                 raise Wrong(begin + 1, "other words", f'"{phrase}"', comparison.strip())
-            if not sources.evaluate(comparison.strip()):
+            if sources.evaluate(comparison.strip()) is not True:
                 raise Wrong(begin + 1, phrase, "does not hold", comparison.strip())
     for (line, number), term in zip(numbers, values):
         if term != "?":

@@ -58,6 +58,7 @@ MAY_CALL = {"core": ["simd/"], "bench": ["simd/"]}
 LIBRARY_HOMES = {
     r"cairo|pango": ["viz/draw_cairo.c"],
     r"png\.h": ["viz/png_metadata.c"],
+    r"mpi\.h": ["program/cluster/cluster_mpi.c"],
     r"hwloc": ["core/base/topology.c"],
     r"sleef": ["analysis/reference/sleef_math.c"],
     r"zip\.h": ["core/io/zip_reader.c"],

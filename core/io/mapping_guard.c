@@ -55,6 +55,7 @@ static bool put_zeros(uintptr_t address)
     for (size_t k = 0; k < SLOTS; k++) {
         const uintptr_t begin = atomic_load(&slots[k].begin), end = atomic_load(&slots[k].end);
         if (!begin || address < begin || address - begin >= end - begin) continue;
+        if (atomic_load(&slots[k].begin) != begin) continue; /* the slot is another mapping's by now */
         const uintptr_t page = address / page_bytes * page_bytes;
         atomic_store(&slots[k].broke, true);
         return mmap((void *)page, end - page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
@@ -67,6 +68,8 @@ static void pass_on(int number, siginfo_t *about, void *context)
 {
     if (before.sa_flags & SA_SIGINFO) {
         before.sa_sigaction(number, about, context);
+    } else if (before.sa_handler == SIG_IGN && about->si_code <= 0) {
+        return;
     } else if (before.sa_handler == SIG_DFL || before.sa_handler == SIG_IGN) {
         signal(number, SIG_DFL); /* what raised it is done again after this, and ends the process */
         if (about->si_code <= 0) raise(number);

@@ -55,6 +55,14 @@ static int choose_indices(const figure_source *source, const char *const *member
     return EXIT_OK;
 }
 
+/* Where nothing was chosen, one layer or head stands for all: of an ablated model the first that is ablated, since the
+ * others would be drawn as if nothing had been done. */
+static void prefer_ablated(const figure_source *source, const void *member, size_t ablated, size_t *chosen,
+                           size_t count)
+{
+    if (count == 1 && ablated != DEBERTA_EVERY && !option_given(source->options, member)) chosen[0] = ablated;
+}
+
 static int choose(figure_source *source)
 {
     const attention_options *asked = source->asked;
@@ -62,6 +70,11 @@ static int choose(figure_source *source)
     int status = choose_indices(source, &asked->layers, source->info.layers, &source->layers, &source->layer_count);
     if (status == EXIT_OK)
         status = choose_indices(source, &asked->heads, source->info.heads, &source->heads, &source->head_count);
+    if (status == EXIT_OK && source->options->ablation_count > 0) {
+        const deberta_ablation *first = &source->options->ablations[0];
+        prefer_ablated(source, &asked->layers, first->layer, source->layers, source->layer_count);
+        prefer_ablated(source, &asked->heads, first->head, source->heads, source->head_count);
+    }
     source->unit = terms > 1 ? options_text(source->options, "logit / sqrt(%dd)", terms) : "logit / sqrt(d)";
     return status == EXIT_OK ? choose_components(source) : status;
 }

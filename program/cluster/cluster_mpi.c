@@ -132,9 +132,9 @@ static int refuse_command(const common_options *options)
 
 static int begin_ranks(cluster *c, common_options *options)
 {
-    int rank, count, length;
+    int rank, count, length, level;
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    MPI_Init(NULL, NULL);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level); /* workers of the session never call MPI */
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &count);
     MPI_Get_processor_name(c->host, &length);
@@ -172,8 +172,9 @@ static void tell(const cluster *c)
     }
     const ssize_t length = pread(fileno(c->said), text, sizeof text - 1, 0);
     snprintf(name, sizeof name, "rank %zu of %zu (%.200s): ", c->ranks.rank, c->ranks.count, c->host);
-    if (write(c->error_stream, name, strlen(name)) < 0 || length <= 0) return;
-    if (write(c->error_stream, text, (size_t)length) < 0) return;
+    if (length <= 0) snprintf(text, sizeof text, "ended without a word\n");
+    if (write(c->error_stream, name, strlen(name)) < 0) return;
+    if (write(c->error_stream, text, strlen(text)) < 0) return;
 }
 
 /* Where all failed alike the others arrive soon. */

@@ -2,7 +2,7 @@
 
 /* A field that a table program would take for a formula begins with a blank. */
 function csvField(value) {
-    const text = typeof value === 'string' && /^[=+@\t\r-]/.test(value) ? ` ${value}` : String(value ?? '');
+    const text = typeof value === 'string' && /^[=+@\t\r-]/.test(value) && !/^-?[\d.]+(e[+-]?\d+)?$/.test(value) ? ` ${value}` : String(value ?? '');
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

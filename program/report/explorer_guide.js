@@ -7,13 +7,12 @@ const inPercent = (share) => `${formatNumber(100 * share, 2)} %`;
 
 const isOrdinary = (text, cell) => !text.special[cell * text.pool];
 
-/* The strongest key of a query: an ordinary token other than itself where there is one. */
+const rowOf = (text, values, query) => values.subarray(query * text.cells, (query + 1) * text.cells);
+
+/* The key that a query looks at most, whatever it is: a sentence that passed over [CLS] would contradict the matrix. */
 function strongestKey(text, values, query) {
-    const row = values.subarray(query * text.cells, (query + 1) * text.cells);
-    let best = -1;
-    for (let j = 0; j < row.length; j++)
-        if (j !== query && isOrdinary(text, j) && (best < 0 || row[j] > row[best])) best = j;
-    return best < 0 ? row.indexOf(Math.max(...row)) : best;
+    const row = rowOf(text, values, query);
+    return row.reduce((best, value, j) => value > row[best] ? j : best, 0);
 }
 
 /* The pair that the sentences speak of: the chosen cell, else the chosen token and its strongest key. */
@@ -24,15 +23,19 @@ function pairInWords() {
     return [query, strongestKey(text, probabilities, query)];
 }
 
-/* The ordinary token that looks hardest at another one. */
-function telling(text, probabilities) {
+/* The ordinary token for which this share is largest, as a token. */
+function queryWithMost(text, share) {
     let best = 0, most = -1;
     for (let i = 0; i < text.cells; i++) {
-        const p = isOrdinary(text, i) ? probabilities[i * text.cells + strongestKey(text, probabilities, i)] : -1;
+        const p = isOrdinary(text, i) ? share(i) : -1;
         if (p > most) [best, most] = [i, p];
     }
     return best * text.pool;
 }
+
+/* The ordinary token that looks hardest at another one. */
+const telling = (text, probabilities) => queryWithMost(text, (i) =>
+    rowOf(text, probabilities, i).reduce((most, p, j) => j !== i && isOrdinary(text, j) ? Math.max(most, p) : most, -1));
 
 function whereInWords(text, i, j) {
     const r = (i - j) * text.pool;
@@ -85,7 +88,7 @@ function wordsOfReach(text) {
     if (!field) return [...said, 'The relative table has a row for each near distance, while far ones share rows: beyond them a layer cannot tell two places apart.'];
     const near = field.contiguous_unique, last = field.per_layer[field.per_layer.length - 1];
     return [...said, `One layer tells ${near.left} distances to the left and ${near.right} to the right from all others; farther ones share rows of the relative table. `,
-        `${last.layers} layers, one after the other, tell up to ${last.run} apart.`];
+        `${last.layers} layers, one after the other, tell ${last.run} distances apart.`];
 }
 
 /* The term whose loss moves this pair most. */
@@ -158,16 +161,19 @@ function buildGuide() {
 
 /* ---------------------------------------------------------------------------------------------------------- habits */
 
-const HABITS = {left: 'the token before', right: 'the token after', itself: 'themselves', first: 'the first token', last: 'the last token'};
+const HABITS = {left: ['the token before', (i) => i - 1], right: ['the token after', (i) => i + 1], itself: ['themselves', (i) => i],
+    first: ['the first token', () => 0], last: ['the last token', (i, cells) => cells - 1]};
 
-/* For each plain habit the head that has it most. */
+/* For each plain habit the head that has it most, with its mean share; a click chooses the token that shows it best. */
 function drawHabits() {
     const text = currentText();
-    byId('habits').replaceChildren('Heads that look at', ...Object.entries(HABITS).map(([key, words]) => {
+    byId('habits').replaceChildren('Heads that look at', ...Object.entries(HABITS).map(([key, [words, keyOf]]) => {
         const [layer, head] = modelHeads().reduce((best, place) => text.heads[place[0]][place[1]].habits[key] > text.heads[best[0]][best[1]].habits[key] ? place : best);
         const share = text.heads[layer][head].habits[key];
-        const button = make('button', {type: 'button', 'data-habit': key, title: `layer ${layer}, head ${head}: ${inPercent(share ?? 0)} of its attention`}, words);
-        button.addEventListener('click', () => change({layer, head, component: PROBS}));
+        const button = make('button', {type: 'button', 'data-habit': key, title: `layer ${layer}, head ${head}: ${inPercent(share ?? 0)} of its attention`}, `${words}, ${inPercent(share ?? 0)}`);
+        const shareOf = (values) => (i) => values[i * text.cells + keyOf(i, text.cells)] ?? -1;
+        button.addEventListener('click', () => change({layer, head, component: PROBS, pinned: null,
+            token: queryWithMost(text, shareOf(headCells(state.text, layer, head).values[PROBS]))}));
         return button;
     }));
 }

@@ -192,7 +192,7 @@ function showWords() {
 /* Files of the folder itself, not of folders in it. */
 function openFolder(list) {
     const inside = [...list].filter((file) => file.webkitRelativePath.split('/').length <= 2);
-    const files = inside.filter(({name, size}) => size && /\.(json|safetensors|model)$|^merges\.txt$|^bpe_encoder\.bin$/.test(name));
+    const files = inside.filter(({name, size}) => size && !/^training\.safetensors$|^adapter_/.test(name) && /\.(json|safetensors|model)$|^merges\.txt$|^bpe_encoder\.bin$/.test(name));
     const name = list[0]?.webkitRelativePath.split('/')[0] ?? '';
     if (!files.some((file) => file.name.endsWith('.safetensors')) || !files.some((file) => file.name === 'config.json')) {
         live.message = `${name}: a model folder has a config.json and weights in .safetensors; found ${inside.map((file) => file.name).slice(0, 6).join(', ') || 'nothing'}.`;

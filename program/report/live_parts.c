@@ -63,6 +63,8 @@ static bool ends_with(const char *name, const char *end)
 /* What core/io and core/text read; packed weights are for the processor that packed them. */
 static bool is_model_file(const char *name)
 {
+    /* moments of a run, and what is added to weights of another folder */
+    if (strcmp(name, "training.safetensors") == 0 || strncmp(name, "adapter_", 8) == 0) return false;
     return ends_with(name, ".json") || ends_with(name, ".safetensors") || ends_with(name, ".model") ||
            strcmp(name, "merges.txt") == 0 || strcmp(name, "bpe_encoder.bin") == 0;
 }
@@ -146,14 +148,14 @@ static deberta_status put_file(FILE *out, const char *id, const char *path, debe
     uLongf size = compressBound(file.size_bytes);
     unsigned char *small = memory_take(size, 1);
     if (compress2(small, &size, file.bytes, file.size_bytes, Z_BEST_COMPRESSION) != Z_OK) memory_short();
-    mapped_file_close(&file);
+    const deberta_status status = mapped_file_end(&file, DEBERTA_OK, err);
     byte_buffer_base64(&text, small, size);
     free(small);
     fprintf(out, "<script type=\"text/plain\" id=\"%s\">", id);
     fwrite(text.data, 1, text.size_bytes, out);
     fputs("</script>\n", out);
     byte_buffer_free(&text);
-    return DEBERTA_OK;
+    return status;
 }
 
 static size_t size_of(const char *path)

@@ -78,9 +78,11 @@ function withTexts(texts, act) {
         new Uint8Array(x.memory.buffer).set(bytes, at);
         return [at, bytes.length];
     });
-    const result = act(...places.flat());
-    for (const [at] of places) if (at) x.give(at);
-    return result;
+    try {
+        return act(...places.flat());
+    } finally {
+        for (const [at] of places) if (at) x.give(at);
+    }
 }
 
 const ok = (status) => { if (status !== 0) throw new Error(string(x.message())); };

@@ -131,7 +131,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     note_outcome(o, done, finished);
     const int told = leads(o) ? train_end(o, done, finished) : EXIT_OK;
     if (told != EXIT_OK) return told;
-    return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
+    if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */
+    return interrupted || (o->common.ranks && done < end) ? EXIT_INTERRUPTED : EXIT_OK;
 }
 
 static int run_task(const common_options *common, deberta_training_task task)

@@ -29,6 +29,16 @@ NAMES = {"c2c": "content to content", "c2p": "content to position", "p2c": "posi
 SVG = "{http://www.w3.org/2000/svg}"
 
 
+
+def test_ablated_head_is_shown(bench):
+    """Where no layer and head are chosen, an ablation is shown where it is."""
+    for first, chosen in (("c2p@2:1", ["--layers", "2", "--heads", "1"]), ("p2c@3", ["--layers", "3", "--heads", "0"]), ("c2p@all", ["--layers", "0", "--heads", "0"])):
+        words = ["attention", DEMO, "--text", TEXT, "--ablate", first, "--numbers"]
+        bench.fine(*words, "default.csv")
+        bench.fine(*words, "chosen.csv", *chosen)
+        assert bench.read("default.csv") == bench.read("chosen.csv"), first
+
+
 def draw(bench, *arguments):
     return bench.fine("attention", *arguments)
 

@@ -163,7 +163,7 @@ def test_ablation_is_that_of_the_program(bench):
     with LivePage(url) as page:
         page.ready()
         page.compute(MASKED)
-        contains(page.text("#answers"), "[MASK]")
+        check(wait_until(lambda: "[MASK]" in page.text("#answers")), page.text("#answers"))
         page.choose("#keep-scope", "layer")
         page.choose("#layer", "1")
         page.choose("#head", "2")

@@ -163,6 +163,7 @@ def test_killed(bench):
     bench.fine(*words, "--out", "whole")
     dice = random.Random(f"{SEED} killed")
     print(f"seed {SEED}")
+    killed = 0
     for number in range(3):
         out = f"killed-{number}"
         run = start(bench, [(3, [*words, "--out", out])])
@@ -176,9 +177,28 @@ def test_killed(bench):
         _, err = run.communicate(timeout=60)
         if run.returncode == 0:
             continue
+        killed += 1
         contains(err, "rank", "signal")
         ranked(bench, (2, [*words, "--resume", "--out", out]))
         same(bench, out, "whole")
+    check(killed > 0, "nobody was killed")
+
+
+def test_stopped_by_a_signal(bench):
+    """One rank is told to stop: all do, rank 0 writes its checkpoint to the end, and what goes on has the same bits."""
+    words = small_run(bench, 400, "--checkpoint-every", "1000")
+    bench.fine(*words, "--out", "whole")
+    run = start(bench, [(3, [*words, "--out", "stopped"])])
+    deadline = time.monotonic() + 20
+    log = bench.path("stopped/log.jsonl")
+    while not (os.path.exists(log) and os.path.getsize(log) > 500) and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.005)
+    for victim in pids_of_ranks(run.pid)[-1:]:
+        os.kill(victim, signal.SIGTERM)
+    _, err = run.communicate(timeout=60)
+    equal(run.returncode, 130, err)
+    ranked(bench, (2, [*words, "--resume", "--out", "stopped"]))
+    same(bench, "stopped", "whole")
 
 
 def test_plain_program_has_no_mpi(bench):

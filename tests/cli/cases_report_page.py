@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import shlex
 from unittest import SkipTest
 from xml.etree import ElementTree
@@ -239,7 +240,7 @@ def steps(browser, page, tensors, where):
         check(f"{name} {value(name):+.2f}".replace("-", "−") in words(), f"{name} {value(name)}: {words()}")
     browser.press("n")
     alone = probabilities_without(tensors, layer, head, query, ["c2p", "p2c"])
-    strongest = best_word(page.about["texts"][0], {query * n + j: p for j, p in enumerate(alone)}, n, query)[0]
+    strongest = max(alone)
     check(f"{two_digits(100 * strongest)} %" in words(), f"order, {strongest}: {words()}")
     browser.press("n")
     distance = sum(p * abs(k // n - k % n) for k, p in enumerate(tensors[f"attn.{layer}.probs"].values[head * n * n:(head + 1) * n * n])) / n
@@ -264,6 +265,13 @@ def steps(browser, page, tensors, where):
     browser.click(*page.place("[data-habit=left]"))
     best = max(((one["habits"]["left"], l, h) for l, row in enumerate(page.about["texts"][0]["heads"]) for h, one in enumerate(row)))
     check(page.text("#matrix-title").startswith(f"Layer {best[1]}, head {best[2]}:"), page.text("#matrix-title"))
+    browser.press("0")
+    for habit in ("first", "last", "itself", "left", "right"):  # the sentence speaks of what a query looks at most, special tokens too
+        browser.click(*page.place(f"[data-habit={habit}]"))
+        at, of = (int(k) for k in re.findall(r"\d+", page.text("#matrix-title"))[:2])
+        flat = tensors[f"attn.{at}.probs"].values[of * n * n:(of + 1) * n * n]
+        most = {f"with {two_digits(100 * max(flat[i * n:(i + 1) * n]))} %" for i in range(n)}
+        check(any(words().endswith(f"{share} of its attention.") for share in most), f"{habit}: {words()}, {most}")
 
 
 def colours(bench, browser):

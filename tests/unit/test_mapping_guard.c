@@ -93,10 +93,12 @@ static int guarded(void) { return deberta_guard_files(NULL) == DEBERTA_OK ? sum_
 static int guarded_after_many(void)
 {
     if (deberta_guard_files(NULL) != DEBERTA_OK) return 95;
-    for (int k = 0; k < 3000; k++) {
-        mapped_file file;
-        if (mapped_file_open(&file, inside("zeros"), NULL) != DEBERTA_OK) return 96;
-        mapped_file_close(&file);
+    enum { MANY = 1500 };
+    static mapped_file files[MANY];
+    for (int round = 0; round < 2; round++) {
+        for (int k = 0; k < MANY; k++)
+            if (mapped_file_open(&files[k], inside("zeros"), NULL) != DEBERTA_OK) return 96;
+        for (int k = 0; k < MANY; k++) mapped_file_close(&files[k]);
     }
     return sum_shortened();
 }
@@ -149,6 +151,7 @@ TEST_BETWEEN(signals_about_something_else_go_where_they_went_before, begin, end)
 /* ------------------------------------------------------------------------------------------------------------ encode */
 
 static const char *shortened_name;
+static bool reads_layers_from_file; /* packed weights are mapped; others were copied when the model was opened */
 
 /* The file is cut between the first hidden states and the first layer. What an encode needs of it later is gone. */
 static deberta_status cut_meanwhile(void *context, const deberta_hidden_block *block)
@@ -179,6 +182,7 @@ static int encode_cut(void)
                            .observer = &observer};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_status status = deberta_encode(session, &batch, &outputs, &error);
+    if (reads_layers_from_file && status != DEBERTA_E_FILE) return 99;
     batch.observer = NULL;
     for (int again = 0; again < 2; again++) {
         error = (deberta_error){0};

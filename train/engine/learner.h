@@ -30,7 +30,7 @@ typedef struct transposed_weights {
 
 typedef struct learner_options {
     size_t threads;
-    size_t max_tokens, longest; /* of a step; of a sequence, read with micro_tokens only */
+    size_t max_tokens, longest; /* of a step; of a sequence, read with micro_tokens and with ranks */
     size_t parts;
     size_t micro_tokens; /* that are in memory at once, whole shards of them; 0: all of a step */
     deberta_isa isa;

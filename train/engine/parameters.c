@@ -72,6 +72,7 @@ deberta_status parameter_set_read(parameter_set *set, const char *folder, debert
     deberta_status status = set->name ? checkpoint_open(&files, folder, err)
                                       : status_fail(err, DEBERTA_E_MEMORY, "no memory for a model's name");
     if (status == DEBERTA_OK) status = read_all(set, files, err);
+    if (status == DEBERTA_OK) status = checkpoint_intact(files, err);
     checkpoint_close(&files);
     if (status != DEBERTA_OK) parameter_set_free(set);
     return status;

@@ -234,7 +234,10 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
     while (goes_on && improves && optimizer->done < end) {
         deberta_error second;
         const deberta_status status = take_step(run, log, &goes_on, err);
-        if (status == DEBERTA_E_NOT_FINITE && optimizer->done > kept) keep_good(run, log->file, &second);
+        if (status == DEBERTA_E_NOT_FINITE) {
+            if (optimizer->done > kept) keep_good(run, log->file, &second);
+            agree(run->ranks, &goes_on, &improves); /* ranks that end alone would end the one that writes */
+        }
         DEBERTA_TRY(status);
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
         goes_on = goes_on && optimizer->done < end;

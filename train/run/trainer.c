@@ -45,6 +45,9 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "SiFT compares what a classifier or a regression says, not places in a text or pieces");
+    if (o->ranks && (o->ranks->rank >= o->ranks->count || !o->ranks->trade || !o->ranks->gather || !o->ranks->join))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "rank %zu of %zu, or a function of the ranks is missing", o->ranks->rank,
+                     o->ranks->count);
     if (o->ranks && o->ranks->count > o->shards)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu ranks, but a step has %zu shards: a rank computes one at least",
                      o->ranks->count, o->shards);
@@ -384,6 +387,7 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
     *finished = ended;
     return status;
 }
+
 deberta_status deberta_trainer_save(const deberta_trainer *t, const char *folder, deberta_error *err)
 {
     if (!t || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_save needs a trainer and a folder");

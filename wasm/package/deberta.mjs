@@ -5,7 +5,7 @@
 
 const PRECISIONS = ['float32', 'int16', 'int8'];
 const MOST_BYTES = 3e9; // sizes have 32 bits, and packed weights come on top of the files
-const NAMES = /(json|safetensors|model|txt)$/;
+const NAMES = /^(?!training\.safetensors$|adapter_).*\.(json|safetensors|model)$|^(merges|vocab)\.txt$|^bpe_encoder\.bin$|^pytorch_model.*\.bin$/;
 const inNode = typeof process !== 'undefined' && !!process.versions?.node;
 
 /* ---------------------------------------------------------------------------------------------- what the engine can */
