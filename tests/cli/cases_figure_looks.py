@@ -125,6 +125,7 @@ def test_strips_stand_on_a_page(bench):
 
 def test_the_note_names_what_shows_tokens(bench):
     """Other columns, smaller type, or both; and it is true."""
+    needs_figures(bench)
     words = "The old mill beside the river was bought by a company that makes paper"
     arguments = ["attention", DEMO, "--text", words, "--layers", "3", "--words", "--drop-special", "--width-mm", "85", "-o", "t.svg"]
     for heads in ("1", "0,1"):
