@@ -13,7 +13,7 @@ from helpers import TINY
 
 def info_json(bench):
     found = json.loads(bench.fine("info", "--json").out)
-    assert set(found) == {"version", "tiers", "topology", "kernels"}, set(found)
+    assert set(found) == {"version", "tiers", "topology", "kernels", "mpi"} and found["mpi"] is False, set(found)
     assert [t["name"] for t in found["tiers"]] == ["scalar", "avx2", "avx512", "neon"]
     for tier in found["tiers"]:
         assert set(tier) == {"name", "available", "reason"} and tier["available"] == (tier["reason"] == ""), tier
