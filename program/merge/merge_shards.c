@@ -171,7 +171,8 @@ static bool find_rows(merge_shard *shard, const corpus_output *layout)
 static void rewind_items(merge_shard *shard)
 {
     bool damaged;
-    shard->item_at = (const char *)shard->items.bytes;
+    const bool is_empty = shard->items.size_bytes == 0; /* nothing is mapped then */
+    shard->item_at = is_empty ? "" : (const char *)shard->items.bytes;
     shard->item_end = shard->item_at + shard->items.size_bytes;
     shard->has_row = shard_items_next(&shard->item_at, shard->item_end, &shard->row, &damaged);
 }

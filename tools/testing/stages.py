@@ -148,7 +148,7 @@ def without_zip(root):
 
 def webassembly(stage, _full, sampled=True):
     """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
-    node = ["node", *subprocess.run(["wasm/node_flags.sh"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
+    node = ["node", *subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
     tiers = ("scalar", "exact", "relaxed")
     native_program = native_build(stage, targets=["deberta"])
     built = stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
@@ -160,7 +160,7 @@ def webassembly(stage, _full, sampled=True):
                                             f"--require={isa}"], expected=8, after=[built])
         # Where every fmaf is a call of a function, low precision is a sample of the cases.
         stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
-                                          "--only", ",".join(without_zip("tests/golden"))],
+                                          "--only", ",".join(without_zip(os.path.join(ROOT, "tests", "golden")))],
                       environment={"DEBERTA_TEST_QUICK": "1"} if sampled and tier == "scalar" else {}, expected=15, after=[built])
         stage.program(f"bad models, {tier}", [*program, f"build-wasm/tests/bad_models-{tier}.wasm", "--without-zip"], expected=2, after=[built])
     models = ["build-wasm", "models/demo", "build/deberta"]
