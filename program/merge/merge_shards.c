@@ -163,16 +163,21 @@ static bool find_rows(merge_shard *shard, const corpus_output *layout)
     if (layout->format == CORPUS_SAFETENSORS) begin = file->size_bytes < 8 ? UINT64_MAX - 8 : 8 + load_u64(file->bytes);
     const uint64_t count = layout->format == CORPUS_JSONL ? file->size_bytes : bytes;
     if (!range_is_inside(begin, count, file->size_bytes)) return false;
-    shard->row_at = file->bytes + begin;
+    shard->row_at = file->bytes ? file->bytes + begin : NULL;
     shard->row_end = shard->row_at + count;
     return true;
+}
+
+/* Nothing is mapped of an empty file, and from no address nothing may be counted. */
+static const char *first_item(const merge_shard *shard)
+{
+    return shard->items.size_bytes ? (const char *)shard->items.bytes : "";
 }
 
 static void rewind_items(merge_shard *shard)
 {
     bool damaged;
-    const bool is_empty = shard->items.size_bytes == 0; /* nothing is mapped then */
-    shard->item_at = is_empty ? "" : (const char *)shard->items.bytes;
+    shard->item_at = first_item(shard);
     shard->item_end = shard->item_at + shard->items.size_bytes;
     shard->has_row = shard_items_next(&shard->item_at, shard->item_end, &shard->row, &damaged);
 }
@@ -218,7 +223,7 @@ int merge_shards_check(merge_shards *shards)
 static int claim_items(merge_shards *shards, size_t place)
 {
     const merge_shard *shard = &shards->list[place];
-    const char *at = (const char *)shard->items.bytes, *end = at + shard->items.size_bytes;
+    const char *at = first_item(shard), *end = at + shard->items.size_bytes;
     corpus_row row;
     bool damaged = false;
     size_t items = 0, last = SIZE_MAX;
