@@ -163,7 +163,8 @@ static bool find_rows(merge_shard *shard, const corpus_output *layout)
     if (layout->format == CORPUS_SAFETENSORS) begin = file->size_bytes < 8 ? UINT64_MAX - 8 : 8 + load_u64(file->bytes);
     const uint64_t count = layout->format == CORPUS_JSONL ? file->size_bytes : bytes;
     if (!range_is_inside(begin, count, file->size_bytes)) return false;
-    shard->row_at = file->bytes ? file->bytes + begin : NULL;
+    if (!file->bytes) return true; /* an empty file: there are no rows */
+    shard->row_at = file->bytes + begin;
     shard->row_end = shard->row_at + count;
     return true;
 }
