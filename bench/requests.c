@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
+#include "bench/hidden_checksum.h"
 #include "bench/timer.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
@@ -52,7 +52,7 @@ typedef struct request_stream {
     const requests_options *options;
     const requests_measurement *found;
     deberta_session *session;
-    size_t *starts, hidden;
+    size_t *starts, *batch_starts, hidden; /* [count + 1] each: of the stream, of the batch at hand */
     int32_t *ids;
     double *due;
     uint64_t *bits; /* of every request, from REQUESTS_ALONE */
@@ -90,21 +90,6 @@ static size_t most_tokens(const request_stream *s)
 
 /* ---------------------------------------------------------------------------------------------------------- serving */
 
-/* FNV-1a over the words of the last hidden states of a request. */
-static uint64_t bits_of(const request_stream *s, const deberta_outputs *outputs, size_t first, size_t tokens)
-{
-    uint64_t sum = 0xcbf29ce484222325;
-    for (size_t t = 0; t < tokens; t++) {
-        const float *row = outputs->hidden + (first + t) * outputs->hidden_stride;
-        for (size_t i = 0; i < s->hidden; i++) {
-            uint32_t word;
-            memcpy(&word, &row[i], sizeof word);
-            sum = (sum ^ word) * 0x100000001b3;
-        }
-    }
-    return sum;
-}
-
 static void sleep_until(double moment)
 {
     for (double left = moment - timer_now(); left > 0; left = moment - timer_now()) {
@@ -117,16 +102,14 @@ static void sleep_until(double moment)
 static deberta_status encode(const request_stream *s, size_t first, size_t end, double *done, deberta_outputs *outputs,
                              deberta_error *err)
 {
-    size_t *starts = memory_take(end - first + 1, sizeof *starts);
-    for (size_t i = first; i <= end; i++) starts[i - first] = s->starts[i] - s->starts[first];
+    for (size_t i = first; i <= end; i++) s->batch_starts[i - first] = s->starts[i] - s->starts[first];
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = s->ids + s->starts[first],
-                                 .sequence_starts = starts,
+                                 .sequence_starts = s->batch_starts,
                                  .sequences = end - first};
     *outputs = (deberta_outputs){.struct_size = sizeof *outputs};
     const deberta_status status = deberta_encode(s->session, &batch, outputs, err);
     *done = timer_now();
-    free(starts);
     return status;
 }
 
@@ -134,7 +117,8 @@ static void judge(const request_stream *s, request_way way, size_t first, size_t
                   requests_served *served)
 {
     for (size_t i = first; i < end; i++) {
-        const uint64_t bits = bits_of(s, outputs, s->starts[i] - s->starts[first], s->starts[i + 1] - s->starts[i]);
+        const uint64_t bits =
+            hidden_checksum(outputs, s->starts[i] - s->starts[first], s->found->lengths[i], s->hidden);
         if (way == REQUESTS_ALONE) s->bits[i] = bits;
         served->differ += bits != s->bits[i];
     }
@@ -218,6 +202,7 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     *found = (requests_measurement){.count = options->count};
     found->lengths = memory_take(options->count, sizeof *found->lengths);
     s.starts = memory_take(options->count + 1, sizeof *s.starts);
+    s.batch_starts = memory_take(options->count + 1, sizeof *s.batch_starts);
     s.due = memory_take(options->count, sizeof *s.due);
     s.bits = memory_take(options->count, sizeof *s.bits);
     deberta_status status = deberta_model_open(&model, options->model, &options->model_options, err);
@@ -233,6 +218,7 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     deberta_session_free(&s.session);
     deberta_model_free(&model);
     free(s.starts);
+    free(s.batch_starts);
     free(s.ids);
     free(s.due);
     free(s.bits);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/child.h"
+#include "bench/hidden_checksum.h"
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
 #include "core/base/stream.h"
@@ -61,19 +62,9 @@ static void set_starts(const sweep *s, const sweep_point *p)
     for (size_t i = 0; i < p->sequences; i++) s->starts[i + 1] = s->starts[i] + p->lengths[i];
 }
 
-/* FNV-1a over the words of the last hidden state. */
 static uint64_t checksum_of(const sweep *s, const sweep_point *p, const deberta_outputs *outputs)
 {
-    uint64_t sum = 0xcbf29ce484222325;
-    for (size_t token = 0; token < p->tokens; token++) {
-        const float *row = outputs->hidden + token * outputs->hidden_stride;
-        for (size_t i = 0; i < s->info.hidden_size; i++) {
-            uint32_t bits;
-            memcpy(&bits, &row[i], sizeof bits);
-            sum = (sum ^ bits) * 0x100000001b3;
-        }
-    }
-    return sum;
+    return hidden_checksum(outputs, 0, p->tokens, s->info.hidden_size);
 }
 
 /* ----------------------------------------------------------------------------------------------- memory, in a child */
