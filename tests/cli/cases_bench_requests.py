@@ -66,6 +66,6 @@ def test_models(bench):
     small = "hidden=48,heads=3,intermediate=64,vocab=61"
     for model in (f"v1-base,layers=1,{small},biased=1,types=2", f"v2-xlarge,layers=2,{small},convolution=3", f"v3-base,layers=2,{small},buckets=8"):
         for precision in ("float32", "int8"):
-            words = ["bench", "requests", f"synthetic:{model}", "--requests", 24, "--group", 5, "--precision", precision, "--threads", 2, "--load", 3]
+            words = ["bench", "requests", f"synthetic:{model}", "--requests", 24, "--group", 5, "--precision", precision, "--threads", 2, "--load", 10]
             ways = json.loads(bench.fine(*words, "--json").out)["ways"]
             assert [way["other_bits"] for way in ways] == [0, 0, 0, 0] and ways[3]["batches"] < 24, (model, precision, ways)
