@@ -28,6 +28,7 @@ typedef struct attention_plan {
     bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
     double pixel;                 /* figure_grid_mm: panels begin and end on whole ones */
     double largest_cell;          /* the width that a cell may have, in mm */
+    size_t bar_lines;             /* of the header, for the bars of the row's scales; 0: they stand after its title */
     double left, right;           /* before the first panel of a line and after the last */
     double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */
     double right_bar, room;       /* for a panel's own colour bar; for its cells */
@@ -60,7 +61,9 @@ deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *lis
 bool attention_plan_shows_tokens(const attention_plan *plan);
 /* Whether a panel has cells: not an empty place, nor a word instead. */
 bool attention_has_cells(const attention_figure *spec, size_t index);
-/* Whether a bar stands at the right of the panel: of its own scale, or of its row's after the last one that has it. */
+/* What the panels of a kind share a scale with; a row that is the only one shares it with all. */
+heatmap_policy attention_policy(const attention_figure *spec, heatmap_kind kind);
+/* Whether a bar stands at the right of the panel. */
 bool attention_has_own_bar(const attention_figure *spec, size_t index);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
@@ -88,6 +91,15 @@ void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[H
 /* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
+
+/* Bars of scales that belong to rows: whether there are any; the lines that they need beneath the titles of rows, each
+ * of this height, 0: none, they fit in the line of the title; where the last ends; and drawn, the first in a line that
+ * is centred on y. */
+bool attention_has_row_bars(const attention_figure *spec);
+size_t attention_row_bar_lines(const draw_list *list, const attention_plan *plan);
+double attention_row_bar_height(const attention_plan *plan);
+double attention_row_bars_right(const draw_list *list, const attention_plan *plan);
+void attention_draw_row_bars(draw_list *list, const attention_plan *plan, size_t row, double y);
 
 /* Draw the axis at the left of a line's first panel, and that under a column's lowest one; (x, y): the panel's upper
  * left corner. */

@@ -209,6 +209,7 @@ def opening(bench, browser):
             check(abs(one["habits"]["left"] - sum(p[i * n + i - 1] for i in range(1, n)) / (n - 1)) < 1e-6, f"{layer}, {head}: {one['habits']}")
     layer, head = max(means, key=means.get)
     check(page.text("#matrix-title") == f"Layer {layer}, head {head}: probabilities", page.text("#matrix-title"))
+    equal(page.about["printed"], {"layers": str(layer), "heads": str(head)})
     p = probabilities(layer, head)
     query = max(words, key=lambda i: best_word(text, p, n, i)[0])
     share, key = best_word(text, p, n, query)
