@@ -218,7 +218,8 @@ static void crop_page(const draw_list *list, attention_plan *p)
     double right = last + p->panel_width + attention_bar_room(p, p->across - 1) + p->right;
     for (size_t i = p->across - 1; i < attention_panel_count(p->spec) && p->spec->panels[i].title; i += p->across)
         right = fmax(right, last + draw_measure(list, p->spec->panels[i].title, &p->bold) + 1);
-    right = fmax(right, attention_row_bars_right(list, p) + attention_margin);
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    right = fmax(right, attention_row_bars_end(list, &bars) + attention_margin);
     p->style.width_mm = figure_page_width(&p->style, right);
 }
 
@@ -316,10 +317,11 @@ static bool has_panel_below(const attention_plan *p, size_t row, size_t line, si
 static void place_row_bars(draw_list *list, const attention_plan *p, size_t row, double top)
 {
     if (!attention_has_row_bars(p->spec)) return;
-    const double panels = attention_plan_y(p, top, row, 0) - p->title_height, line = attention_row_bar_height(p);
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    const double panels = attention_plan_y(p, top, row, 0) - p->title_height, line = attention_row_bars_height(&bars);
     const double under = panels - ((double)p->bar_lines - 0.5) * line, /* the middle of the first line */
         beside = panels - p->header + 0.6 * draw_type_height(&p->bold);
-    attention_draw_row_bars(list, p, row, p->bar_lines ? under : beside);
+    attention_row_bars_draw(list, &bars, row, p->bar_lines ? under : beside);
 }
 
 /* Along the whole height of the lines that the row takes, or above them and a rule. */

@@ -15,7 +15,7 @@ static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel
                     tallest_page = 2000;
 static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
 static const double pleasant_panels = 150;
-static const double tallest_beside_bar = 45;                     /* of the panels that a colour bar stands beside */
+static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
@@ -46,36 +46,9 @@ static double even_cell(double room, size_t count, double pixel)
 
 double attention_plan_snap(const attention_plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
 
-const char *attention_palette(const attention_figure *spec, heatmap_kind kind)
-{
-    static const char *const defaults[] = {"polar", "blues", "viridis", "viridis"};
-    return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
-}
-
-void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES])
-{
-    heatmap_unit_text(spec->units[kind], kind, spec->keep_row_mean, text);
-}
-
-bool attention_has_cells(const attention_figure *spec, size_t index)
-{
-    return spec->panels[index].values && !(spec->words && spec->words[index]);
-}
-
-heatmap_policy attention_policy(const attention_figure *spec, heatmap_kind kind)
-{
-    const heatmap_policy policy = spec->scales[kind].policy;
-    return policy == HEATMAP_ROW && spec->grid_rows == 1 ? HEATMAP_SHARED : policy;
-}
-
 bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
 {
     return p->panels_of[kind] && !heatmap_has_own_bars(attention_policy(p->spec, kind));
-}
-
-bool attention_has_own_bar(const attention_figure *spec, size_t index)
-{
-    return attention_has_cells(spec, index) && spec->scales[spec->panels[index].kind].policy == HEATMAP_PANEL;
 }
 
 /* Fills in bars_before for `across` panels side by side: a bar stands in all lines of a column or in none. */
@@ -188,8 +161,9 @@ static void measure_height(const draw_list *list, attention_plan *p)
     const bool headed = (spec->row_titles && p->titles_above) || attention_has_row_bars(spec);
     p->header = headed ? draw_type_height(&p->bold) + (spec->grid_rows > 1 ? 2.2 : 1) : 0; /* a rule parts several */
     p->row_gap = headed ? 2 : 0;
-    p->bar_lines = attention_row_bar_lines(list, p);
-    p->header += (double)p->bar_lines * attention_row_bar_height(p);
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    p->bar_lines = attention_row_bars_lines(list, &bars);
+    p->header += (double)p->bar_lines * attention_row_bars_height(&bars);
 }
 
 /* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */

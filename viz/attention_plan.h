@@ -6,7 +6,8 @@
 #ifndef VIZ_ATTENTION_PLAN_H
 #define VIZ_ATTENTION_PLAN_H
 
-#include "viz/attention_figure.h"
+#include "viz/attention_kinds.h"
+#include "viz/attention_row_bars.h"
 
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;
@@ -49,6 +50,13 @@ typedef struct attention_plan {
     size_t panels_of[HEATMAP_KINDS];
 } attention_plan;
 
+static inline attention_row_bars attention_plan_row_bars(const attention_plan *plan)
+{
+    return (attention_row_bars){plan->spec,     plan->scales,     plan->small,
+                                plan->bold,     attention_margin, plan->style.width_mm - attention_margin,
+                                plan->bar_lines};
+}
+
 static inline size_t attention_panel_count(const attention_figure *spec)
 {
     return spec->grid_rows * spec->grid_columns;
@@ -59,12 +67,6 @@ static inline size_t attention_panel_count(const attention_figure *spec)
 deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *list, deberta_error *err);
 
 bool attention_plan_shows_tokens(const attention_plan *plan);
-/* Whether a panel has cells: not an empty place, nor a word instead. */
-bool attention_has_cells(const attention_figure *spec, size_t index);
-/* What the panels of a kind share a scale with; a row that is the only one shares it with all. */
-heatmap_policy attention_policy(const attention_figure *spec, heatmap_kind kind);
-/* Whether a bar stands at the right of the panel. */
-bool attention_has_own_bar(const attention_figure *spec, size_t index);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
@@ -85,21 +87,9 @@ heatmap_kind attention_plan_only_kind(const attention_plan *plan);
 size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);
 /* From one of these lines to the next. */
 double attention_plan_leading(const attention_plan *plan);
-/* What the colours of a kind are, and what they mean. */
-const char *attention_palette(const attention_figure *spec, heatmap_kind kind);
-void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES]);
 /* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
-
-/* Bars of scales that belong to rows: whether there are any; the lines that they need beneath the titles of rows, each
- * of this height, 0: none, they fit in the line of the title; where the last ends; and drawn, the first in a line that
- * is centred on y. */
-bool attention_has_row_bars(const attention_figure *spec);
-size_t attention_row_bar_lines(const draw_list *list, const attention_plan *plan);
-double attention_row_bar_height(const attention_plan *plan);
-double attention_row_bars_right(const draw_list *list, const attention_plan *plan);
-void attention_draw_row_bars(draw_list *list, const attention_plan *plan, size_t row, double y);
 
 /* Draw the axis at the left of a line's first panel, and that under a column's lowest one; (x, y): the panel's upper
  * left corner. */

@@ -2,22 +2,16 @@
  * or under it, and take no width from the panels.
  *
  * SPDX-License-Identifier: MIT */
+#include "viz/attention_row_bars.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "viz/attention_plan.h"
 #include "viz/colour_bar.h"
 
 static const double bars_apart = 4; /* mm */
 enum { NAME_BYTES = 64, RANGE_BYTES = 2 * NAME_BYTES + 4 };
-
-bool attention_has_row_bars(const attention_figure *spec)
-{
-    bool any = false;
-    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) any |= attention_policy(spec, kind) == HEATMAP_ROW;
-    return any;
-}
 
 /* Without what stands in brackets, such as "(ablated)". */
 static void panel_name(const attention_figure *spec, size_t index, char name[NAME_BYTES])
@@ -46,7 +40,7 @@ static bool find_range(const attention_figure *spec, size_t row, heatmap_kind ki
     return true;
 }
 
-static colour_legend bar_of(const attention_plan *p, heatmap_kind kind, size_t first, const char *name)
+static colour_legend bar_of(const attention_row_bars *p, heatmap_kind kind, size_t first, const char *name)
 {
     return (colour_legend){.title = name,
                            .scale = &p->scales[first],
@@ -55,7 +49,7 @@ static colour_legend bar_of(const attention_plan *p, heatmap_kind kind, size_t f
 }
 
 /* What the bars of a row take side by side, and how many they are. */
-static double bars_width(const draw_list *list, const attention_plan *p, size_t row, size_t *count)
+static double bars_width(const draw_list *list, const attention_row_bars *p, size_t row, size_t *count)
 {
     char name[RANGE_BYTES];
     double width = 0;
@@ -70,15 +64,15 @@ static double bars_width(const draw_list *list, const attention_plan *p, size_t 
     return width;
 }
 
-static double title_width(const draw_list *list, const attention_plan *p, size_t row)
+static double title_width(const draw_list *list, const attention_row_bars *p, size_t row)
 {
     const char *title = p->spec->row_titles ? p->spec->row_titles[row] : NULL;
     return title ? draw_measure(list, title, &p->bold) + bars_apart : 0;
 }
 
-size_t attention_row_bar_lines(const draw_list *list, const attention_plan *p)
+size_t attention_row_bars_lines(const draw_list *list, const attention_row_bars *p)
 {
-    const double page = p->style.width_mm - 2 * attention_margin;
+    const double page = p->right - p->left;
     size_t lines = 0;
     for (size_t row = 0; row < p->spec->grid_rows && attention_has_row_bars(p->spec); row++) {
         size_t count;
@@ -89,34 +83,33 @@ size_t attention_row_bar_lines(const draw_list *list, const attention_plan *p)
     return lines;
 }
 
-double attention_row_bars_right(const draw_list *list, const attention_plan *p)
+double attention_row_bars_end(const draw_list *list, const attention_row_bars *p)
 {
-    const double page = p->style.width_mm - attention_margin;
+    const double page = p->right;
     double right = 0;
     for (size_t row = 0; row < p->spec->grid_rows; row++) {
         size_t count;
-        const double x = attention_margin + (p->bar_lines ? 0 : title_width(list, p, row)),
-                     width = bars_width(list, p, row, &count);
+        const double x = p->left + (p->lines ? 0 : title_width(list, p, row)), width = bars_width(list, p, row, &count);
         if (count > 0) right = fmax(right, fmin(page, x + width));
     }
     return right;
 }
 
-void attention_draw_row_bars(draw_list *list, const attention_plan *p, size_t row, double y)
+void attention_row_bars_draw(draw_list *list, const attention_row_bars *p, size_t row, double y)
 {
-    double x = attention_margin + (p->bar_lines ? 0 : title_width(list, p, row));
+    double x = p->left + (p->lines ? 0 : title_width(list, p, row));
     char name[RANGE_BYTES];
     size_t first;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (!find_range(p->spec, row, kind, &first, name)) continue;
         colour_legend legend = bar_of(p, kind, first, name);
-        legend.room = p->style.width_mm - attention_margin - x;
+        legend.room = p->right - x;
         const double right = colour_bar_draw_inline(list, &legend, x, y);
-        if (p->bar_lines > 1)
-            y += attention_row_bar_height(p);
+        if (p->lines > 1)
+            y += attention_row_bars_height(p);
         else
             x = right + bars_apart;
     }
 }
 
-double attention_row_bar_height(const attention_plan *p) { return draw_type_height(&p->small) + 2; }
+double attention_row_bars_height(const attention_row_bars *p) { return draw_type_height(&p->small) + 2; }

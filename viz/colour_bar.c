@@ -98,7 +98,7 @@ double colour_bar_numbers_width(const draw_list *list, const heatmap_scale *scal
 }
 
 void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
-                        const draw_font *font)
+                     const draw_font *font)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
     const double tick = 0.7, gap = 0.6;

@@ -10,7 +10,7 @@
 double colour_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
 /* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
 void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
-                        const draw_font *font);
+                     const draw_font *font);
 
 /* A horizontal bar under a title that is broken to lines of `room`, or after it in one line of `room`. */
 typedef struct colour_legend {

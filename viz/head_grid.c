@@ -133,12 +133,12 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
     heatmap_unit_text(p->spec->unit, p->spec->kind, p->spec->keep_row_mean, title);
     double y = p->top + high + 2.5, room = p->style.width_mm - margin - p->left;
     colour_legend legend = {.title = title,
-                             .scale = &p->scale,
-                             .map = p->map,
-                             .font = p->font,
-                             .small = p->small,
-                             .width = fmin(80, room),
-                             .room = room};
+                            .scale = &p->scale,
+                            .map = p->map,
+                            .font = p->font,
+                            .small = p->small,
+                            .width = fmin(80, room),
+                            .room = room};
     colour_legend_draw(list, &legend, p->left, y);
     byte_buffer text = {0};
     byte_buffer_text(&text, "Rows of a thumbnail are queries, columns keys. ");

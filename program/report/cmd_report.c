@@ -193,10 +193,7 @@ static int run_job(explorer_job *job)
 static int run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
-    explorer_job job = {
-        .o = o,
-        .options = options,
-        .contents = {.model = options->arguments[0], .live = o->live}};
+    explorer_job job = {.o = o, .options = options, .contents = {.model = options->arguments[0], .live = o->live}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);
@@ -247,9 +244,12 @@ static const option options[] = {
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
      FLAG_AT(reading_options, strict)},
     {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated", TEXTS_AT(reading_options, ids)},
-    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0, without --heads that of the head which the page opens on)",
+    {"layers", 0, "LIST",
+     "layers of the printed figure, counted from 0 (default 0, without --heads that of the head which the page opens "
+     "on)",
      TEXT_AT(report_options, layers)},
-    {"heads", 0, "LIST", "heads of the printed figure, in the same way; the page has all", TEXT_AT(report_options, heads)},
+    {"heads", 0, "LIST", "heads of the printed figure, in the same way; the page has all",
+     TEXT_AT(report_options, heads)},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
     {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},

@@ -182,8 +182,7 @@ deberta_status explorer_text_telling_head(const explorer_text *text, size_t *lay
     for (size_t k = 0; status == DEBERTA_OK && k < data.layers * data.heads; k++) {
         status = read_component(&data, k / data.heads, k % data.heads, DEBERTA_PROBABILITIES, err);
         if (status != DEBERTA_OK) break;
-        const double word =
-            attention_habits_measure(data.matrices[DEBERTA_PROBABILITIES], data.n, data.special).word;
+        const double word = attention_habits_measure(data.matrices[DEBERTA_PROBABILITIES], data.n, data.special).word;
         if (!(word > most)) continue;
         most = word;
         *layer = k / data.heads;

@@ -134,6 +134,12 @@ def test_the_note_names_what_shows_tokens(bench):
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
 
 
+def test_a_layout_without_room_for_words_says_so(bench):
+    """Where the columns that were asked for lose the words and the program's own choice has them, the note says that."""
+    _, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--layout", "3")
+    contains(said, "axes show positions; leaving out --layout shows tokens")
+
+
 def test_pieces_stay_where_they_are_asked_for(bench):
     root, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--pieces")
     contains(said, "axes show positions", "--words", "--drop-special")
