@@ -74,7 +74,7 @@ def entry(letter, name, value, text):
 
 def takers_of(commands, count):
     """Who takes it, where that are not all and can be said in a line."""
-    if len(commands) == count or len(commands) > 4:
+    if len(commands) == count or len(commands) > 5:
         return ""
     groups = {}
     for name in commands:
