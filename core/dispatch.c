@@ -34,7 +34,7 @@ static const struct {
     unsigned needs;
     void (*init)(kernels *table);
 } parts[] = {
-#define X(NAME, name, OF, ARCH, needs, ...) \
+#define X(NAME, name, OF, ARCH, needs, ...)                                                                            \
     {#name, DEBERTA_ISA_##OF, needs, IF_BUILT(HAVE_##NAME, kernels_init_##name)},
     PART_LIST(X)
 #undef X

@@ -42,7 +42,8 @@ static void read_examples(const char *folder, const char *name, deberta_training
     reader.tokenizer = tokenizer;
     reader.labels.collects = task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
     if (text_stream_open(&stream, &reading, names) != EXIT_OK) abort();
-    if (read(&reader, &stream, &list, &error) == DEBERTA_OK && list.count) label_list_check(&reader.labels, task, &error);
+    if (read(&reader, &stream, &list, &error) == DEBERTA_OK && list.count)
+        label_list_check(&reader.labels, task, &error);
     text_stream_close(&stream);
     example_list_free(&list);
     label_list_free(&reader.labels);
@@ -107,10 +108,7 @@ static void read_items(const char *text, size_t bytes)
 }
 
 const fuzz_target fuzz_program_targets[] = {
-    {"log", "", "log.jsonl", read_log},
-    {"table", "", "x.tsv", read_table},
-    {"objects", "", "x.jsonl", read_objects},
-    {"manifest", "", "x.json", read_manifest},
-    {"items", "", NULL, read_items},
-    {NULL, NULL, NULL, NULL},
+    {"log", "", "log.jsonl", read_log},       {"table", "", "x.tsv", read_table},
+    {"objects", "", "x.jsonl", read_objects}, {"manifest", "", "x.json", read_manifest},
+    {"items", "", NULL, read_items},          {NULL, NULL, NULL, NULL},
 };
