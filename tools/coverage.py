@@ -142,13 +142,17 @@ def add_line(lines, number, count, branches):
     total[1] = [a + b for a, b in zip(total[1] + [0] * len(branches), branches + [0] * len(total[1]))][:max(len(total[1]), len(branches))]
 
 
-def add_up(tests):
-    """What exists, as the notes of the compiler say, and of it what the tests ran; with the tests that failed."""
-    place, failed = os.path.join(ROOT, FOLDER), []
+def lines_with_code():
+    """What exists, as the notes of the compiler say; a stand-in is the kernel of a tier that this machine need not have."""
+    place = os.path.join(ROOT, FOLDER)
     for data in files_below(place, ".gcda"):
         os.remove(data)  # of a program that ran while others were built
-    notes = [path for path in files_below(place, ".gcno") if os.sep + "tests" + os.sep not in path or "stand_in" in path]
-    found = read_counts(notes)
+    return read_counts([path for path in files_below(place, ".gcno") if os.sep + "tests" + os.sep not in path or "stand_in" in path])
+
+
+def add_up(tests):
+    """Of the lines with code what the tests ran; with the tests that failed."""
+    found, failed = lines_with_code(), []
     for test in tests:
         if os.path.exists(run_file(test)):
             with open(run_file(test), encoding="utf-8") as run:

@@ -8,9 +8,10 @@
     tools/mutation.py --only PATH         mutants below this path, as core/text
     tools/mutation.py --report            builds and runs nothing: prints what is known, with the survivors
 
-A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a line of core/, simd/ or train/ that some
-test runs: tools/coverage.py has to have run, since it knows which tests run the line. They try in turn, the quickest first, each with a
-limit of time; a mutant that does not compile, or that compiles to the same object, is drawn again. Fails below LEAST noticed.
+A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a line of core/, simd/ or train/.
+tools/coverage.py has to have run: it knows which tests run the line. They try in turn, the quickest first, each with a limit of time;
+where no test runs the line, nobody notices. A mutant that does not compile, or that compiles to the same object, is drawn again.
+Fails below LEAST percent noticed.
 
 SPDX-License-Identifier: MIT
 """
@@ -73,13 +74,13 @@ def is_code(line):
     return not line.lstrip().startswith(("#", "*", "/*", "//", "enum", "_Static_assert"))
 
 
-def candidates(lines_run):
-    """[(file, line)] in an order that does not depend on the machine: lines that tests run and that can be changed."""
+def candidates(lines):
+    """[(file, line)] that hold code and can be changed; not of peaks, which are measured alone. lines: {file: its lines with code}"""
     found = []
-    for name in sorted(lines_run):
+    for name in sorted(name for name in lines if "peak_" not in name):
         with open(os.path.join(ROOT, name), encoding="utf-8") as source:
             text = source.read().split("\n")
-        found += [(name, number) for number in sorted(lines_run[name]) if is_code(text[number - 1]) and changes_of_line(text[number - 1])]
+        found += [(name, number) for number in sorted(map(int, lines[name])) if is_code(text[number - 1]) and changes_of_line(text[number - 1])]
     return found
 
 
@@ -189,7 +190,7 @@ class Tree:
 # ------------------------------------------------------------------------------------------------------------- running
 
 def runs_of_lines():
-    """{file: {line: [(seconds, test)], the quickest first}} as tools/coverage.py has left it."""
+    """{(file, line): [(seconds, test)], the quickest first} as tools/coverage.py has left it."""
     lines = {}
     for path in coverage.files_below(os.path.join(ROOT, coverage.FOLDER, "runs"), ".json"):
         with open(path, encoding="utf-8") as run:
@@ -197,8 +198,8 @@ def runs_of_lines():
         for name, counts in run["files"].items():
             for number, (count, _) in counts.items():
                 if count > 0:
-                    lines.setdefault(name, {}).setdefault(int(number), []).append((run["seconds"], run["name"]))
-    return {name: {number: sorted(runs) for number, runs in sorted(numbers.items())} for name, numbers in sorted(lines.items())}
+                    lines.setdefault((name, int(number)), []).append((run["seconds"], run["name"]))
+    return {place: sorted(runs) for place, runs in lines.items()}
 
 
 def known_mutants(seed):
@@ -209,23 +210,27 @@ def known_mutants(seed):
 
 
 def run(options):
-    lines = runs_of_lines()
-    if not lines:
+    """False if there was no time for all."""
+    runs = runs_of_lines()
+    if not runs:
         sys.exit("mutation.py: which test runs which line is not known yet: tools/coverage.py")
-    places = [place for place in candidates(lines) if place[0].startswith(options.only) and "peak_" not in place[0]]
+    places = [place for place in candidates(coverage.lines_with_code()) if place[0].startswith(options.only)]
     tree = Tree(limit=options.limit)
     tree.update()
     tree.open()
-    rng, known, begin = random.Random(options.seed), known_mutants(options.seed), time.monotonic()
+    known = {tuple(row["mutant"]): row for row in known_mutants(options.seed)}
+    rng, drawn, judged, begin = random.Random(options.seed), set(), 0, time.monotonic()
     print(f"seed {options.seed}: {len(places)} lines can be changed")
-    judged = 0
     while judged < options.count:
         mutant = draw(rng, places)
-        row = known.pop(0) if known else None
+        if mutant in drawn:
+            continue
+        drawn.add(mutant)
+        row = known.get(mutant)
         if row is None:
             if time.monotonic() - begin > options.seconds:
                 return False
-            row = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, lines[mutant[0]][mutant[1]])}
+            row = known[mutant] = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, runs.get(mutant[:2], []))}
             with open(os.path.join(ROOT, LOG), "a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
         judged += row["result"] in ("noticed", "survived")
