@@ -36,10 +36,11 @@ OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Db_coverage=true", "-Doptimizat
 # ------------------------------------------------------------------------------------------------------------- running
 
 def wanted(test):
-    """What says something about the library. Not: figures, which are not built here, and tests of the tests."""
+    """What says something about the library. Not: tests of the tests, figures, which are not built here, and shards, which take minutes
+    and run nothing else of it."""
     if test.suites & {"unit", "golden", "kernels", "fuzz"}:
         return test.name not in ("checkasm catches broken kernels", "golden notices a flipped bit")
-    return test.suites & {"training", "files"} and test.name != "cli bench_plot"
+    return test.suites & {"training", "files"} and test.name not in ("cli bench_plot", "cli shards")
 
 
 def build():

@@ -173,7 +173,6 @@ void bindings_scale(const binding_list *list, executor *by)
         const matrix_plan *plan = &list->matrices[i].plan;
         adding job = {.binding = &list->matrices[i], .cuts = ceiling_divide(plan->group_rows, TASK_LANES)};
         for (job.first_part = 0; job.first_part < plan->part_count; job.first_part++)
-            if (plan->parts[job.first_part].scale != 1)
-                parallel_for(by, plan->groups * job.cuts, scale_lanes, &job);
+            if (plan->parts[job.first_part].scale != 1) parallel_for(by, plan->groups * job.cuts, scale_lanes, &job);
     }
 }

@@ -44,8 +44,7 @@ static void transpose_panel(void *context, size_t panel, size_t worker)
     }
 }
 
-void transposed_fill(const packed_matrix *transposed, const packed_matrix *matrix, const kernels *table,
-                     executor *by)
+void transposed_fill(const packed_matrix *transposed, const packed_matrix *matrix, const kernels *table, executor *by)
 {
     transposing job = {.to = transposed, .from = matrix, .table = table};
     if (matrix->panel_count > 0) parallel_for(by, transposed->panel_count, transpose_panel, &job);

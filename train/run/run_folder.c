@@ -167,8 +167,7 @@ static deberta_status evaluate(const training_run *run, run_evaluation *evaluati
                                deberta_error *err)
 {
     const optimizer *o = &run->parts.items[0].training->optimizer;
-    const bool due =
-        o->done == o->options.steps || (run->eval_every && o->done % run->eval_every == 0);
+    const bool due = o->done == o->options.steps || (run->eval_every && o->done % run->eval_every == 0);
     if (!run->held_out || !due) return DEBERTA_OK;
     DEBERTA_TRY(run_evaluation_run(evaluation, &run->parts, log, err));
     *goes_on = !run->patience || evaluation->worse_runs < run->patience;

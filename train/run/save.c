@@ -103,8 +103,7 @@ static void moments_path(char path[PATH_BYTES], const char *folder)
     snprintf(path, PATH_BYTES, "%s/training.safetensors", folder);
 }
 
-static deberta_status write_moments(export_file *file, const parameter_set *set, const optimizer *o,
-                                    deberta_error *err)
+static deberta_status write_moments(export_file *file, const parameter_set *set, const optimizer *o, deberta_error *err)
 {
     for (size_t i = 0; i < set->count; i++) {
         const size_t count = set->items[i].count;
@@ -114,8 +113,7 @@ static deberta_status write_moments(export_file *file, const parameter_set *set,
     return DEBERTA_OK;
 }
 
-deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *o,
-                            deberta_error *err)
+deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *o, deberta_error *err)
 {
     char path[PATH_BYTES];
     tensor_names list;
