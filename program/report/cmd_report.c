@@ -12,6 +12,7 @@
 #include "bench/range.h"
 #include "output/scope.h"
 #include "program/frame/ablate.h"
+#include "core/base/path.h"
 #include "program/report/explorer.h"
 #include "program/frame/input/input.h"
 #include "program/report/explorer_steps.h"
@@ -95,8 +96,7 @@ static int choose_place(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
     const char *out = job->options->outs.count ? options_out(job->options) : "report";
-    const size_t length = strlen(out), suffix = strlen(".html");
-    contents->is_alone = length > suffix && strcmp(out + length - suffix, ".html") == 0;
+    contents->is_alone = path_has_suffix(out, ".html") || path_has_suffix(out, ".htm");
     if (!contents->is_alone) {
         contents->folder = out;
         contents->page = options_text(job->options, "%s/index.html", out);
