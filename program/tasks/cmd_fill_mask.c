@@ -271,5 +271,6 @@ const command command_fill_mask = {
                "  {\"line\", \"masks\": [{\"token\", \"characters\": [begin, end], \"bytes\": [begin, end],\n"
                "    \"candidates\": {\"emd\" or \"plain\": [{\"id\", \"token\", \"text\", \"probability\"}]}}]}\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };
