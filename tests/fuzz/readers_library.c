@@ -197,10 +197,13 @@ static void read_sequences(const char *folder, size_t bytes)
 
 static void read_ablation(const char *text, size_t bytes)
 {
-    deberta_ablation ablations[64];
-    size_t count = 64;
+    size_t count = 1;
     (void)bytes;
+    for (const char *c = text; *c; c++) count += *c == ',';
+    deberta_ablation *ablations = malloc(count * sizeof *ablations); /* what the header asks for, and no more */
+    if (!ablations) abort();
     deberta_ablations_parse(ablations, &count, text, &error);
+    free(ablations);
 }
 
 static void read_range(const char *text, size_t bytes)

@@ -16,7 +16,8 @@ static void read_log(const char *folder, size_t bytes)
     train_log log = {0};
     char *path = path_join(folder, "log.jsonl");
     (void)bytes;
-    if (path && train_log_read(&log, path, &error) == DEBERTA_OK) train_log_free(&log);
+    if (path) train_log_read(&log, path, &error);
+    train_log_free(&log); /* as callers do, also after a failure */
     free(path);
 }
 

@@ -212,13 +212,14 @@ def failing_calls(stage, _full):
 def long_runs(stage, _full):
     """What a service does in a day: memory, descriptors and bits stay what they are."""
     built = native_build(stage, targets=["deberta", "tests/long/long_run"])
-    for run, count in (("encodes", "20000"), ("opens", "2000")):
-        stage.program(f"{count} {run}", ["build/tests/long/long_run", "models/demo", run, count], of_tiers=False, expected=60, after=[built])
+    small = "synthetic:v3-small,layers=2,vocab=500,hidden=64,heads=2,intermediate=128"
+    for model, run, count in ((small, "encodes", "20000"), ("models/demo", "opens", "2000")):
+        stage.program(f"{count} {run}", ["build/tests/long/long_run", model, run, count], of_tiers=False, expected=60, after=[built])
     stage.program("200,000 texts, killed and resumed", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "encode_corpus",
                                                         "--only", "killed-again-and-again"],
                   environment={"DEBERTA_RESUMED_TEXTS": "200000"}, of_tiers=False, expected=200, after=[built])
     watched = stage.build("build-threads", THREAD_OPTIONS, targets=["tests/long/long_run"])
-    stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", "models/demo", "callers", "40"], of_tiers=False,
+    stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", small, "callers", "1000"], of_tiers=False,
                   expected=60, after=[watched])
 
 

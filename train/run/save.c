@@ -3,9 +3,11 @@
  * SPDX-License-Identifier: MIT */
 #include "train/run/save.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -209,15 +211,18 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
     return status;
 }
 
-/* A file that is not there is not copied. */
+/* A file that is not there, or empty, is not copied; one that cannot be read must not be missing without a word. */
 static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, deberta_error *err)
 {
     char from[PATH_BYTES], to[PATH_BYTES];
     mapped_file source;
-    deberta_error missing;
+    deberta_error problem;
     snprintf(from, sizeof from, "%s/%s", source_folder, name);
     snprintf(to, sizeof to, "%s/%s", folder, name);
-    if (mapped_file_open(&source, from, &missing) != DEBERTA_OK) return DEBERTA_OK;
+    if (access(from, F_OK) != 0 && errno == ENOENT) return DEBERTA_OK;
+    const deberta_status opened = mapped_file_open(&source, from, &problem);
+    if (opened == DEBERTA_E_FORMAT) return DEBERTA_OK;
+    if (opened != DEBERTA_OK) DEBERTA_FAIL(err, opened, "%s", problem.message);
     const deberta_status status = atomic_file_replace(to, source.bytes, source.size_bytes, err);
     return mapped_file_end(&source, status, err);
 }
