@@ -49,7 +49,7 @@ static bool has_digest(const void *bytes, size_t count_bytes, const char digest[
 static size_t block_count(size_t section_bytes) { return ceiling_divide(section_bytes, BLOCK_BYTES); }
 
 /* What can be said without reading the sections or the checkpoint. */
-static deberta_status begin_header(const checkpoint *checkpoint, const packed_sections *sections, packed_header *header,
+static deberta_status begin_header(const checkpoint *files, const packed_sections *sections, packed_header *header,
                                    deberta_error *err)
 {
     *header = (packed_header){
@@ -59,7 +59,7 @@ static deberta_status begin_header(const checkpoint *checkpoint, const packed_se
     };
     for (size_t k = 0; k < PACKED_SECTIONS; k++) header->section_bytes[k] = sections->of[k].size_bytes;
     char stamp[DIGEST_BYTES + 1];
-    DEBERTA_TRY(checkpoint_stamp(checkpoint, stamp, err));
+    DEBERTA_TRY(checkpoint_stamp(files, stamp, err));
     memcpy(header->stamp, stamp, DIGEST_BYTES);
     return DEBERTA_OK;
 }
@@ -175,7 +175,7 @@ static void point_to_sections(const packed_view *view, packed_sections *sections
     }
 }
 
-deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision precision, packed_sections *sections,
+deberta_status packed_file_map(const checkpoint *files, deberta_precision precision, packed_sections *sections,
                                mapped_file *file, deberta_packed *packed, deberta_error *err)
 {
     char *path = NULL;
@@ -184,7 +184,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     packed_view view;
     packed_header expected;
     deberta_error unusable = {0};
-    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
+    DEBERTA_TRY(checkpoint_path(files, deberta_packed_file_name(precision), &path, err));
     const bool there = stat(path, &status) == 0;
     const deberta_status opened = there ? mapped_file_open(file, path, &unusable) : DEBERTA_E_FILE;
     free(path);
@@ -192,7 +192,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     *packed = DEBERTA_PACKED_STALE;
     if (opened == DEBERTA_E_MEMORY && err) *err = unusable;
     if (opened != DEBERTA_OK) return opened == DEBERTA_E_MEMORY ? opened : DEBERTA_OK;
-    const deberta_status described = begin_header(checkpoint, sections, &expected, err);
+    const deberta_status described = begin_header(files, sections, &expected, err);
     if (described != DEBERTA_OK) {
         mapped_file_close(file);
         return described;
@@ -222,18 +222,18 @@ static deberta_status check_blocks(const mapped_file *file, const packed_view *v
                  file->name.text, wrong, plan_blocks(&view->plan), start, start + found.size_bytes - 1);
 }
 
-static deberta_status check_file(const checkpoint *checkpoint, const mapped_file *file, const packed_sections *sections,
+static deberta_status check_file(const checkpoint *files, const mapped_file *file, const packed_sections *sections,
                                  deberta_error *err)
 {
     const char *path = file->name.text;
     char source[DIGEST_BYTES + 1];
     packed_view view;
     packed_header expected;
-    DEBERTA_TRY(begin_header(checkpoint, sections, &expected, err));
+    DEBERTA_TRY(begin_header(files, sections, &expected, err));
     const char *reason = misfit(file, &expected, &view);
     if (reason) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", path, reason);
     DEBERTA_TRY(check_blocks(file, &view, err));
-    DEBERTA_TRY(checkpoint_digest(checkpoint, source, err));
+    DEBERTA_TRY(checkpoint_digest(files, source, err));
     if (memcmp(view.header->source, source, DIGEST_BYTES) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                      "%s: was made of other weights: the model's files have the SHA-256 %s, those that were packed "
@@ -242,16 +242,16 @@ static deberta_status check_file(const checkpoint *checkpoint, const mapped_file
     return DEBERTA_OK;
 }
 
-deberta_status packed_file_check(const checkpoint *checkpoint, deberta_precision precision, packed_sections sections,
+deberta_status packed_file_check(const checkpoint *files, deberta_precision precision, packed_sections sections,
                                  deberta_error *err)
 {
     char *path = NULL;
     mapped_file file;
-    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
+    DEBERTA_TRY(checkpoint_path(files, deberta_packed_file_name(precision), &path, err));
     deberta_status status = mapped_file_open(&file, path, err);
     free(path);
     if (status != DEBERTA_OK) return status;
-    status = check_file(checkpoint, &file, &sections, err);
+    status = check_file(files, &file, &sections, err);
     return mapped_file_end(&file, status, err);
 }
 
@@ -395,27 +395,27 @@ static deberta_status digest_sections(const packed_sections *sections, packed_he
     return DEBERTA_OK;
 }
 
-static deberta_status describe_source(const checkpoint *checkpoint, packed_header *header, deberta_error *err)
+static deberta_status describe_source(const checkpoint *files, packed_header *header, deberta_error *err)
 {
     char *path = NULL, digest[DIGEST_BYTES + 1];
-    DEBERTA_TRY(checkpoint_digest(checkpoint, digest, err));
+    DEBERTA_TRY(checkpoint_digest(files, digest, err));
     memcpy(header->source, digest, DIGEST_BYTES);
-    DEBERTA_TRY(checkpoint_path(checkpoint, "config.json", &path, err));
+    DEBERTA_TRY(checkpoint_path(files, "config.json", &path, err));
     const deberta_status status = file_digest(path, digest, err);
     free(path);
     memcpy(header->config, digest, DIGEST_BYTES);
     return status;
 }
 
-deberta_status packed_file_write(const checkpoint *checkpoint, const packed_sections *sections,
+deberta_status packed_file_write(const checkpoint *files, const packed_sections *sections,
                                  const deberta_pack_options *options, deberta_error *err)
 {
     packed_header header;
     char *path = NULL, *digests = NULL;
-    DEBERTA_TRY(begin_header(checkpoint, sections, &header, err));
-    DEBERTA_TRY(describe_source(checkpoint, &header, err));
+    DEBERTA_TRY(begin_header(files, sections, &header, err));
+    DEBERTA_TRY(describe_source(files, &header, err));
     DEBERTA_TRY(digest_sections(sections, &header, &digests, err));
-    deberta_status status = checkpoint_path(checkpoint, deberta_packed_file_name(options->precision), &path, err);
+    deberta_status status = checkpoint_path(files, deberta_packed_file_name(options->precision), &path, err);
     if (status == DEBERTA_OK) status = write_file(path, &header, sections, digests, options, err);
     free(path);
     free(digests);

@@ -48,14 +48,14 @@ typedef struct packed_sections {
 
 /* Maps the packed weights of the checkpoint, whose sections have these sizes, and points to them, 64-byte aligned.
  * Without a file that fits nothing is mapped; then *packed says whether there is none or one of something else. */
-deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision precision, packed_sections *sections,
+deberta_status packed_file_map(const checkpoint *files, deberta_precision precision, packed_sections *sections,
                                mapped_file *file, deberta_packed *packed, deberta_error *err);
 /* Compares all of it: every block with its digest, and the checkpoint's files with those of which it was made.
  * DEBERTA_E_FILE: there is none; DEBERTA_E_FORMAT: what differs. */
-deberta_status packed_file_check(const checkpoint *checkpoint, deberta_precision precision, packed_sections sections,
+deberta_status packed_file_check(const checkpoint *files, deberta_precision precision, packed_sections sections,
                                  deberta_error *err);
 /* Writes it, whole or not at all; of the options on_temporary and precision count. */
-deberta_status packed_file_write(const checkpoint *checkpoint, const packed_sections *sections,
+deberta_status packed_file_write(const checkpoint *files, const packed_sections *sections,
                                  const deberta_pack_options *options, deberta_error *err);
 
 /* Is there a packed file of low precision in a folder without weights? */

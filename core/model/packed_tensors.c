@@ -9,15 +9,12 @@ enum { ENTRY_BYTES = 12, DTYPE_COUNT = DTYPE_F4 + 1 };
 
 /* ---------------------------------------------------------------------------------------------------------- writing */
 
-static size_t entry_bytes(const tensor *tensor)
-{
-    return ENTRY_BYTES + tensor->rank * sizeof(uint64_t) + strlen(tensor->name);
-}
+static size_t entry_bytes(const tensor *of) { return ENTRY_BYTES + of->rank * sizeof(uint64_t) + strlen(of->name); }
 
-size_t packed_tensors_bytes(const checkpoint *checkpoint)
+size_t packed_tensors_bytes(const checkpoint *files)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < checkpoint_count(checkpoint); i++) bytes += entry_bytes(checkpoint_at(checkpoint, i));
+    for (size_t i = 0; i < checkpoint_count(files); i++) bytes += entry_bytes(checkpoint_at(files, i));
     return bytes;
 }
 
@@ -27,10 +24,10 @@ static uint8_t *store_number(uint8_t *to, uint64_t number, size_t count_bytes)
     return to + count_bytes;
 }
 
-void packed_tensors_write(const checkpoint *checkpoint, uint8_t *to)
+void packed_tensors_write(const checkpoint *files, uint8_t *to)
 {
-    for (size_t i = 0; i < checkpoint_count(checkpoint); i++) {
-        const tensor *from = checkpoint_at(checkpoint, i);
+    for (size_t i = 0; i < checkpoint_count(files); i++) {
+        const tensor *from = checkpoint_at(files, i);
         const size_t name_bytes = strlen(from->name);
         to = store_number(to, from->dtype, sizeof(uint32_t));
         to = store_number(to, from->rank, sizeof(uint32_t));

@@ -20,8 +20,8 @@ typedef struct packed_tensors {
     const char *place; /* for messages */
 } packed_tensors;
 
-size_t packed_tensors_bytes(const checkpoint *checkpoint);
-void packed_tensors_write(const checkpoint *checkpoint, uint8_t *to);
+size_t packed_tensors_bytes(const checkpoint *files);
+void packed_tensors_write(const checkpoint *files, uint8_t *to);
 
 /* What is wrong with a table, NULL if nothing is. */
 const char *packed_tensors_problem(const packed_tensors *table);

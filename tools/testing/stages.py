@@ -209,3 +209,30 @@ def large_corpus(stage, _full):
 def wheels(stage, _full):
     """What is released, made in a copy of the last commit and tried."""
     stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False, expected=300)
+
+
+def analysis(stage, _full):
+    """What the build has configured is read, not run."""
+    configured = native_build(stage, targets=["deberta"])
+    stage.program("gcc's analyser and warnings, cppcheck", [sys.executable, "tools/analysis.py"], of_tiers=False, expected=45, after=[configured])
+
+
+def clang_tidy(stage, _full):
+    configured = native_build(stage, targets=["deberta"])
+    stage.program("the checks of .clang-tidy", [sys.executable, "tools/analysis.py", "clang-tidy"], of_tiers=False, expected=200, after=[configured])
+
+
+def covered(stage):
+    """Once in a run, whichever of the two stages asks first."""
+    if "coverage" not in stage.shared:
+        stage.shared["coverage"] = stage.program("lines that the tests run", [sys.executable, "tools/coverage.py"], limit=7200, of_tiers=False)
+    return stage.shared["coverage"]
+
+
+def coverage(stage, _full):
+    covered(stage)
+
+
+def mutation(stage, _full):
+    """Drawn changes of lines that some test runs, each tried by the tests that run it."""
+    stage.program("drawn changes of the library", [sys.executable, "tools/mutation.py"], limit=6 * 3600, of_tiers=False, after=[covered(stage)])
