@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What is a seed made of, and how many does a sentence need?
 
-    python3 studies/seeds.py docs/studies/data/seeds.csv
+    python3 studies/seeds.py docs/studies/data/seeds.csv --grid docs/studies/data/grid-seeds.csv --clipping docs/studies/data/clipping-seeds.csv
 
 Puts to the test: training is chaotic, so rounding is noise like any other; a few seeds are enough to tell cells of a grid apart.
---train STATE --corpus FOLDER trains what STATE lacks (--quick: the last place of one weight) and writes the table of losses.
+--train STATE --corpus FOLDER trains what STATE lacks and writes the table of losses; --quick trains three models on sentences of the repository.
 SPDX-License-Identifier: MIT
 """
 import sys
@@ -68,16 +68,22 @@ def begun(here, threads, start, moved):
     return folder
 
 
-def stream_of(corpus, name, ids=None):
-    text = (corpus / name).read_text(encoding="utf-8")
-    return study_models.Stream(text, ids or study_models.alphabet(text))
+def streams(corpus):
+    """Texts of training and of the test: of the corpus, or for --quick sentences of the repository."""
+    if corpus:
+        train, test = ((Path(corpus) / name).read_text(encoding="utf-8") for name in ("train.txt", "valid.txt"))
+    else:
+        lines = (study.ROOT / "docs/studies/data/sentences.txt").read_text(encoding="utf-8").splitlines()
+        train, test = "\n".join(lines[:800]), "\n".join(lines[800:])
+    ids = study_models.alphabet(train)
+    return study_models.Stream(train, ids), study_models.Stream(test, ids)
 
 
 def settings_of(quick):
     """start, order, masks, place of the moved weight."""
     moved = [(1, 1, 1, None), *((1, 1, 1, place) for place in PLACES)]
     if quick:
-        return moved[:3]
+        return [*moved[:2], (2, 2, 2, None)]
     return [*moved, *((i + 1, j + 1, (i + j) % SQUARE + 1, None) for i in range(SQUARE) for j in range(SQUARE) if i or j)]
 
 
@@ -116,41 +122,53 @@ def needed(difference, deviation):
     return None
 
 
-PAIRS = [("full/emd", "full/input"), ("full/emd", "full/none"), ("full/emd", "full/level"), ("full/level", "full/none"), ("full/input", "full/none"),
-         ("full/none", "c2c+c2p/none"), ("c2c+p2c/none", "c2c+c2p/none")]
+# Differences that sentences of grid.md and clipping.md speak of: (cell, context) less (cell, context).
+PAIRS = {"grid": [(one, "64", other, "64") for one, other in (
+             ("full/emd", "full/input"), ("full/emd", "full/none"), ("full/emd", "full/level"), ("full/level", "full/none"), ("full/input", "full/none"),
+             ("c2c+c2p/emd", "c2c+c2p/none"), ("c2c+p2c/emd", "c2c+p2c/none"), ("full/none", "c2c+c2p/none"), ("c2c+p2c/none", "c2c+c2p/none"),
+             ("c2c/emd", "c2c/none"), ("input/none", "full/emd"))],
+         "clipping": [*((one, "128", "k16", "128") for one in ("k2", "k4", "k8", "k32", "k64", "k128")),
+                      ("k16", "512", "k16", "128"), ("k128", "512", "k128", "128")]}
 
 
-def of_grid(path):
-    """{cell: {seed: loss}}"""
+def of_cells(path):
+    """{(cell, context): {seed: loss}}"""
     cells = {}
     for row in trained.read_rows(path):
-        cells.setdefault(row["cell"], {})[row["seed"]] = row["loss"]
+        cells.setdefault((row["cell"], str(row["context"])), {})[row["seed"]] = row["loss"]
     return cells
 
 
-def tabulate_grid(s, cells):
-    table = s.add_table("sentences", "Sentences of the grid: seeds that they need", ["difference", "seeds", "first three (nats)", "all of them (nats)", "sd of a pair",
-                                                                                     "seeds for this", "seeds for 0.02"])
-    for one, other in PAIRS:
-        both = sorted(set(cells[one]) & set(cells[other]))
-        differences = [cells[one][seed] - cells[other][seed] for seed in both]
+def tabulate(s, study_name, cells):
+    """Every difference with the first three seeds and with all; then the seeds whose interval would leave out 0."""
+    table = s.add_table(study_name, f"Sentences of the {study_name}: differences, and the seeds that they need",
+                        ["difference", "seeds", "first three (nats)", "all of them (nats)", "sd of a pair", "seeds for this", "seeds for 0.02"])
+    found = []
+    for one, context, other, other_context in PAIRS[study_name]:
+        left, right = cells[one, context], cells[other, other_context]
+        both = sorted(set(left) & set(right))
+        differences = [left[seed] - right[seed] for seed in both]
         estimate, deviation = trained.over_seeds(differences), float(np.std(differences, ddof=1))
-        enough = [needed(size, deviation) or "> 100" for size in (estimate.value, 0.02)]
-        table.add(f"{one} - {other}", len(both), f"{np.mean(differences[:3]):+.3f}", estimate.show("%+.3f (%+.3f to %+.3f)"), f"{deviation:.3f}", *map(str, enough))
+        enough = [needed(size, deviation) or "> 100" for size in (estimate.value, 0.02)] if len(both) >= trained.SEEDS else ["", ""]
+        label = f"{one} - {other}" if context == other_context else f"{one}, context {context} - {other_context}"
+        table.add(label, len(both), f"{np.mean(differences[:3]):+.3f}", estimate.show("%+.3f (%+.3f to %+.3f)"), f"{deviation:.3f}", *map(str, enough))
+        found.append((label, differences))
+    return found
 
 
 def main():
     parser = trained.command_line(__doc__, "held-out losses")
-    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt, for --train")
-    parser.add_argument("--grid", metavar="FILE", help="losses of cells of the grid by seed")
+    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt (docs/studies/data), for --train")
+    for name in PAIRS:
+        parser.add_argument(f"--{name}", metavar="FILE", help=f"losses of the models of the {name} by seed")
     s = study.begin(parser)
     o = s.options
     held_out = stream = None
     if o.train or o.quick:
-        if not o.corpus:
-            study.refuse(study.WRONG_USE, "--train and --quick need --corpus")
-        stream = stream_of(Path(o.corpus), "train.txt")
-        held_out = study_models.held_out_batch(stream_of(Path(o.corpus), "valid.txt", study_models.alphabet((Path(o.corpus) / "train.txt").read_text(encoding="utf-8"))), GRID)
+        if not o.corpus and not o.quick:
+            study.refuse(study.WRONG_USE, "--train needs --corpus")
+        stream, test = streams(o.corpus)
+        held_out = study_models.held_out_batch(test, GRID)
     rows = trained.rows_of(s, settings_of, lambda folder, settings: measure(folder, settings, held_out), lambda settings: recipe(stream, *settings))
     base = next(one for one in rows if (one["start"], one["order"], one["masks"], one["moved"]) == (1, 1, 1, -1))
     steps = [name for name in base if name.startswith("step")]
@@ -158,8 +176,8 @@ def main():
     s.add_data("start", "order", "masks", "moved", "loss")
     for one in rows:
         s.data.add(one["start"], one["order"], one["masks"], one["moved"], one["loss"])
-        if one["moved"] >= 0:
-            table.add(one["moved"], f"{one['loss'] - base['loss']:+.1e}", *(f"{one[name] - base[name]:+.1e}" for name in steps))
+        if one["moved"] >= 0 or (o.quick and one is not base):
+            table.add(one["moved"] if one["moved"] >= 0 else "another seed", f"{one['loss'] - base['loss']:+.1e}", *(f"{one[name] - base[name]:+.1e}" for name in steps))
     parts = square(rows)
     if parts:
         effects, rest, all_of_them = parts
@@ -168,14 +186,15 @@ def main():
             table.add(name, f"{one:.4f}", f"{SQUARE * (one / rest) ** 2:.2f}")
         table.add("what is left", f"{rest:.4f}", "")
         table.add("all models", f"{all_of_them:.4f}", "")
-    if o.grid:
-        tabulate_grid(s, of_grid(o.grid))
+    found = {name: tabulate(s, name, of_cells(getattr(o, name))) for name in PAIRS if getattr(o, name)}
+    small = [one for one in found.get("grid", []) if abs(np.mean(one[1])) < 0.5]
     s.finish(f"Losses are means over {GRID.texts} held-out texts. F of 4 and 12 degrees of freedom is above 3.26 in 5 % of squares without an effect. "
-             f"Differences: mean over seeds, paired, with a 95 % t-interval.", (lambda: draw(rows, base, parts)) if parts else None)
+             f"Differences: mean over seeds, paired, with a 95 % t-interval; \"seeds for\": how many would leave out 0.", (lambda: draw(rows, small)) if parts else None)
 
 
-def draw(rows, base, parts):
-    figure, axes = study.panels(1, 1, height=50, width=120)
+def draw(rows, differences):
+    """The square by each of its parts with the means, and the moved weights; then differences of the grid's cells, a dot a seed."""
+    figure, axes = study.panels(1, 2, height=60, width=175)
     square_rows = [one for one in rows if one["moved"] < 0]
     for place, part in enumerate(("start", "order", "masks")):
         for one in square_rows:
@@ -185,8 +204,15 @@ def draw(rows, base, parts):
             axes[0, 0].plot(3 * place + (value - 3) / 3 + np.array([-0.12, 0.12]), [mean, mean], color="#d55e00", lw=1.5)
     moved = [one["loss"] for one in rows if one["moved"] >= 0]
     axes[0, 0].plot(9 + np.linspace(-0.3, 0.3, len(moved)), moved, ".", color="#0072b2", ms=4)
-    axes[0, 0].set_xticks([0, 3, 6, 9], ["start", "order of texts", "masks", "one weight, last place"])
+    axes[0, 0].set_xticks([0, 3, 6, 9], ["start", "order", "masks", "one weight,\nlast place"])
     axes[0, 0].set(ylabel="held-out loss (nats)", title="What a seed is made of")
+    for place, (label, values) in enumerate(differences):
+        estimate = trained.over_seeds(values)
+        axes[0, 1].plot(values, np.full(len(values), -place), ".", color="#0072b2", ms=3)
+        axes[0, 1].plot([estimate.low, estimate.high], [-place - 0.25] * 2, color="#d55e00", lw=1.5)
+    axes[0, 1].axvline(0, color="0.6", lw=0.6)
+    axes[0, 1].set_yticks([-place for place in range(len(differences))], [label for label, _ in differences], fontsize=5)
+    axes[0, 1].set(xlabel="difference of a pair (nats)", title="Sentences of the grid, a dot a seed")
     return figure
 
 
