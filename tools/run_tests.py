@@ -15,6 +15,7 @@ Stages; each builds what it tests, and all of them share the processors:
     sanitizers        clang's address and undefined-behaviour sanitizers
     threads           the compiler's thread sanitizer over the tests in which threads meet
     wasm              the modules of WebAssembly under node, against the native program
+    analysis          gcc's analyser and warnings and cppcheck over the library, at zero findings (tools/analysis.py)
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
@@ -22,10 +23,13 @@ Nightly stages:
     wasm-whole        the stage wasm with every case of the kernels and more damaged models
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
     large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+    clang-tidy        the checks of .clang-tidy over the library, at zero findings
+    coverage          lines and branches of the library that the tests run, against the committed figures (tools/coverage.py)
+    mutation          300 drawn changes of one token of the library: do the tests notice? (tools/mutation.py)
     wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
-Says which tiers ran, and how, and what took longest. The last line is `N passed, N failed, N skipped`.
+Says which tiers ran, and how, and what took longest; out/test-times.tsv lists the time of every program. The last line is `N passed, N failed, N skipped`.
 
 SPDX-License-Identifier: MIT
 """
@@ -53,6 +57,7 @@ STAGES = [
     ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
     ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
     ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
+    ("analysis", stages.analysis, "meson", True, "the library under static analysis"),
     ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, tried"),
 ]
 NIGHTLY = [
@@ -60,9 +65,13 @@ NIGHTLY = [
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
+    ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
+    ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),
+    ("mutation", stages.mutation, "gcov", True, "what the tests notice"),
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named
+TIMES = os.path.join("out", "test-times.tsv")  # all of them
 
 
 def chosen_stages(options):
@@ -99,8 +108,11 @@ def tiers_of(stage):
 
 def summarize(ran, skipped, unasked):
     """Prints what the run has shown; returns the exit status."""
-    times = sorted((time for stage in ran for time in stage.times), reverse=True)[:SLOWEST]
-    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in times))
+    times = sorted((time for stage in ran for time in stage.times), reverse=True)
+    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in times[:SLOWEST]))
+    os.makedirs("out", exist_ok=True)
+    with open(TIMES, "w", encoding="utf-8") as table:
+        table.write("processor_seconds\tprogram\n" + "".join(f"{seconds:.1f}\t{name}\n" for seconds, name in times))
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import array
+import gzip
 import json
 import math
 import os
@@ -285,3 +286,19 @@ def test_no_memory_leaves_nothing_behind(bench):
     process, err = encode(("word " * 100 + "\n") * 3000, "--batch-tokens", 1 << 20)
     assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
     assert os.listdir(".") == ["corpus.txt"], os.listdir(".")
+
+
+def test_compressed_input(bench):
+    """Named before anything is opened; not a bad item in every line."""
+    for name, data in (("a.txt.gz", gzip.compress(b"a text")), ("b.jsonl", b"\x28\xb5\x2f\xfd\x04\x00"), ("c.txt", b"\xfd7zXZ\x00\x00")):
+        pathlib.Path(name).write_bytes(data)
+        wanted = f"{name}: is compressed ({ {'a': 'gzip', 'b': 'zstd', 'c': 'xz'}[name[0]]}), and texts are expected"
+        for words in (["encode", DEMO, "--file", name, "-o", "out.npy"], ["classify", DEMO, "--json", "--file", name, "-o", "out.jsonl", "--shards", 2, "--shard", 0],
+                      ["finetune", "sequence", DEMO, "--examples", name, "--new-head", "--steps", 1, "--out", "out"]):
+            assert wanted in bench.expect(3, *words).err, words
+        for words in (["train", "mlm", DEMO, "--file", name, "--steps", 1, "--out", "out"], ["train", "tokenizer", "--file", name, "--vocabulary", 50, "--out", "out"]):
+            assert wanted.replace(": is", " is") in bench.expect(3, *words).err, words
+        with open(name, "rb") as file:
+            done = subprocess.run(bench.command(("encode", DEMO, "--file", "-", "-o", "out.npy")), stdin=file, stderr=subprocess.PIPE, text=True, check=False)
+            assert done.returncode == 3 and wanted.replace(name, "standard input") in done.stderr, done.stderr
+    assert not [name for name in os.listdir() if name.startswith("out")]

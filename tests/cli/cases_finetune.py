@@ -52,6 +52,18 @@ def moods(bench, name, count=200, seed=0):
     return bench.write(name, "label\ttext\n" + "\n".join(lines) + "\n")
 
 
+def test_held_out_lines_of_one_label_are_noticed(bench):
+    def write(name, text):
+        with open(bench.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    write("train.tsv", "a\tone fine day\nb\ttwo bad days\na\tx y\nb\tz\n")
+    for held_out, noticed in (("a\tone fine day\na\ttwo bad days\n", True), ("a\tone fine day\nb\ttwo bad days\n", False)):
+        write("held-out.tsv", held_out)
+        done = bench.fine("finetune", "sequence", DEMO, "--examples", "train.tsv", "--eval", "held-out.tsv", "--new-head", "--steps", "1", "--out", f"run{noticed}")
+        equal("texts of --eval have one label, 'a'" in done.err, noticed)
+
+
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
     needs_speed(bench)
@@ -326,6 +338,17 @@ def test_page(bench):
     equal(ran[:5], ["train tokenizer", "train mlm", "finetune sequence", "classify books/best", "python3"])
     with open(bench.path("held-out.tsv"), encoding="utf-8") as held_out, open(bench.path("train.tsv"), encoding="utf-8") as train:
         equal((sum(1 for _ in held_out), sum(1 for _ in train)), (540, 1725))
+
+
+def test_equal_runs_are_said_to_be(bench):
+    needs_figures(bench)
+    for run, first in (("one", 3.0), ("two", 3.0), ("three", 2.0)):
+        os.mkdir(bench.path(run))
+        lines = [{"step": n + 1, "loss": first - n / 10, "learning_rate": 0.001, "gradient_norm": 1 + first * n} for n in range(10)]
+        bench.write(f"{run}/log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    bench.fine("train", "plot", "one", "two", "three", "-o", "equal.svg")
+    said = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", bench.read("equal.svg")))
+    contains(said, "one and two are equal, one covers the other (loss, learning rate, norm of the gradients).", "one and three are equal, one covers the other (learning rate).")
 
 
 def test_plot(bench):

@@ -75,8 +75,10 @@ def neon(stage, _full):
     # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's. Of the tokenizers sums of
     # scores, which are the only floating-point numbers outside the kernels that decide something.
     emulator = ["qemu-aarch64-static"]
+    float64 = {"oracle", "appendix"}  # the reference against golden results: no kernel takes part
     built = stage.build("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/cross-aarch64.ini", tests=[
-        Tests("kernels and golden results", suites("kernels", "golden", without=["long"]), quick=True, wrapper=emulator, slower=10),
+        Tests("kernels and golden results", lambda test: test.suites & {"kernels", "golden"} and "long" not in test.suites and test.name not in float64,
+              quick=True, wrapper=emulator, slower=10),
         Tests("tokenizers", names("unigram", "piece_bpe", "sentencepiece", "tokenizer"), quick=True, wrapper=emulator, slower=20)],
         targets=["tests/golden/identity"])
     for part in ("1/5", "2/5", "3/5", "4/5", "5/5"):
@@ -105,10 +107,9 @@ def avx512_emulated(stage, _full):
 
 
 def second_compiler(stage, _full):
-    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
-    elsewhere = {"cli results", "cli failing_writes"}  # minutes, in which compiler and figures do not show
-    tests = Tests("tests", lambda test: test.suites & {"kernels", "golden", "unit", "cli"} and "training" not in test.suites and test.name not in elsewhere,
-                  quick=True)
+    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors. Of the program what
+    these switches change."""
+    tests = Tests("tests", suites("kernels", "golden", "unit", "switches"), quick=True)
     built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
                         tests=[tests], everything=True)
     lint(stage, "build-clang", "--objects", expected=10, after=[built])
@@ -208,3 +209,30 @@ def large_corpus(stage, _full):
 def wheels(stage, _full):
     """What is released, made in a copy of the last commit and tried."""
     stage.program("tests/release", [sys.executable, "tests/release/run.py"], limit=3000, of_tiers=False, expected=300)
+
+
+def analysis(stage, _full):
+    """What the build has configured is read, not run."""
+    configured = native_build(stage, targets=["deberta"])
+    stage.program("gcc's analyser and warnings, cppcheck", [sys.executable, "tools/analysis.py"], of_tiers=False, expected=45, after=[configured])
+
+
+def clang_tidy(stage, _full):
+    configured = native_build(stage, targets=["deberta"])
+    stage.program("the checks of .clang-tidy", [sys.executable, "tools/analysis.py", "clang-tidy"], of_tiers=False, expected=200, after=[configured])
+
+
+def covered(stage):
+    """Once in a run, whichever of the two stages asks first."""
+    if "coverage" not in stage.shared:
+        stage.shared["coverage"] = stage.program("lines that the tests run", [sys.executable, "tools/coverage.py"], limit=7200, of_tiers=False)
+    return stage.shared["coverage"]
+
+
+def coverage(stage, _full):
+    covered(stage)
+
+
+def mutation(stage, _full):
+    """Drawn changes of lines that some test runs, each tried by the tests that run it."""
+    stage.program("drawn changes of the library", [sys.executable, "tools/mutation.py"], limit=6 * 3600, of_tiers=False, after=[covered(stage)])
