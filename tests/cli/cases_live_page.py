@@ -35,15 +35,17 @@ def make_page(bench, *arguments, name="page.html"):
 
 
 class LivePage:
-    """before: JavaScript that the worker runs first, to take something away from it."""
+    """In Chromium; cases_live_firefox.py has another. before: JavaScript that the worker runs first, to take something away from it."""
+
+    kind, find, name = Browser, staticmethod(find_chromium), "Chromium"
 
     def __init__(self, url, width=1280, height=900, before=""):
-        chromium = find_chromium()
-        if not chromium:
-            raise SkipTest("no Chromium is installed")
-        self.browser = Browser(chromium, width, height)
+        program = self.find()
+        if not program:
+            raise SkipTest(f"no {self.name} is installed")
+        self.browser = self.kind(program, width, height)
         if before:
-            self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=f"""Blob = class extends Blob {{
+            self.browser.before_page(f"""self.Blob = class extends Blob {{
                 constructor(parts, about) {{ super(about?.type === 'text/javascript' ? [{json.dumps(before)}, ...parts] : parts, about); }} }};""")
         self.url = url
 
@@ -307,21 +309,15 @@ def test_damaged_model(bench):
             check("opened" in page.text("#tokens"), f"{what}: the page shows what it has")
 
 
-def pick_folder(page, folder):
-    root = page.browser.call("DOM.getDocument")["root"]["nodeId"]
-    node = page.browser.call("DOM.querySelector", nodeId=root, selector="#folder")["nodeId"]
-    page.browser.call("DOM.setFileInputFiles", nodeId=node, files=[str(folder)])
-
-
 def test_folder_of_the_reader(bench):
     """A page without the model opens its folder; another model takes its place; a folder of something else is refused."""
     url = make_page(bench, "--no-model")
     check(os.path.getsize(bench.path("page.html")) < 3e6, "without the model")
     with LivePage(url) as page:
         contains(page.text("#live-note"), "holds no model", DEMO)
-        pick_folder(page, pathlib.Path(DEMO).parent.parent / "docs" / "images")
+        page.browser.pick_folder("#folder", pathlib.Path(DEMO).parent.parent / "docs" / "images")
         page.wait("document.getElementById('live-note').textContent.includes('a model folder has')")
-        pick_folder(page, DEMO)
+        page.browser.pick_folder("#folder", DEMO)
         page.ready()
         contains(page.text("#live-note"), "identical to the program")
         sentences = draw_sentences(3)[:3]
@@ -355,7 +351,7 @@ def test_first_screen(bench):
     for width, height in WIDTHS:
         with LivePage(url, width, height) as page:
             page.ready()
-            for scheme in ("light", "dark"):
+            for scheme in page.browser.schemes:
                 page.browser.prefer(scheme)
                 page.browser.frame()
                 if os.environ.get("DEBERTA_SHOTS"):
