@@ -7,8 +7,8 @@ from unittest import mock
 import cases_live_page as live
 from firefox import Firefox, find_firefox
 
-TESTS = (live.test_bits_of_typed_sentences, live.test_ablation_is_that_of_the_program, live.test_guide_on_own_sentence, live.test_long_texts_can_be_stopped,
-         live.test_keys_alone, live.test_browsers_that_lack_something, live.test_folder_of_the_reader, live.test_first_screen)
+TESTS = (live.test_bits_of_typed_sentences, live.test_ablation_is_that_of_the_program, live.test_keys_alone, live.test_browsers_that_lack_something,
+         live.test_folder_of_the_reader, live.test_first_screen)
 
 
 def in_firefox(test):

@@ -130,7 +130,7 @@ def test_bits_of_typed_sentences(bench):
         for tier in tiers:
             page.choose("#tier", tier)
             page.wait("document.documentElement.dataset.computing === 'no'")
-            for sentence, digest in zip(sentences, wanted):
+            for sentence, digest in list(zip(sentences, wanted))[::5 if tier == "scalar" else 1]:  # which takes fifty times as long
                 equal(page.compute(sentence), digest, f"seed {seed}, {tier}, {sentence!r}")
         check(page.js("window.executed") is None, "nothing that is typed runs")
         check([url for url in page.browser.requests[1:] if not url.startswith("blob:")] == [], f"nothing is loaded: {page.browser.requests}")
@@ -285,10 +285,12 @@ def test_browsers_that_lack_something(bench):
 
 
 def with_file(html, name, change):
-    """The page with another content of one of its files."""
+    """The page with another content of one of its files, in one piece."""
     about = json.loads(re.search(r'id="json-page">(.*?)</script>', html).group(1))
     place = next(file["id"] for file in about["live"]["files"] if file["name"] == name)
-    return re.sub(rf'(id="{place}">)([^<]*)', lambda m: m.group(1) + change(m.group(2)), html)
+    pieces = list(re.finditer(rf'<script type="text/plain" class="{place}">([^<]*)</script>\n', html))
+    content = change("".join(piece.group(1) for piece in pieces))
+    return f'{html[:pieces[0].start()]}<script type="text/plain" class="{place}">{content}</script>\n{html[pieces[-1].end():]}'
 
 
 def test_damaged_model(bench):
@@ -348,8 +350,10 @@ WIDTHS = ((1440, 900), (1024, 768), (390, 844))
 def test_first_screen(bench):
     """The answer, the box and the first rows of the matrix are on the first screen, light and dark; nothing scrolls sideways."""
     url = make_page(bench)
-    for width, height in WIDTHS:
-        with LivePage(url, width, height) as page:
+    with LivePage(url) as page:
+        for width, height in WIDTHS:
+            page.browser.resize(width, height)
+            page.browser.open(url)
             page.ready()
             for scheme in page.browser.schemes:
                 page.browser.prefer(scheme)
