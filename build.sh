@@ -5,6 +5,7 @@
 #   ./build.sh demo            builds, then runs the main job on the bundled model into out/
 #   ./build.sh test            builds, then every test that needs no emulator
 #   ./build.sh test --full     all of it: emulated tiers, sanitizers, a second compiler
+#   ./build.sh fuzz TARGET SECONDS  clang's libFuzzer with sanitizers on a reader of files (tests/fuzz/targets.txt)
 #   ./build.sh wasm            modules for JavaScript in build-wasm/, compared with the native program
 #   ./build.sh test --nightly  what takes too long for every change: bare Debian systems (needs root)
 #
@@ -17,6 +18,8 @@
 set -eu
 cd "$(dirname "$0")"
 
+[ "${1:-}" != fuzz ] || { shift; exec tools/fuzz.sh "$@"; }
+
 action=build full=0 nightly=0 install=1 viz=enabled
 for argument in "$@"; do
     case $argument in
@@ -25,7 +28,7 @@ for argument in "$@"; do
     --nightly) nightly=1 ;;
     --no-install) install=0 ;;
     --no-viz) viz=disabled ;;
-    -h|--help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown argument '$argument' (see ./build.sh --help)" >&2; exit 2 ;;
     esac
 done

@@ -130,6 +130,9 @@ static deberta_status get_report(const json_t *root, bench_results *report, cons
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *results = json_object_get(root, "results");
+    if (schema && strcmp(schema, "deberta-bench-requests/1") == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: results of bench requests, which are read as a table: expected a sweep of bench", where);
     if (!schema || strcmp(schema, BENCH_RESULTS_SCHEMA) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: schema is '%s', expected '%s'", where, schema ? schema : "absent",
                      BENCH_RESULTS_SCHEMA);

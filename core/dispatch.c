@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/part_check.h"
 #include "include/deberta_unstable.h"
 
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {[DEBERTA_ISA_AUTO] = "auto",
@@ -28,14 +29,19 @@ static const struct {
 };
 
 static const struct {
+    const char *name;
     deberta_isa of;
     unsigned needs;
     void (*init)(kernels *table);
 } parts[] = {
-#define X(NAME, name, OF, ARCH, needs, ...) {DEBERTA_ISA_##OF, needs, IF_BUILT(HAVE_##NAME, kernels_init_##name)},
+#define X(NAME, name, OF, ARCH, needs, ...)                                                                            \
+    {#name, DEBERTA_ISA_##OF, needs, IF_BUILT(HAVE_##NAME, kernels_init_##name)},
     PART_LIST(X)
 #undef X
 };
+enum { PARTS = sizeof parts / sizeof *parts };
+
+static part_verdict verdicts[PARTS];
 
 const char *deberta_isa_name(deberta_isa isa) { return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown"; }
 
@@ -83,10 +89,23 @@ const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **fro
     return NULL;
 }
 
+const char *deberta_wrong_part(deberta_isa isa, size_t number)
+{
+    kernels table;
+    if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
+    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
+    kernels_use_tiles(&table, isa);
+    for (size_t i = 0; i < PARTS; i++)
+        if (parts[i].of == isa && verdicts[i] == PART_WRONG && number-- == 0) return parts[i].name;
+    return NULL;
+}
+
 static void override_by_parts(kernels *table, deberta_isa of, unsigned features)
 {
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].of == of && parts[i].init && (features & parts[i].needs) == parts[i].needs) parts[i].init(table);
+    for (size_t i = 0; i < PARTS; i++)
+        if (parts[i].of == of && parts[i].init && (features & parts[i].needs) == parts[i].needs &&
+            part_is_right(&verdicts[i], parts[i].init))
+            parts[i].init(table);
 }
 
 /* The tier and all below it. */
@@ -119,9 +138,10 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 void kernels_use_tiles(kernels *table, deberta_isa isa)
 {
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < PARTS; i++) {
         const bool is_asked_for = parts[i].of == isa && (parts[i].needs & CPU_ASKED_FOR) != 0;
-        if (is_asked_for && parts[i].init && (cpu_features() & parts[i].needs) && cpu_allow_tiles())
+        if (is_asked_for && parts[i].init && (cpu_features() & parts[i].needs) && cpu_allow_tiles() &&
+            part_is_right(&verdicts[i], parts[i].init))
             parts[i].init(table);
     }
 }

@@ -110,6 +110,10 @@ DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *coun
 /* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
  * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
 DEBERTA_STATIC_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);
+/* Name of that part of the tier, from 0, which this processor has and which is not used, because its products differ
+ * from the scalar ones. Each part ("avx512vnni", "neoni8mm") is compared once in a process, before it is used. NULL
+ * beyond the last: all are right. */
+DEBERTA_STATIC_API const char *deberta_wrong_part(deberta_isa isa, size_t number);
 /* The row of the relative table that c2p and p2c read for a query minus key distance, of a model by its description;
  * below relative_rows. 0 for a model without relative positions. */
 DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,

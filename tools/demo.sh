@@ -15,8 +15,8 @@ if [ $model = models/demo ] && ! build/deberta tokenize $model --text x 2>&1 | g
 fi
 echo
 live=; [ $model != models/demo ] || live=" --live"
-echo "\$ build/deberta report $model --layers 0,2 --heads 0,1 -n 16-256*2$live -o out/report"
+echo "\$ build/deberta report $model -n 16-256*2$live -o out/report"
 # shellcheck disable=SC2086
-build/deberta report "$model" --layers 0,2 --heads 0,1 -n '16-256*2' $live -o out/report
+build/deberta report "$model" -n '16-256*2' $live -o out/report
 echo
 echo "The report is in out/report/index.html: open it in a browser. build/deberta --help has the other commands."

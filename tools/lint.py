@@ -34,7 +34,7 @@ MAY_INCLUDE = {
     "train/pieces": ["include/", "core/", "train/engine/", "train/pieces/"],
     "train/run": ["include/", "core/", "train/"],
     "train": ["include/", "core/", "train/"],
-    "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
+    "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h", "core/part_check.h"],
     "simd": ["core/kernels.h", "core/integer_kernels.h", "core/base/tiers.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],

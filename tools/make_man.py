@@ -74,7 +74,12 @@ def entry(letter, name, value, text):
 
 def takers_of(commands, count):
     """Who takes it, where that are not all and can be said in a line."""
-    return f"({', '.join(commands)}) " if len(commands) < count and len(commands) <= 4 else ""
+    if len(commands) == count or len(commands) > 5:
+        return ""
+    groups = {}
+    for name in commands:
+        groups.setdefault(name.split()[0], []).append(name)
+    return "(" + ", ".join(", ".join([names[0], *(name.split()[-1] for name in names[1:])]) for names in groups.values()) + ") "
 
 
 def option_entries(program, commands, also):

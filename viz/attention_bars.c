@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "viz/attention_plan.h"
+#include "viz/colour_bar.h"
 
 /* The columns that have panels of a kind. */
 typedef struct column_range {
@@ -69,7 +70,7 @@ static double place_bars(draw_list *list, const attention_plan *p, double x, dou
         const double left = own ? attention_plan_x(p, range.first) : stacked ? x : x + (double)k * (each + 6);
         char title[HEATMAP_UNIT_BYTES];
         attention_unit(p->spec, kinds[k], title);
-        heatmap_legend legend = {
+        colour_legend legend = {
             .title = title,
             .scale = &p->shared[kinds[k]],
             .map = palette_find(attention_palette(p->spec, kinds[k])),
@@ -77,8 +78,8 @@ static double place_bars(draw_list *list, const attention_plan *p, double x, dou
             .small = p->small,
             .width = each,
             .room = fmin(own ? each + p->gap_across - 1.5 : each + 4, p->style.width_mm - attention_margin - left)};
-        double height = heatmap_legend_height(list, &legend);
-        if (draw) heatmap_legend_draw(list, &legend, left, y);
+        double height = colour_legend_height(list, &legend);
+        if (draw) colour_legend_draw(list, &legend, left, y);
         if (stacked)
             y += height;
         else
@@ -93,7 +94,7 @@ static double draw_notes(draw_list *list, const attention_plan *p, const figure_
     byte_buffer text = {0};
     figure_cell_notes(notes, &text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
-        const heatmap_policy policy = p->spec->scales[kind].policy;
+        const heatmap_policy policy = attention_policy(p->spec, kind);
         if (!heatmap_has_own_bars(policy) || !p->panels_of[kind]) continue;
         static const char *const kinds[] = {"signed", "probability", "other", "other"};
         char unit[HEATMAP_UNIT_BYTES];
@@ -106,19 +107,27 @@ static double draw_notes(draw_list *list, const attention_plan *p, const figure_
     return figure_write_notes(list, &p->style, y, &text);
 }
 
-/* Into the empty places of the last line when two or more lines leave one, else under everything, no wider than the
- * panels unless these are narrow. */
+/* Into the empty places that the lines of a row of panels leave, beneath what stands under the panel above them. */
+static bool place_bars_among_panels(draw_list *list, const attention_plan *p, double top, size_t row, double bottom)
+{
+    const size_t line = p->lines_per_row - 1, used = p->spec->grid_columns - line * p->across;
+    if (p->lines_per_row < 2 || used == p->across || p->panel_width < narrowest_bar) return false;
+    const double x = attention_plan_x(p, used), width = fmin(p->panel_width, 44);
+    const double axis = row + 1 == p->spec->grid_rows ? attention_plan_axis_height(p) + 2 : p->gap_down;
+    const double y = attention_plan_y(p, top, row, line - 1) + p->panel_height + axis;
+    if (place_bars(list, p, x, y, width, false) > bottom) return false;
+    place_bars(list, p, x, y, width, true);
+    return true;
+}
+
+/* Among the panels of the last row, or of the first one, else under everything, no wider than the panels unless these
+ * are narrow. */
 static double draw_bars_below(draw_list *list, const attention_plan *p, double top, double bottom)
 {
-    const size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1,
-                 used = p->spec->grid_columns - line * p->across;
-    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= narrowest_bar) {
-        const double x = attention_plan_x(p, used), width = fmin(p->panel_width, 44);
-        const double y = attention_plan_y(p, top, row, line - 1) + p->panel_height + attention_plan_axis_height(p) + 2;
-        if (place_bars(list, p, x, y, width, false) <= bottom) {
-            place_bars(list, p, x, y, width, true);
-            return bottom;
-        }
+    if (place_bars_among_panels(list, p, top, p->spec->grid_rows - 1, bottom)) return bottom;
+    if (p->spec->grid_rows > 1) {
+        const double next = attention_plan_y(p, top, 1, 0) - p->title_height - p->header;
+        if (place_bars_among_panels(list, p, top, 0, next)) return bottom;
     }
     const double page = p->style.width_mm - attention_margin - p->left,
                  panels = attention_plan_x(p, p->across - 1) + p->panel_width + attention_bar_room(p, p->across - 1) -
@@ -138,7 +147,7 @@ static void draw_side_bar(draw_list *list, const attention_plan *p, double top)
                  x = attention_plan_x(p, p->across - 1) + p->panel_width + p->right - attention_margin - p->side_bar,
                  titles = x + p->side_bar - ((double)count - 0.7) * attention_plan_leading(p);
     const draw_rect bar = {x + attention_side_gap, y + point, attention_side_bar, p->panel_height - 2 * point};
-    heatmap_colour_bar(list, bar, true, scale, palette_find(attention_palette(p->spec, kind)), &p->small);
+    colour_bar_draw(list, bar, true, scale, palette_find(attention_palette(p->spec, kind)), &p->small);
     for (size_t k = 0; k < count; k++) {
         const draw_place place = {titles + (double)k * attention_plan_leading(p), y + p->panel_height / 2, DRAW_MIDDLE,
                                   DRAW_BASELINE, 90};

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "viz/attention_plan.h"
+#include "viz/colour_bar.h"
 #include "viz/ticks.h"
 
 static const draw_colour black = {0, 0, 0, 255}, white = {255, 255, 255, 255}, nothing = {0, 0, 0, 0};
@@ -84,7 +85,7 @@ static void choose_scales(attention_plan *p, figure_notes *notes)
     const size_t count = attention_panel_count(spec);
     const heatmap_cells **together = memory_take(count, sizeof *together);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
-        const heatmap_policy policy = spec->scales[kind].policy;
+        const heatmap_policy policy = attention_policy(spec, kind);
         const size_t each = policy == HEATMAP_PANEL ? 1 : policy == HEATMAP_ROW ? spec->grid_columns : count;
         for (size_t i = 0; i < count; i += each) choose_scale(p, kind, i, each, together, &p->shared[kind]);
         if (!heatmap_has_own_bars(policy)) notes->clipped += p->shared[kind].below + p->shared[kind].above;
@@ -102,15 +103,15 @@ static void free_cells(attention_plan *p)
 static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 {
     figure_notes unused = {0};
-    bool any = false;
+    bool any = attention_has_row_bars(p->spec);
     for (size_t i = 0; i < attention_panel_count(p->spec); i++) any |= attention_has_own_bar(p->spec, i);
     if (!any) return;
     p->pool = p->row_pool = 1;
     prepare_cells(p, &unused);
     choose_scales(p, &unused);
     for (size_t i = 0; i < attention_panel_count(p->spec); i++)
-        if (attention_has_own_bar(p->spec, i))
-            p->bar_numbers = fmax(p->bar_numbers, heatmap_bar_numbers_width(list, &p->scales[i], &p->small));
+        if (heatmap_has_own_bars(attention_policy(p->spec, p->spec->panels[i].kind)) && p->cells[i].values)
+            p->bar_numbers = fmax(p->bar_numbers, colour_bar_numbers_width(list, &p->scales[i], &p->small));
     free_cells(p);
 }
 
@@ -217,6 +218,8 @@ static void crop_page(const draw_list *list, attention_plan *p)
     double right = last + p->panel_width + attention_bar_room(p, p->across - 1) + p->right;
     for (size_t i = p->across - 1; i < attention_panel_count(p->spec) && p->spec->panels[i].title; i += p->across)
         right = fmax(right, last + draw_measure(list, p->spec->panels[i].title, &p->bold) + 1);
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    right = fmax(right, attention_row_bars_end(list, &bars) + attention_margin);
     p->style.width_mm = figure_page_width(&p->style, right);
 }
 
@@ -272,7 +275,7 @@ static void draw_own_bar(draw_list *list, const attention_plan *p, size_t index,
     const double end = scale->below || scale->above ? attention_own_bar : draw_type_height(&p->small) / 2;
     const draw_rect bar = {x + p->panel_width + attention_own_gap, y + end, attention_own_bar,
                            fmin(p->panel_height, 40) - 2 * end};
-    heatmap_colour_bar(list, bar, true, scale, map, &p->small);
+    colour_bar_draw(list, bar, true, scale, map, &p->small);
 }
 
 static void draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y)
@@ -310,9 +313,21 @@ static bool has_panel_below(const attention_plan *p, size_t row, size_t line, si
     return false;
 }
 
+/* In the line of the row's title, or between its rule and the titles of the panels. */
+static void place_row_bars(draw_list *list, const attention_plan *p, size_t row, double top)
+{
+    if (!attention_has_row_bars(p->spec)) return;
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    const double panels = attention_plan_y(p, top, row, 0) - p->title_height, line = attention_row_bars_height(&bars);
+    const double under = panels - ((double)p->bar_lines - 0.5) * line, /* the middle of the first line */
+        beside = panels - p->header + 0.6 * draw_type_height(&p->bold);
+    attention_row_bars_draw(list, &bars, row, p->bar_lines ? under : beside);
+}
+
 /* Along the whole height of the lines that the row takes, or above them and a rule. */
 static void draw_row_title(draw_list *list, const attention_plan *p, size_t row, double top)
 {
+    place_row_bars(list, p, row, top);
     if (!p->spec->row_titles || !p->spec->row_titles[row]) return;
     const double from = attention_plan_y(p, top, row, 0),
                  to = attention_plan_y(p, top, row, p->lines_per_row - 1) + p->panel_height;

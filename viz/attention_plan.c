@@ -13,8 +13,9 @@
 /* Lengths in mm. */
 static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel = 10, pleasant_panel = 24,
                     tallest_page = 2000;
-static const double tallest_panels = 209, pleasant_panels = 150; /* bars and notes need some of the 240 of a page */
-static const double tallest_beside_bar = 45;                     /* of the panels that a colour bar stands beside */
+static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
+static const double pleasant_panels = 150;
+static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
@@ -45,37 +46,9 @@ static double even_cell(double room, size_t count, double pixel)
 
 double attention_plan_snap(const attention_plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
 
-const char *attention_palette(const attention_figure *spec, heatmap_kind kind)
-{
-    static const char *const defaults[] = {"polar", "blues", "viridis", "viridis"};
-    return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
-}
-
-void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES])
-{
-    heatmap_unit_text(spec->units[kind], kind, spec->keep_row_mean, text);
-}
-
-bool attention_has_cells(const attention_figure *spec, size_t index)
-{
-    return spec->panels[index].values && !(spec->words && spec->words[index]);
-}
-
 bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
 {
-    return p->panels_of[kind] && !heatmap_has_own_bars(p->spec->scales[kind].policy);
-}
-
-bool attention_has_own_bar(const attention_figure *spec, size_t index)
-{
-    const heatmap_kind kind = spec->panels[index].kind;
-    const heatmap_policy policy = spec->scales[kind].policy;
-    if (!attention_has_cells(spec, index) || policy != HEATMAP_ROW)
-        return attention_has_cells(spec, index) && policy == HEATMAP_PANEL;
-    bool last = true;
-    for (size_t next = index + 1; next % spec->grid_columns && last; next++)
-        last = spec->panels[next].kind != kind || !attention_has_cells(spec, next);
-    return last;
+    return p->panels_of[kind] && !heatmap_has_own_bars(attention_policy(p->spec, kind));
 }
 
 /* Fills in bars_before for `across` panels side by side: a bar stands in all lines of a column or in none. */
@@ -185,9 +158,12 @@ static void measure_height(const draw_list *list, attention_plan *p)
         turned ? attention_label_width(list, spec->key_labels, spec->keys, &p->label) : draw_type_height(&p->label) + 1;
     p->title_height = has_titles(spec) ? draw_type_height(&p->bold) + 1.3 : 1;
     p->gap_down = 2.2;
-    const bool headed = spec->row_titles && p->titles_above;
+    const bool headed = (spec->row_titles && p->titles_above) || attention_has_row_bars(spec);
     p->header = headed ? draw_type_height(&p->bold) + (spec->grid_rows > 1 ? 2.2 : 1) : 0; /* a rule parts several */
     p->row_gap = headed ? 2 : 0;
+    const attention_row_bars bars = attention_plan_row_bars(p);
+    p->bar_lines = attention_row_bars_lines(list, &bars);
+    p->header += (double)p->bar_lines * attention_row_bars_height(&bars);
 }
 
 /* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
@@ -217,7 +193,7 @@ static void measure(const draw_list *list, attention_plan *p, size_t across)
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
     p->right_bar = attention_own_gap + attention_own_bar + attention_own_stroke + p->bar_numbers + 0.5;
     find_bar_columns(p, across);
-    const bool block = p->lines_per_row > 1 && spec->grid_rows > 1;
+    const bool block = (p->lines_per_row > 1 && spec->grid_rows > 1) || attention_has_row_bars(spec);
     enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, TITLES_ABOVE, POSITIONS };
     for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS; attempt++) {
         if ((attempt == SMALLEST_TYPE || attempt == TITLES_ABOVE) && !p->shrinks) continue;
@@ -246,6 +222,11 @@ static double panels_height(const attention_plan *p)
            attention_plan_axis_height(p);
 }
 
+static double tallest(const attention_plan *p)
+{
+    return attention_has_row_bars(p->spec) && count_bars(p) == 0 ? tallest_without_bars : tallest_panels;
+}
+
 /* Five panels as 4 + 1 look worse than as 3 + 2. */
 static bool leaves_one_over(size_t panels, size_t across)
 {
@@ -255,7 +236,7 @@ static bool leaves_one_over(size_t panels, size_t across)
 static bool pleasant(const attention_plan *p)
 {
     return !leaves_one_over(p->spec->grid_columns, p->across) && p->room >= smallest_panel &&
-           panels_height(p) < tallest_panels;
+           panels_height(p) < tallest(p);
 }
 
 /* The narrowest cell in which labels of this size (pt) and numbers have their place. */
@@ -282,23 +263,47 @@ static void limit_height(const draw_list *list, attention_plan *p, double highes
     measure(list, p, p->across);
 }
 
-/* Fewer and fewer panels side by side, until the arrangement pleases and has tokens, or at least a pixel a cell. */
-static bool arrange_pleasantly(const draw_list *list, attention_plan *p, size_t least, bool tokens)
+/* Whether the arrangement of so many panels side by side pleases and has tokens. */
+static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t across)
 {
-    for (size_t across = p->spec->grid_columns; across >= least; across--) {
-        p->largest_cell = INFINITY;
-        measure(list, p, across);
-        if (tokens && p->shrinks && attention_plan_shows_tokens(p))
-            limit_height(list, p, tallest_panels - 1, FIGURE_SMALLEST_TYPE);
-        const bool readable = tokens ? attention_plan_shows_tokens(p) : p->pool == 1 && p->row_pool == 1;
-        if (readable && pleasant(p)) return true;
-    }
+    p->largest_cell = INFINITY;
+    measure(list, p, across);
+    if (p->shrinks && attention_plan_shows_tokens(p)) limit_height(list, p, tallest(p) - 1, FIGURE_SMALLEST_TYPE);
+    return attention_plan_shows_tokens(p) && pleasant(p);
+}
+
+/* Fewer and fewer panels side by side, until the arrangement pleases. */
+static bool arrange_with_tokens(const draw_list *list, attention_plan *p, size_t least)
+{
+    for (size_t across = p->spec->grid_columns; across >= least; across--)
+        if (pleases_with_tokens(list, p, across)) return true;
     return false;
 }
 
+/* Positions, and at least a pixel a cell: as many panels side by side as leave each of them its pleasant width, or the
+ * widest that fit on a page. */
+static bool arrange_with_positions(const draw_list *list, attention_plan *p)
+{
+    double widest = 0;
+    size_t best = 0;
+    for (size_t across = p->spec->grid_columns; across > 0 && widest < pleasant_panel; across--) {
+        p->largest_cell = INFINITY;
+        measure(list, p, across);
+        limit_height(list, p, tallest(p) - 1, 0);
+        if (p->pool > 1 || p->row_pool > 1 || !pleasant(p) || p->panel_width <= widest) continue;
+        widest = p->panel_width;
+        best = across;
+    }
+    if (best == 0) return false;
+    p->largest_cell = INFINITY;
+    measure(list, p, best);
+    limit_height(list, p, tallest(p) - 1, 0);
+    return true;
+}
+
 /* As many panels side by side as leave room for the tokens, smaller type only where no arrangement fits on a page
- * without, or where it keeps the panels of each of several heads on one line; then positions, and as many as leave a
- * pixel for every cell; if even that is too much, the most compact arrangement. */
+ * without, or where it keeps the panels of each of several heads on one line; then positions; if even that is too
+ * much, the most compact arrangement. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     const size_t most = p->spec->grid_columns;
@@ -308,11 +313,11 @@ static void arrange(const draw_list *list, attention_plan *p)
         measure(list, p, p->spec->columns < most ? p->spec->columns : most);
         return;
     }
-    if (p->spec->grid_rows > 1 && arrange_pleasantly(list, p, most, true)) return;
+    if (p->spec->grid_rows > 1 && arrange_with_tokens(list, p, most)) return;
     p->shrinks = false;
-    if (arrange_pleasantly(list, p, 1, true)) return;
+    if (arrange_with_tokens(list, p, 1)) return;
     p->shrinks = true;
-    if (arrange_pleasantly(list, p, 1, true) || arrange_pleasantly(list, p, 1, false)) return;
+    if (arrange_with_tokens(list, p, 1) || arrange_with_positions(list, p)) return;
     p->largest_cell = INFINITY;
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
@@ -373,8 +378,9 @@ deberta_status attention_plan_arrange(attention_plan *p, const draw_list *list, 
     for (size_t i = 0; i < attention_panel_count(p->spec); i++)
         p->panels_of[p->spec->panels[i].kind] += attention_has_cells(p->spec, i);
     arrange(list, p);
-    const bool chosen = p->spec->columns && p->spec->grid_rows * p->lines_per_row > 2; /* high on purpose */
-    limit_height(list, p, chosen ? tallest_panels : pleasant_panels, p->label.size);
+    const bool chosen = p->spec->columns || !attention_plan_shows_tokens(p), /* high on purpose, or small enough */
+        high = chosen && p->spec->grid_rows * p->lines_per_row > 2;
+    limit_height(list, p, high ? tallest(p) : pleasant_panels, p->label.size);
     try_side_bar(list, p);
     if (p->room < smallest_panel / 3)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,

@@ -6,7 +6,8 @@
 #ifndef VIZ_ATTENTION_PLAN_H
 #define VIZ_ATTENTION_PLAN_H
 
-#include "viz/attention_figure.h"
+#include "viz/attention_kinds.h"
+#include "viz/attention_row_bars.h"
 
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;
@@ -28,6 +29,7 @@ typedef struct attention_plan {
     bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
     double pixel;                 /* figure_grid_mm: panels begin and end on whole ones */
     double largest_cell;          /* the width that a cell may have, in mm */
+    size_t bar_lines;             /* of the header, for the bars of the row's scales; 0: they stand after its title */
     double left, right;           /* before the first panel of a line and after the last */
     double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */
     double right_bar, room;       /* for a panel's own colour bar; for its cells */
@@ -48,6 +50,13 @@ typedef struct attention_plan {
     size_t panels_of[HEATMAP_KINDS];
 } attention_plan;
 
+static inline attention_row_bars attention_plan_row_bars(const attention_plan *plan)
+{
+    return (attention_row_bars){plan->spec,     plan->scales,     plan->small,
+                                plan->bold,     attention_margin, plan->style.width_mm - attention_margin,
+                                plan->bar_lines};
+}
+
 static inline size_t attention_panel_count(const attention_figure *spec)
 {
     return spec->grid_rows * spec->grid_columns;
@@ -58,10 +67,6 @@ static inline size_t attention_panel_count(const attention_figure *spec)
 deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *list, deberta_error *err);
 
 bool attention_plan_shows_tokens(const attention_plan *plan);
-/* Whether a panel has cells: not an empty place, nor a word instead. */
-bool attention_has_cells(const attention_figure *spec, size_t index);
-/* Whether a bar stands at the right of the panel: of its own scale, or of its row's after the last one that has it. */
-bool attention_has_own_bar(const attention_figure *spec, size_t index);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
@@ -82,9 +87,6 @@ heatmap_kind attention_plan_only_kind(const attention_plan *plan);
 size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);
 /* From one of these lines to the next. */
 double attention_plan_leading(const attention_plan *plan);
-/* What the colours of a kind are, and what they mean. */
-const char *attention_palette(const attention_figure *spec, heatmap_kind kind);
-void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES]);
 /* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "output/scope.h"
+#include "viz/colour_bar.h"
 #include "viz/ticks.h"
 
 static const double margin = 0.5, gap = 0.7, largest_thumbnail = 30;
@@ -131,18 +132,18 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
     char title[HEATMAP_UNIT_BYTES];
     heatmap_unit_text(p->spec->unit, p->spec->kind, p->spec->keep_row_mean, title);
     double y = p->top + high + 2.5, room = p->style.width_mm - margin - p->left;
-    heatmap_legend legend = {.title = title,
-                             .scale = &p->scale,
-                             .map = p->map,
-                             .font = p->font,
-                             .small = p->small,
-                             .width = fmin(80, room),
-                             .room = room};
-    heatmap_legend_draw(list, &legend, p->left, y);
+    colour_legend legend = {.title = title,
+                            .scale = &p->scale,
+                            .map = p->map,
+                            .font = p->font,
+                            .small = p->small,
+                            .width = fmin(80, room),
+                            .room = room};
+    colour_legend_draw(list, &legend, p->left, y);
     byte_buffer text = {0};
     byte_buffer_text(&text, "Rows of a thumbnail are queries, columns keys. ");
     figure_cell_notes(notes, &text);
-    return figure_write_notes(list, &p->style, y + heatmap_legend_height(list, &legend), &text);
+    return figure_write_notes(list, &p->style, y + colour_legend_height(list, &legend), &text);
 }
 
 deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes *notes, deberta_error *err)

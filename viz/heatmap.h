@@ -95,28 +95,9 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* Colour of one value. */
 draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value);
 
-/* The widest number of the scale's bar, in mm, where this is up to 40 mm long. */
-double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
-/* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
-void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
-                        const draw_font *font);
-
 /* What the colours of a kind mean: unit, or "logit", "probability", "value" for NULL; for signed values also whether
  * the row means were subtracted. Cut if longer than the buffer. */
 enum { HEATMAP_UNIT_BYTES = 256 };
 void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES]);
-
-/* A horizontal bar under a title that is broken to lines of `room`. */
-typedef struct heatmap_legend {
-    const char *title;
-    const heatmap_scale *scale;
-    const palette *map;
-    draw_font font, small; /* of the title, of the numbers */
-    double width, room;
-} heatmap_legend;
-
-double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend);
-/* With its upper left corner at (x, y). */
-void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y);
 
 #endif

@@ -197,14 +197,17 @@ void panels_begin_at_zero(attention_figure *figure, double reach)
 /* Taller figures of pieces become figures of words, where these are lower. */
 static const double pleasant_height = 150; /* mm */
 
-/* How the figure would be laid out in words: its panels hold nothing, and layouts do not depend on what they hold. */
-static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, figure_notes *notes)
+/* How the figure would be laid out in words, with so many panels side by side (0: as it chooses): its panels hold
+ * nothing, and layouts do not depend on what they hold. */
+static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special,
+                          figure_notes *notes)
 {
     const figure_source *source = sheet->source;
     const size_t count = figure->grid_rows * figure->grid_columns;
     token_view words;
     token_view_choice choice = source->asked->shown;
     choice.words = true;
+    choice.drop_special |= drop_special;
     deberta_error error;
     bool fine = token_view_make(&words, &source->input, source->view.row, &choice, &error) == DEBERTA_OK;
     if (fine) {
@@ -216,6 +219,7 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
             panels[k].stride = words.count;
         }
         attention_figure other = *figure;
+        other.columns = columns;
         other.panels = panels;
         other.queries = other.keys = words.count;
         other.query_labels = other.key_labels = words.labels;
@@ -242,8 +246,8 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
     const bool laid_out = figure_check(attention_layout, figure, &figure->style, &pieces, &error) == DEBERTA_OK,
                tokens = laid_out && !pieces.positions;
     if (tokens && pieces.page_height <= (figure->columns ? FIGURE_HIGHEST_MM : pleasant_height)) return false;
-    return lay_out_words(sheet, figure, &words) && !words.positions && words.page_height <= FIGURE_HIGHEST_MM &&
-           (!tokens || words.page_height < pieces.page_height);
+    return lay_out_words(sheet, figure, figure->columns, false, &words) && !words.positions &&
+           words.page_height <= FIGURE_HIGHEST_MM && (!tokens || words.page_height < pieces.page_height);
 }
 
 /* Whether the tokens have room, and the figure on a page, with so many panels side by side (0: as it chooses) in this
@@ -259,7 +263,24 @@ static bool shows_tokens(const attention_figure *figure, size_t columns, double 
            notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* The options that would show the tokens: other columns, smaller type, both; NULL if none do. */
+static bool shows_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special)
+{
+    figure_notes notes = {0};
+    return sheet->source->asked->components && lay_out_words(sheet, figure, columns, drop_special, &notes) &&
+           !notes.positions && notes.page_height <= FIGURE_HIGHEST_MM;
+}
+
+/* What shows words where --layout leaves them no room: fewer of them, or the program's own choice. */
+static const char *find_room_for_words(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const token_view_choice *shown = &sheet->source->asked->shown;
+    if (!figure->columns || shown->pieces) return NULL;
+    if (!shown->drop_special && shows_words(sheet, figure, figure->columns, true))
+        return shown->words ? "--drop-special" : "--words --drop-special";
+    return shows_words(sheet, figure, 0, false) ? "leaving out --layout" : NULL;
+}
+
+/* The options that would show the tokens: other columns, smaller type, both, words; NULL if none do. */
 static const char *find_room(const figure_sheet *sheet, const attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
@@ -272,7 +293,7 @@ static const char *find_room(const figure_sheet *sheet, const attention_figure *
     for (size_t columns = figure->grid_columns; has_layout && columns > 0; columns--)
         if (shows_tokens(figure, columns, FIGURE_SMALLEST_TYPE))
             return options_text(options, "--layout %zu --font-size %d", columns, FIGURE_SMALLEST_TYPE);
-    return NULL;
+    return find_room_for_words(sheet, figure);
 }
 
 /* Says that tokens did not fit, and what would show them. */

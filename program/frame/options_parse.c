@@ -80,7 +80,8 @@ static int refuse_unknown(const common_options *options, const char *text, const
 {
     const taker_list takers = find_takers(options, name, length, 0);
     if (takers.used && needs_word(options->command))
-        return say_usage(options, "expected %s first; %.*s belongs to %s", options->command->arguments,
+        return say_usage(options, "expected %.*s MODEL first; %.*s belongs to %s",
+                         (int)strcspn(options->command->arguments, " "), options->command->arguments,
                          (int)(name + length - text), text, takers.text);
     if (takers.used)
         return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,

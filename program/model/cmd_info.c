@@ -65,6 +65,12 @@ static void add_kernels(result *r, deberta_isa isa)
         result_say(r, "  %-*s %s", width, name, tier_of(from));
     }
     result_set(r, "kernels", list);
+    json_t *wrong = json_array();
+    for (size_t k = 0; (name = deberta_wrong_part(isa, k)); k++) {
+        json_array_append_new(wrong, json_string(name));
+        result_say(r, "  %s is not used: its products on this processor differ from the scalar ones", name);
+    }
+    result_set(r, "wrong_parts", wrong);
 }
 
 /* Low precision is worth its error where a processor adds products of bytes in one instruction; int16 counts as a gain

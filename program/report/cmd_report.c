@@ -21,6 +21,7 @@
 
 static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
+    if (!*list) return true;
     bool *selected = memory_take(limit, sizeof *selected);
     const bool fine = parse_index_list(options, list, selected, limit);
     free(selected);
@@ -192,11 +193,7 @@ static int run_job(explorer_job *job)
 static int run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
-    explorer_job job = {
-        .o = o,
-        .options = options,
-        .contents = {
-            .model = options->arguments[0], .live = o->live, .printed_layers = o->layers, .printed_heads = o->heads}};
+    explorer_job job = {.o = o, .options = options, .contents = {.model = options->arguments[0], .live = o->live}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);
@@ -247,9 +244,12 @@ static const option options[] = {
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
      FLAG_AT(reading_options, strict)},
     {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated", TEXTS_AT(reading_options, ids)},
-    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all",
+    {"layers", 0, "LIST",
+     "layers of the printed figure, counted from 0 (default 0, without --heads that of the head which the page opens "
+     "on)",
      TEXT_AT(report_options, layers)},
-    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all", TEXT_AT(report_options, heads)},
+    {"heads", 0, "LIST", "heads of the printed figure, in the same way; the page has all",
+     TEXT_AT(report_options, heads)},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
     {"depth", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
      PARSED_AT(report_options, sweep_layers, parse_sizes)},
@@ -278,7 +278,7 @@ const command command_report = {
     .arguments = "MODEL",
     .options = options,
     .size = sizeof(report_options),
-    .defaults = &(const report_options){.layers = "0", .heads = "0", .lengths = "16-256*2", .reps = 7},
+    .defaults = &(const report_options){.lengths = "16-256*2", .reps = 7},
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report models/demo --live -o page.html\n"

@@ -99,6 +99,22 @@ static void give_input(const explorer_job *job, common_options *step, size_t row
         option_give(step, &reading->max_tokens, options_text(job->options, "%zu", limit->tokens));
 }
 
+/* The figures show the layers and heads that were asked for, else the head that the page opens on. */
+static int choose_printed(explorer_job *job)
+{
+    explorer_contents *contents = &job->contents;
+    contents->printed_layers = job->o->layers ? job->o->layers : "0";
+    contents->printed_heads = job->o->heads ? job->o->heads : "0";
+    if (job->o->layers || job->o->heads) return EXIT_OK;
+    size_t layer, head;
+    deberta_error error = {0};
+    if (explorer_text_telling_head(&job->texts[0], &layer, &head, &error) != DEBERTA_OK)
+        return say_error(job->options, &error);
+    contents->printed_layers = options_text(job->options, "%zu", layer);
+    contents->printed_heads = options_text(job->options, "%zu", head);
+    return EXIT_OK;
+}
+
 static int run_text(explorer_job *job, size_t row)
 {
     const explorer_text *text = &job->texts[row];
@@ -110,6 +126,7 @@ static int run_text(explorer_job *job, size_t row)
     give_ablations(job, step);
     give_output(job, step, &step->outs, text->data);
     int status = run_step(job, "Components and probabilities", step);
+    if (status == EXIT_OK && row == 0) status = choose_printed(job);
 #if HAVE_VIZ
     if (status != EXIT_OK || job->contents.is_alone) return status;
     step = begin(job, &command_attention);

@@ -11,7 +11,7 @@ enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 2 * EXPLORER_MOST_TEXTS +
 
 typedef struct report_options {
     reading_options reading;
-    const char *layers, *heads;         /* of the printed figure */
+    const char *layers, *heads;         /* of the printed figure; both NULL: the head that the page opens on */
     const char *lengths, *sweep_layers; /* size lists; sweep_layers NULL: chosen by the model */
     size_t reps;
     const char *training_log; /* NULL: that of the model's folder, if it has one */

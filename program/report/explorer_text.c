@@ -12,6 +12,7 @@
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
+#include "analysis/attention_habits.h"
 #include "analysis/capture.h"
 #include "output/byte_buffer.h"
 #include "output/json_text.h"
@@ -81,17 +82,21 @@ static void close_data(text_data *data)
     mapped_file_close(&data->file);
 }
 
-static deberta_status read_head(text_data *data, size_t layer, size_t head, deberta_error *err)
+static deberta_status read_component(text_data *data, size_t layer, size_t head, int c, deberta_error *err)
 {
     const size_t area = data->n * data->n;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
-        if (!data->layout.has[c]) continue;
-        const stored_tensor *tensor = find(data, layer, c);
-        if (!tensor || tensor->tensor.elements != data->heads * area)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
-                         layer, deberta_component_name((deberta_component)c));
-        tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
-    }
+    const stored_tensor *tensor = find(data, layer, c);
+    if (!tensor || tensor->tensor.elements != data->heads * area)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
+                     layer, deberta_component_name((deberta_component)c));
+    tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
+    return DEBERTA_OK;
+}
+
+static deberta_status read_head(text_data *data, size_t layer, size_t head, deberta_error *err)
+{
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (data->layout.has[c]) DEBERTA_TRY(read_component(data, layer, head, c, err));
     return mapped_file_intact(&data->file, err);
 }
 
@@ -157,16 +162,45 @@ static json_t *describe_text(const explorer_text *text, const text_data *data, c
                      words_of(text), "sha256", data->digest);
 }
 
+/* The data, and which of its tokens frame the text. */
+static deberta_status open_text(text_data *data, token_view *view, const explorer_text *text, size_t budget_bytes,
+                                deberta_error *err)
+{
+    DEBERTA_TRY(open_data(data, text->data, text->input->row[text->row].tokens, budget_bytes, err));
+    DEBERTA_TRY(token_view_make(view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err));
+    for (size_t t = 0; t < data->n; t++) data->special[t] = view->labels[t].special;
+    return DEBERTA_OK;
+}
+
+deberta_status explorer_text_telling_head(const explorer_text *text, size_t *layer, size_t *head, deberta_error *err)
+{
+    text_data data = {0};
+    token_view view = {0};
+    double most = -1;
+    *layer = *head = 0;
+    deberta_status status = open_text(&data, &view, text, SIZE_MAX, err);
+    for (size_t k = 0; status == DEBERTA_OK && k < data.layers * data.heads; k++) {
+        status = read_component(&data, k / data.heads, k % data.heads, DEBERTA_PROBABILITIES, err);
+        if (status != DEBERTA_OK) break;
+        const double word = attention_habits_measure(data.matrices[DEBERTA_PROBABILITIES], data.n, data.special).word;
+        if (!(word > most)) continue;
+        most = word;
+        *layer = k / data.heads;
+        *head = k % data.heads;
+    }
+    if (status == DEBERTA_OK) status = mapped_file_intact(&data.file, err);
+    token_view_free(&view);
+    close_data(&data);
+    return status;
+}
+
 deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
                                  json_t **about, deberta_error *err)
 {
     text_data data = {0};
     token_view view = {0};
     json_t *heads = json_array();
-    deberta_status status = open_data(&data, text->data, text->input->row[text->row].tokens, budget_bytes, err);
-    if (status == DEBERTA_OK)
-        status = token_view_make(&view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err);
-    for (size_t t = 0; status == DEBERTA_OK && t < data.n; t++) data.special[t] = view.labels[t].special;
+    deberta_status status = open_text(&data, &view, text, budget_bytes, err);
     for (size_t l = 0; status == DEBERTA_OK && l < data.layers; l++) {
         json_t *layer = json_array();
         for (size_t head = 0; status == DEBERTA_OK && head < data.heads; head++) {

@@ -19,4 +19,7 @@ typedef struct explorer_text {
 deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
                                  json_t **about, deberta_error *err);
 
+/* The head whose tokens look hardest at single other tokens: the page opens on it (explorer_guide.js). */
+deberta_status explorer_text_telling_head(const explorer_text *text, size_t *layer, size_t *head, deberta_error *err);
+
 #endif

@@ -211,9 +211,9 @@ static int run_without_task(const common_options *options)
 const command command_train = {
     .name = "train",
     .summary = "pre-train: gradients of a batch, or a run of updates",
-    .arguments = "mlm|rtd|tokenizer|plot MODEL",
+    .arguments = "mlm|rtd|tokenizer|plot MODEL --file FILE --steps N --out FOLDER",
     .max_arguments = 64,
-    .example = "  deberta train mlm --help\n\na run is: deberta train mlm MODEL --file FILE --steps N --out FOLDER\n",
+    .example = "  deberta train mlm --help\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = train_commands,
@@ -222,10 +222,9 @@ const command command_train = {
 const command command_finetune = {
     .name = "finetune",
     .summary = "fine-tune a head with its encoder",
-    .arguments = "sequence|choice|token|qa MODEL",
+    .arguments = "sequence|choice|token|qa MODEL --examples FILE --steps N --out FOLDER",
     .max_arguments = 64,
-    .example = "  deberta finetune sequence --help\n\n"
-               "a run is: deberta finetune sequence MODEL --examples FILE --new-head --steps N --out FOLDER\n",
+    .example = "  deberta finetune sequence --help\n",
     .run = run_without_task,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json out quiet",
     .subcommands = finetune_commands,

@@ -223,6 +223,26 @@ static void note_labels(const finetune_data *data)
                  labels->count, data->train.count, data->train.count == 1 ? "" : "s");
 }
 
+static const char *label_text(const common_options *options, const label_list *labels, int32_t label)
+{
+    const char *name = labels->names ? labels->names[label] : NULL;
+    return name ? options_text(options, "'%s'", name) : options_text(options, "%d", (int)label);
+}
+
+/* Held-out texts of one class say nothing of the others: often a file that is sorted by label was cut. */
+static void note_held_out(const finetune_data *data)
+{
+    const example_list *held_out = &data->held_out;
+    const common_options *options = &data->options->common;
+    size_t same = 0;
+    if (data->reader.task != DEBERTA_TRAIN_SEQUENCE || data->reader.regression || held_out->count < 2) return;
+    for (size_t k = 0; k < held_out->count; k++) same += held_out->items[k].label == held_out->items[0].label;
+    if (same == held_out->count)
+        say_note(options,
+                 "note: all %zu texts of --eval have one label, %s: a model that always says so has an accuracy of 1",
+                 same, label_text(options, &data->reader.labels, held_out->items[0].label));
+}
+
 /* A new head for batches that somebody else has made. */
 static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
 {
@@ -263,6 +283,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     }
     if (collects) note_labels(data);
     status = read_files(data, &o->held_out, &data->held_out);
+    if (status == EXIT_OK) note_held_out(data);
     if (status == EXIT_OK && finish(data, trainer, &error) != DEBERTA_OK) return say_error(&o->common, &error);
     return status;
 }

@@ -2,7 +2,7 @@
 import json
 from math import isclose
 
-from helpers import TINY
+from helpers import TINY, has_figures
 
 MIXES = {"uniform": (8, 512), "short-uniform": (8, 64), "short-zipf": (8, 128), "mixed-tail": (8, 256), "flat-long": (256, 256)}
 
@@ -59,6 +59,14 @@ def test_one_request_and_refusals(bench):
     assert "10" in told.err and not told.out
     few = "synthetic:v1-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,biased=1,positions=16"
     assert "position table of this model has 16 rows" in bench.expect(3, "bench", "requests", few).err
+
+
+def test_they_are_no_sweep(bench):
+    bench.fine("bench", "requests", TINY, "--requests", 4, "--json", "-o", "r.json")
+    commands = [("compare", "r.json", "r.json")] + [("plot", "r.json", "-o", "r.png")] * has_figures(bench)
+    for command in commands:
+        done = bench.run("bench", *command)
+        assert done.code == 3 and "r.json: results of bench requests" in done.err, (command, done.code, done.err)
 
 
 def test_models(bench):

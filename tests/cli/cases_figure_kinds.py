@@ -559,7 +559,7 @@ def blocks(bench):
     ask = ["--text", TEXT, "--layers", "2", "--heads", "0,1"]
     heads = [">layer 2, head 0</text>", ">layer 2, head 1</text>"]
     for width, lines, columns in (("174", 2, 5), ("85", 4, 3)):
-        said = bench.fine("attention", demo(bench), *ask, "--width-mm", width, "-o", "h.svg").err
+        said = bench.fine("attention", demo(bench), *ask, "--pieces", "--width-mm", width, "-o", "h.svg").err
         svg = bench.read("h.svg")
         assert not said and all(svg.count(head) == 1 for head in heads), said
         assert svg.count(">store</text>") == lines + columns, (width, svg.count(">store</text>"))

@@ -134,6 +134,12 @@ def test_the_note_names_what_shows_tokens(bench):
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
 
 
+def test_a_layout_without_room_for_words_says_so(bench):
+    """Where the columns that were asked for lose the words and the program's own choice has them, the note says that."""
+    _, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--layout", "3")
+    contains(said, "axes show positions; leaving out --layout shows tokens")
+
+
 def test_pieces_stay_where_they_are_asked_for(bench):
     root, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--pieces")
     contains(said, "axes show positions", "--words", "--drop-special")
@@ -167,6 +173,21 @@ def test_a_layer_above_an_ablation_has_its_own_scale(bench):
     contains(" ".join(shown(root) - {None}), "Every row of signed panels has its own colour scale")
     equal(len(bars(drawn(bench, "difference", *effect, "--scale", "shared"))), 2)
     equal(len(bars(drawn(bench, "components", "--layers", "2,3", "--scale", "row"))), 4)
+
+
+def test_scales_of_rows_take_no_width_from_panels(bench):
+    """Words of a sentence are labels at both widths, all panels of a row on one line where a page has room; what has no room for words has panels that can be read."""
+    needs_figures(bench)
+    effect = ("attention", "difference", DEMO, "--text", LONG, "--ablate", "c2p@2:1", "--heads", "1", "--words", "-o", "wide.svg")
+    for width, scale, highest in (("174", "row", 125), ("174", "shared", 125), ("85", "row", 240), ("85", "shared", 240)):
+        bench.fine(*effect, "--layers", "2,3", "--scale", scale, "--width-mm", width)
+        root = tree.parse(bench.path("wide.svg")).getroot()
+        check("unforgettable" in shown(root) and size(root)[1] < highest, (width, scale, size(root)))
+        equal(len(bars(root)), 4 if scale == "row" else 2)
+    bench.fine(*effect, "--layers", "2-4", "--width-mm", "85", "--drop-special")
+    root = tree.parse(bench.path("wide.svg")).getroot()
+    places = [float(t.get("x")) for t in root.iter(SVG + "text") if t.text in ("c2c", "c2p")]
+    check(max(places) - min(places) > 60 and size(root)[1] <= 240, (places, size(root)))
 
 
 def test_titles_and_bars_of_panels_keep_clear(bench):

@@ -52,6 +52,18 @@ def moods(bench, name, count=200, seed=0):
     return bench.write(name, "label\ttext\n" + "\n".join(lines) + "\n")
 
 
+def test_held_out_lines_of_one_label_are_noticed(bench):
+    def write(name, text):
+        with open(bench.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    write("train.tsv", "a\tone fine day\nb\ttwo bad days\na\tx y\nb\tz\n")
+    for held_out, noticed in (("a\tone fine day\na\ttwo bad days\n", True), ("a\tone fine day\nb\ttwo bad days\n", False)):
+        write("held-out.tsv", held_out)
+        done = bench.fine("finetune", "sequence", DEMO, "--examples", "train.tsv", "--eval", "held-out.tsv", "--new-head", "--steps", "1", "--out", f"run{noticed}")
+        equal("texts of --eval have one label, 'a'" in done.err, noticed)
+
+
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
     needs_speed(bench)

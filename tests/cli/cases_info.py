@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+from unittest import SkipTest
 
 from helpers import TINY
 
@@ -13,7 +14,8 @@ from helpers import TINY
 
 def info_json(bench):
     found = json.loads(bench.fine("info", "--json").out)
-    assert set(found) == {"version", "tiers", "topology", "kernels", "mpi"} and found["mpi"] is False, set(found)
+    assert set(found) == {"version", "tiers", "topology", "kernels", "wrong_parts", "mpi"} and found["mpi"] is False, set(found)
+    assert found["wrong_parts"] == []
     assert [t["name"] for t in found["tiers"]] == ["scalar", "avx2", "avx512", "neon"]
     for tier in found["tiers"]:
         assert set(tier) == {"name", "available", "reason"} and tier["available"] == (tier["reason"] == ""), tier
@@ -25,6 +27,25 @@ def info_json(bench):
     assert "scalar_fma" not in bench.fine("info", "--isa", "scalar").out
     for words in (["--version"], ["info", "--version"], ["encode", "-V"], ["bench", "compare", "--version"]):
         assert bench.fine(*words).out == f"deberta {found['version']}\n", words
+
+
+def parts_check_themselves(bench):
+    """A part of a tier whose products are wrong is not used, and `info` says so; results keep their bits."""
+    wrong = os.path.join(os.path.dirname(bench.program), "tests", "stand_ins", "deberta_wrong_part")
+    parts = {k["isa"] for k in json.loads(bench.fine("info", "--json").out)["kernels"]} - {t["name"] for t in json.loads(bench.fine("info", "--json").out)["tiers"]}
+    if not parts or not os.path.exists(wrong):
+        raise SkipTest("this processor has no part of a tier")
+
+    def run(program, *words):
+        return subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True, cwd=bench.folder).stdout
+    found = json.loads(run(wrong, "info", "--json"))
+    assert set(found["wrong_parts"]) == parts and not parts & {k["isa"] for k in found["kernels"]}, found
+    assert all(f"  {part} is not used: " in run(wrong, "info") for part in parts)
+    words = ["encode", TINY, "--ids", "1,2,3,4,5,6,7", "--precision", "int8", "-q", "-o"]
+    for program, name in ((bench.program, "sound.safetensors"), (wrong, "wrong.safetensors")):
+        run(program, *words, name)
+    with open(bench.path("sound.safetensors"), "rb") as sound, open(bench.path("wrong.safetensors"), "rb") as other:
+        assert sound.read() == other.read()
 
 
 def info_model(bench):
@@ -122,6 +143,7 @@ def columns_and_lengths(bench):
 def tests(_):
     yield "info/json", info_json
     yield "info/columns-and-lengths", columns_and_lengths
+    yield "info/parts-check-themselves", parts_check_themselves
     yield "info/model", info_model
     yield "info/mdeberta", info_mdeberta
     yield "info/tokenizer", info_tokenizer

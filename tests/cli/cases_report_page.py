@@ -126,7 +126,7 @@ def explore(bench, browser):
     check("c2p, content to position" in page.text("#explain") and page.text("#terms-count") == "3", page.text("#explain"))
     check(browser.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.querySelector(a.getAttribute('href')))"), "links within the page lead somewhere")
     if page.text("#printed summary"):
-        check("layer 0, head 0" in page.text("#printed summary"), "the figure for print says what it shows")
+        check("layer {layers}, head {heads}".format(**page.about["printed"]) in page.text("#printed summary"), "the figure for print says what it shows")
 
     browser.move(*page.cell(2, 5))
     check_cell(page, tensors, 0, 0, 2, 5, "hover")
@@ -209,6 +209,7 @@ def opening(bench, browser):
             check(abs(one["habits"]["left"] - sum(p[i * n + i - 1] for i in range(1, n)) / (n - 1)) < 1e-6, f"{layer}, {head}: {one['habits']}")
     layer, head = max(means, key=means.get)
     check(page.text("#matrix-title") == f"Layer {layer}, head {head}: probabilities", page.text("#matrix-title"))
+    equal(page.about["printed"], {"layers": str(layer), "heads": str(head)})
     p = probabilities(layer, head)
     query = max(words, key=lambda i: best_word(text, p, n, i)[0])
     share, key = best_word(text, p, n, query)

@@ -19,8 +19,9 @@ from unittest import mock
 
 from helpers import DEMO, ending, make_model, wait_until
 
+QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 LARGE = int(os.environ.get("DEBERTA_SHARDS_TEXTS", "8000"))
-SEED, CASES = int(os.environ.get("DEBERTA_SHARDS_SEED", "1")), int(os.environ.get("DEBERTA_SHARDS_CASES", "14"))
+SEED, CASES = int(os.environ.get("DEBERTA_SHARDS_SEED", "1")), int(os.environ.get("DEBERTA_SHARDS_CASES", "5" if QUICK else "14"))
 TIERS = ["scalar", "auto", "auto"]
 WORDS = "the a new store opened beside old mall in Zürich ☃ and".split()
 

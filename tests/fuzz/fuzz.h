@@ -1,9 +1,7 @@
-/* The entry point of a fuzz target, as libFuzzer calls it. Each fuzz_<name>.c defines one; replay.c calls it for the
- * corpus.
+/* The entry point of a fuzz target, as libFuzzer calls it (tools/fuzz.sh); replay.c calls it for the corpus. Readers of
+ * bytes have a fuzz_<name>.c each, readers of files and texts a row of a table (fuzz_folder.h).
  *
- * Without a fuzzer:  ninja fuzz_pickle && tests/fuzz/fuzz_pickle ../tests/fuzz/corpus/pickle
- * With libFuzzer:    clang -fsanitize=fuzzer,address,undefined on fuzz_<name>.c and the sources of core/io and
- * core/base.
+ * By hand: build/tests/fuzz/fuzz_pickle --mutations 100000 tests/fuzz/corpus/pickle
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_FUZZ_FUZZ_H

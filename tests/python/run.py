@@ -43,7 +43,8 @@ def environment(work, engines):
         venv.create(folder, with_pip=True)
     except (subprocess.CalledProcessError, OSError):
         skip("this Python makes no virtual environments (Debian: apt-get install python3-venv)")
-    command = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", "-r", requirements]
+    # What is imported is compiled then; the rest, which is most of it, never.
+    command = [python, "-m", "pip", "install", "-q", "--no-compile", "--only-binary=:all:", "-r", requirements]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:

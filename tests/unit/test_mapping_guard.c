@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "analysis/reference/reference.h"
 #include "core/io/mapped_file.h"
 #include "include/deberta.h"
 
@@ -204,4 +205,36 @@ TEST_BETWEEN(weights_that_shrink_during_an_encode_are_an_error, begin, end)
     assert_int_equal(deberta_model_pack(folder, NULL, NULL), DEBERTA_OK);
     shortened_name = "deberta.packed";
     assert_int_equal(outcome(encode_cut), 0);
+}
+
+/* --------------------------------------------------------------------------------------------------- second opinion */
+
+static void cut_at_the_first_row(void *context, const reference_attention_row *row)
+{
+    (void)context;
+    if (row->layer == 0 && row->query == 0 && truncate(inside("model.safetensors"), 4096) != 0) _exit(89);
+}
+
+/* The reference reads each layer when it needs it. */
+static int reference_cut(void)
+{
+    enum { TOKENS = 3 };
+    deberta_error error = {0};
+    reference_model *model;
+    if (deberta_guard_files(NULL) != DEBERTA_OK) return 95;
+    if (reference_open(&model, folder, DEBERTA_REFERENCE_HF, &error) != DEBERTA_OK) return 96;
+    double *hidden = calloc((model->config.layers + 1) * TOKENS * model->config.hidden_size, sizeof *hidden);
+    const reference_input input = {.tokens = TOKENS, .ids = (int64_t[]){1, 2, 3}};
+    const reference_observer observer = {.on_row = cut_at_the_first_row};
+    if (!hidden || reference_encode(model, &input, hidden, &observer, &error) != DEBERTA_E_FILE) return 97;
+    free(hidden);
+    reference_free(&model);
+    return strstr(error.message, "model.safetensors") && strstr(error.message, "became shorter") ? 0 : 98;
+}
+
+TEST_BETWEEN(weights_that_shrink_while_the_second_opinion_reads_are_an_error, begin, end)
+{
+    copy_golden("config.json");
+    copy_golden("model.safetensors");
+    assert_int_equal(outcome(reference_cut), 0);
 }

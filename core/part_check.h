@@ -1,0 +1,22 @@
+/* Parts of tiers that check themselves: products of integers on AMX, AVX-VNNI, i8mm and the like run on processors that
+ * the project's own machines may lack. So a process compares each with the scalar kernels on a small problem before it
+ * uses it for the first time, in less than a millisecond, and does without one that has other bits.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_PART_CHECK_H
+#define CORE_PART_CHECK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "core/kernels.h"
+
+/* What is known of a part. It is remembered for the process: the processor stays what it is. */
+typedef _Atomic unsigned char part_verdict;
+enum { PART_UNKNOWN, PART_RIGHT, PART_WRONG };
+
+/* Whether the integer products that `init` puts into a table have the bits of the scalar kernels; compares at most once
+ * for each verdict, or twice where threads meet. Where memory is short the part is not used this time. */
+bool part_is_right(part_verdict *verdict, void (*init)(kernels *table));
+
+#endif

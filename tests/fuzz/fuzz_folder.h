@@ -1,0 +1,19 @@
+/* Fuzz targets that read through a path or a text: tables of them, of which a program has the one that FUZZ_TARGET
+ * named when fuzz_folder.c was compiled. The input is one file of a folder whose other files are right.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TESTS_FUZZ_FUZZ_FOLDER_H
+#define TESTS_FUZZ_FUZZ_FOLDER_H
+
+#include <stddef.h>
+
+typedef struct fuzz_target {
+    const char *name;   /* NULL ends a table */
+    const char *beside; /* files of the golden folder that lie beside the input, separated by blanks */
+    const char *file;   /* what the input is called; NULL: it is a text in memory */
+    void (*read)(const char *place, size_t bytes); /* the folder, or the text and its bytes, after which a NUL stands */
+} fuzz_target;
+
+extern const fuzz_target fuzz_library_targets[], fuzz_program_targets[];
+
+#endif

@@ -1,0 +1,56 @@
+#!/bin/sh
+# Fuzzes readers with clang's libFuzzer under the address and undefined-behaviour sanitizers, in build-fuzz/.
+#
+#   tools/fuzz.sh TARGET SECONDS    one target, "all" for each in turn; the targets stand in tests/fuzz/targets.txt
+#
+# It begins with the files that the suite replays, and keeps what it learns in build-fuzz/corpus/TARGET. A finding is left in
+# build-fuzz/findings/TARGET-*: it goes into tests/fuzz/corpus, and the suite replays it. A line of what was done is added to
+# build-fuzz/done.tsv: date, target, seconds, executions, edges, files of the corpus, findings. SPDX-License-Identifier: MIT
+set -eu
+cd "$(dirname "$0")/.."
+wanted=${1:-} seconds=${2:-60}
+table=tests/fuzz/targets.txt
+targets=$(sed -n 's/^\([a-z_]*\) .*/\1/p' $table)
+# shellcheck disable=SC2086
+[ -n "$wanted" ] || { echo "usage: ./build.sh fuzz TARGET SECONDS, of:" $targets all >&2; exit 2; }
+[ "$wanted" = all ] || targets=$(echo "$targets" | grep -x "$wanted") || { echo "fuzz: unknown target '$wanted'" >&2; exit 2; }
+
+compiler=tools/clang.ini; command -v ccache >/dev/null && compiler=tools/ccache-clang.ini
+[ -e build-fuzz/build.ninja ] || meson setup build-fuzz --native-file $compiler -Dviz=disabled -Dmpi=disabled -Dtests=enabled -Dfuzzer=true \
+    -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized -Db_ndebug=false "-Dc_args=-g1 -fsanitize=fuzzer-no-link" >/dev/null
+mkdir -p build-fuzz/findings
+# shellcheck disable=SC2046
+ninja -C build-fuzz $(for target in $targets; do echo "tests/fuzz/fuzz_$target"; done) >build-fuzz/log || { tail -n 20 build-fuzz/log >&2; exit 1; }
+[ "$seconds" != 0 ] || exit 0
+
+# The files that are replayed, each in a folder of their own, which is how libFuzzer takes them.
+copy_seeds() {
+    seeds=build-fuzz/seeds/$1
+    rm -rf "$seeds"
+    mkdir -p "$seeds"
+    for place in $(sed -n "s/^$1  *[0-9]*  *[a-z-]*  *//p" $table); do
+        find "tests/$place" -type f
+    done | while read -r file; do cp "$file" "$seeds/$(echo "$file" | tr / _)"; done
+}
+
+failed=0
+for target in $targets; do
+    copy_seeds "$target"
+    corpus=build-fuzz/corpus/$target
+    mkdir -p "$corpus"
+    dictionary=$(sed -n "s/^$target  *[0-9]*  *\([a-z]*\)  *.*/\1/p" $table)
+    status=0
+    ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+        LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 \
+        "build-fuzz/tests/fuzz/fuzz_$target" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
+        "-artifact_prefix=build-fuzz/findings/$target-" ${dictionary:+"-dict=tests/fuzz/$dictionary.dict"} "$corpus" "$seeds" \
+        >"build-fuzz/$target.log" 2>&1 || status=$?
+    runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "build-fuzz/$target.log")
+    edges=$(sed -n 's/.*cov: \([0-9]*\) .*/\1/p' "build-fuzz/$target.log" | tail -n 1)
+    [ $status = 0 ] || failed=1
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%F)" "$target" "$seconds" "${runs:-?}" "${edges:-?}" "$(find "$corpus" -type f | wc -l)" \
+        "$([ $status = 0 ] && echo 0 || echo 1)" >>build-fuzz/done.tsv
+    if [ $status = 0 ]; then echo "$target: $runs runs, $edges edges, no finding"
+    else echo "$target: FINDING, see build-fuzz/$target.log"; fi
+done
+exit $failed

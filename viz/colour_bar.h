@@ -1,0 +1,33 @@
+/* Colour bars of heat maps.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_COLOUR_BAR_H
+#define VIZ_COLOUR_BAR_H
+
+#include "viz/heatmap.h"
+
+/* The widest number of the scale's bar, in mm, where this is up to 40 mm long. */
+double colour_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
+/* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
+void colour_bar_draw(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
+                     const draw_font *font);
+
+/* A horizontal bar under a title that is broken to lines of `room`, or after it in one line of `room`. */
+typedef struct colour_legend {
+    const char *title;
+    const heatmap_scale *scale;
+    const palette *map;
+    draw_font font, small; /* of the title, of the numbers */
+    double width, room;
+} colour_legend;
+
+double colour_legend_height(const draw_list *list, const colour_legend *legend);
+/* With its upper left corner at (x, y). */
+void colour_legend_draw(draw_list *list, const colour_legend *legend, double x, double y);
+
+/* In a line that is centred on y, in small type: title, lowest number, a short bar, highest number. Returns where it
+ * ends, and what it takes. */
+double colour_bar_draw_inline(draw_list *list, const colour_legend *legend, double x, double y);
+double colour_bar_inline_width(const draw_list *list, const colour_legend *legend);
+
+#endif
