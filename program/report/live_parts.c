@@ -15,7 +15,8 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 
-/* A browser reads about 80 MB of a page in a second. Pieces of a file are whole groups of three bytes, four characters. */
+/* A browser reads about 80 MB of a page in a second. Pieces of a file are whole groups of three bytes, four characters.
+ */
 enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90, PIECE_BYTES = 49152 };
 
 static const char *const tiers[] = {"relaxed", "exact", "scalar"};

@@ -3,9 +3,11 @@
 SPDX-License-Identifier: MIT
 """
 import base64
+import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -21,11 +23,17 @@ PREFERENCES = {
 }
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "ArrowLeft": "\ue012", "ArrowUp": "\ue013", "ArrowRight": "\ue014", "ArrowDown": "\ue015", "Tab": "\ue004"}
 SHIFT = "\ue008"
+PR_SET_PDEATHSIG = 1
 EVENTS = ["log.entryAdded", "network.beforeRequestSent"]
 
 
 def find_firefox():
     return next((path for path in map(shutil.which, ("firefox-esr", "firefox")) if path), None)
+
+
+def end_with_parent():
+    """Nothing tells Firefox that whoever drives it was killed, but for the kernel."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 class Firefox:
@@ -40,7 +48,7 @@ class Firefox:
         with open(os.path.join(self.profile.name, "user.js"), "w", encoding="utf-8") as file:
             file.writelines(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items())
         self.process = subprocess.Popen([program, "--headless", "--no-remote", "--profile", self.profile.name, "--remote-debugging-port=0", "about:blank"],
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
         self.next_id, self.errors, self.requests = 0, [], []
         self.socket = self.connect()
         self.call("session.new", capabilities={})
