@@ -26,6 +26,9 @@ UNITS = ("king", "the", "a", "Alice", "opened", "door", ",", ".", "[MASK]", "42"
 SENTENCES = 50
 
 
+MOST_PAGE_BYTES = 11e6  # with the bundled model
+
+
 def make_page(bench, *arguments, name="page.html"):
     result = bench.fine("report", DEMO, "--live", "--skip", "verify", "-o", name, *arguments)
     if "no modules" in result.err:
@@ -125,6 +128,7 @@ def test_bits_of_typed_sentences(bench):
     with LivePage(url) as page:
         page.ready()
         contains(page.text("#live-note"), "identical to the program: SHA-256")
+        check(os.path.getsize(bench.path("page.html")) <= MOST_PAGE_BYTES, f"{os.path.getsize(bench.path('page.html'))} bytes")
         tiers = page.js("[...document.getElementById('tier').options].map((o) => o.value)")
         check("exact" in tiers and "scalar" in tiers, f"modules: {tiers}")
         for tier in tiers:
