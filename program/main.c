@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "program/cluster/cluster.h"
+#include "program/cluster/shard_ranks.h"
 #include "program/commands.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
@@ -108,7 +109,8 @@ static int run_command(const command *command, int argc, char **argv)
     if (!options) return status;
     cluster *ranks = NULL;
     status = cluster_open(&ranks, options);
-    if (status == EXIT_OK) status = check_text_out(options) ? command->run(options) : EXIT_USAGE;
+    if (status == EXIT_OK && !check_text_out(options)) status = EXIT_USAGE;
+    if (status == EXIT_OK) status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
     options_free(&options);
     return cluster_close(&ranks, status);
 }

@@ -15,13 +15,19 @@ Stages; each builds what it tests, and all of them share the processors:
     sanitizers        clang's address and undefined-behaviour sanitizers
     threads           the compiler's thread sanitizer over the tests in which threads meet
     wasm              the modules of WebAssembly under node, against the native program
+    analysis          gcc's analyser and warnings and cppcheck over the library, at zero findings (tools/analysis.py)
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
 Nightly stages:
     wasm-whole        the stage wasm with every case of the kernels and more damaged models
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
+    failing-calls     every command that writes, while each of its calls fails in turn
+    long-runs         20,000 encodes, 2,000 models opened and closed, 200,000 texts killed and resumed, 8 callers under the thread sanitizer
     large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+    clang-tidy        the checks of .clang-tidy over the library, at zero findings
+    coverage          lines and branches of the library that the tests run, against the committed figures (tools/coverage.py)
+    mutation          300 drawn changes of one token of the library: do the tests notice? (tools/mutation.py)
     wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
@@ -53,13 +59,19 @@ STAGES = [
     ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
     ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
     ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
+    ("analysis", stages.analysis, "meson", True, "the library under static analysis"),
     ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, tried"),
 ]
 NIGHTLY = [
     ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
+    ("failing-calls", stages.failing_calls, "meson", True, "each call of each command fails"),
+    ("long-runs", stages.long_runs, "setarch", True, "a service's day"),
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
+    ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
+    ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),
+    ("mutation", stages.mutation, "gcov", True, "what the tests notice"),
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "viz/chart_equal.h"
 #include "viz/chart_plot.h"
 
 static const double margin = 0.5;
@@ -100,9 +101,11 @@ static deberta_status check_chart(const chart_figure *spec, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static double draw_chart_notes(draw_list *list, const figure_style *style, const figure_notes *notes, double y)
+static double draw_chart_notes(draw_list *list, const chart_figure *spec, const figure_style *style,
+                               const figure_notes *notes, double y)
 {
     byte_buffer text = {0};
+    chart_say_equal(spec, &text);
     if (notes->not_a_number)
         byte_buffer_format(&text, "%zu %s not drawn: not finite, or not positive on a logarithmic axis. ",
                            notes->not_a_number, notes->not_a_number == 1 ? "point is" : "points are");
@@ -218,7 +221,7 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
         draw_rect area = {margin + (double)(k % columns) * each + around.left, top, width, height};
         draw_panel(list, spec, &style, k, area, shared, notes);
     }
-    double bottom = draw_chart_notes(list, &style, notes, top + height + around.below);
+    double bottom = draw_chart_notes(list, spec, &style, notes, top + height + around.below);
     draw_set_page(list, style.width_mm, bottom + margin);
     return DEBERTA_OK;
 }

@@ -45,7 +45,7 @@ static bool has_digest(const void *bytes, size_t count_bytes, const char digest[
 static size_t block_count(size_t contents_bytes) { return ceiling_divide(contents_bytes, BLOCK_BYTES); }
 
 /* What can be said without reading the contents or the checkpoint. */
-static deberta_status begin_header(const checkpoint *checkpoint, size_t contents_bytes, packed_header *header,
+static deberta_status begin_header(const checkpoint *files, size_t contents_bytes, packed_header *header,
                                    deberta_error *err)
 {
     *header = (packed_header){
@@ -55,7 +55,7 @@ static deberta_status begin_header(const checkpoint *checkpoint, size_t contents
         .contents_bytes = contents_bytes,
     };
     char stamp[DIGEST_BYTES + 1];
-    DEBERTA_TRY(checkpoint_stamp(checkpoint, stamp, err));
+    DEBERTA_TRY(checkpoint_stamp(files, stamp, err));
     memcpy(header->stamp, stamp, DIGEST_BYTES);
     return DEBERTA_OK;
 }
@@ -112,7 +112,7 @@ static bool block_is_right(const packed_view *view, size_t block)
                       view->digests + block * DIGEST_BYTES);
 }
 
-deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision precision, size_t capacity_bytes,
+deberta_status packed_file_map(const checkpoint *files, deberta_precision precision, size_t capacity_bytes,
                                mapped_file *file, const void **contents, deberta_packed *packed, deberta_error *err)
 {
     char *path = NULL;
@@ -122,7 +122,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     packed_view view;
     packed_header expected;
     deberta_error unusable = {0};
-    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
+    DEBERTA_TRY(checkpoint_path(files, deberta_packed_file_name(precision), &path, err));
     const bool there = stat(path, &status) == 0;
     const deberta_status opened = there ? mapped_file_open(file, path, &unusable) : DEBERTA_E_FILE;
     free(path);
@@ -130,7 +130,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     *packed = DEBERTA_PACKED_STALE;
     if (opened == DEBERTA_E_MEMORY && err) *err = unusable;
     if (opened != DEBERTA_OK) return opened == DEBERTA_E_MEMORY ? opened : DEBERTA_OK;
-    const deberta_status described = begin_header(checkpoint, capacity_bytes, &expected, err);
+    const deberta_status described = begin_header(files, capacity_bytes, &expected, err);
     if (described != DEBERTA_OK) {
         mapped_file_close(file);
         return described;
@@ -144,14 +144,14 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     return DEBERTA_OK;
 }
 
-static deberta_status check_file(const checkpoint *checkpoint, const mapped_file *file, size_t capacity_bytes,
+static deberta_status check_file(const checkpoint *files, const mapped_file *file, size_t capacity_bytes,
                                  deberta_error *err)
 {
     const char *path = file->name.text;
     char source[DIGEST_BYTES + 1];
     packed_view view;
     packed_header expected;
-    DEBERTA_TRY(begin_header(checkpoint, capacity_bytes, &expected, err));
+    DEBERTA_TRY(begin_header(files, capacity_bytes, &expected, err));
     const char *reason = misfit(file, &expected, &view);
     if (reason) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", path, reason);
     size_t wrong = 0, first = 0;
@@ -165,7 +165,7 @@ static deberta_status check_file(const checkpoint *checkpoint, const mapped_file
                      "%s: is damaged: %zu of %zu blocks, the first at bytes %zu to %zu, are not what was written", path,
                      wrong, view.blocks, (size_t)CONTENTS_OFFSET + first * BLOCK_BYTES,
                      (size_t)CONTENTS_OFFSET + first * BLOCK_BYTES + block_bytes(&view, first) - 1);
-    DEBERTA_TRY(checkpoint_digest(checkpoint, source, err));
+    DEBERTA_TRY(checkpoint_digest(files, source, err));
     if (memcmp(view.header->source, source, DIGEST_BYTES) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                      "%s: was made of other weights: the model's files have the SHA-256 %s, those that were packed "
@@ -174,16 +174,16 @@ static deberta_status check_file(const checkpoint *checkpoint, const mapped_file
     return DEBERTA_OK;
 }
 
-deberta_status packed_file_check(const checkpoint *checkpoint, deberta_precision precision, size_t capacity_bytes,
+deberta_status packed_file_check(const checkpoint *files, deberta_precision precision, size_t capacity_bytes,
                                  deberta_error *err)
 {
     char *path = NULL;
     mapped_file file;
-    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
+    DEBERTA_TRY(checkpoint_path(files, deberta_packed_file_name(precision), &path, err));
     deberta_status status = mapped_file_open(&file, path, err);
     free(path);
     if (status != DEBERTA_OK) return status;
-    status = check_file(checkpoint, &file, capacity_bytes, err);
+    status = check_file(files, &file, capacity_bytes, err);
     return mapped_file_end(&file, status, err);
 }
 
@@ -219,14 +219,14 @@ static deberta_status write_file(const char *path, const packed_header *header, 
     return status;
 }
 
-deberta_status packed_file_write(const checkpoint *checkpoint, const void *contents, size_t capacity_bytes,
+deberta_status packed_file_write(const checkpoint *files, const void *contents, size_t capacity_bytes,
                                  const deberta_pack_options *options, deberta_error *err)
 {
     const size_t blocks = block_count(capacity_bytes);
     packed_header header;
     char *path = NULL, source[DIGEST_BYTES + 1];
-    DEBERTA_TRY(begin_header(checkpoint, capacity_bytes, &header, err));
-    DEBERTA_TRY(checkpoint_digest(checkpoint, source, err));
+    DEBERTA_TRY(begin_header(files, capacity_bytes, &header, err));
+    DEBERTA_TRY(checkpoint_digest(files, source, err));
     memcpy(header.source, source, DIGEST_BYTES);
     char *digests = malloc(blocks * DIGEST_BYTES + 1);
     if (!digests) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu digests", blocks);
@@ -237,7 +237,7 @@ deberta_status packed_file_write(const checkpoint *checkpoint, const void *conte
     }
     digest_of(digests, blocks * DIGEST_BYTES, header.table);
     digest_of(&header, offsetof(packed_header, header), header.header);
-    deberta_status status = checkpoint_path(checkpoint, deberta_packed_file_name(options->precision), &path, err);
+    deberta_status status = checkpoint_path(files, deberta_packed_file_name(options->precision), &path, err);
     if (status == DEBERTA_OK) status = write_file(path, &header, contents, digests, options, err);
     free(path);
     free(digests);

@@ -90,9 +90,9 @@ static bool is_type(const json_t *step, const char *type)
 
 static bool is_replace(const json_t *step, const char *pattern)
 {
-    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    const char *found = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
     const char *content = json_string_value(json_object_get(step, "content"));
-    return is_type(step, "Replace") && regex && content && strcmp(regex, pattern) == 0 && strcmp(content, " ") == 0;
+    return is_type(step, "Replace") && found && content && strcmp(found, pattern) == 0 && strcmp(content, " ") == 0;
 }
 
 /* Strip without the two members strips both sides. */

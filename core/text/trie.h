@@ -36,10 +36,10 @@ deberta_status trie_build(trie *trie, trie_key *keys, size_t count, const char *
 void trie_free(trie *trie); /* accepts a zeroed one */
 
 /* From a node (not TRIE_NO_NODE) over one byte: TRIE_NO_NODE if no text goes on like that. */
-static inline int32_t trie_step(const trie *trie, int32_t node, char byte)
+static inline int32_t trie_step(const trie *t, int32_t node, char byte)
 {
-    uint32_t child = trie->nodes[node].first ^ (unsigned char)byte;
-    return trie->nodes[child].parent == node ? (int32_t)child : TRIE_NO_NODE;
+    uint32_t child = t->nodes[node].first ^ (unsigned char)byte;
+    return t->nodes[child].parent == node ? (int32_t)child : TRIE_NO_NODE;
 }
 
 /* Walks over several bytes; may begin at TRIE_NO_NODE. */

@@ -309,6 +309,19 @@ static void tell_positions(const figure_sheet *sheet, const attention_figure *fi
                  figure->queries, width, sheet_remedies(sheet, "words,drop-special,token-range A:B,width-mm"));
 }
 
+/* A tower of panels on a page that has room beside it. */
+static void tell_width(const figure_sheet *sheet, const attention_figure *figure, const figure_notes *notes)
+{
+    const double asked = figure_defaults(&figure->style).width_mm;
+    const bool tower = notes->page_width < 0.8 * asked && notes->page_height > 1.3 * notes->page_width;
+    if (!tower || !options_find(sheet->source->options->command, "layout")) return;
+    const char *why = figure->columns    ? "a higher --layout uses more"
+                      : notes->positions ? "--layout N puts more panels side by side"
+                                         : "more panels side by side (--layout) leave its tokens no room";
+    say_note(sheet->source->options, "note: the figure is %.0f mm wide and leaves the rest of %g mm unused: %s",
+             notes->page_width, asked, why);
+}
+
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
 {
     bool drawn[HEATMAP_KINDS] = {false};
@@ -325,5 +338,6 @@ int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
                  "note: pieces are merged into words, because they have no room at %g mm; --pieces shows pieces",
                  figure_defaults(&figure->style).width_mm);
     if (status == EXIT_OK && notes.positions && of_tokens) tell_positions(sheet, figure);
+    if (status == EXIT_OK && sheet->source->options->outs.count) tell_width(sheet, figure, &notes);
     return status;
 }

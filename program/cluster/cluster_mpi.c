@@ -125,7 +125,9 @@ static int compare_versions(const cluster *c, const common_options *options)
 
 static int refuse_command(const common_options *options)
 {
-    fprintf(stderr, "deberta %s: several ranks compute train and finetune only\nsee: deberta --help\n",
+    fprintf(stderr,
+            "deberta %s: several ranks compute train and finetune, and corpora by encode, classify, tag, detect and "
+            "fill-mask\nsee: deberta --help\n",
             options->teller->name);
     return EXIT_USAGE;
 }

@@ -118,6 +118,9 @@ static int run(const common_options *options)
 {
     const encode_options *o = (const encode_options *)options;
     if (encode_corpus_wanted(o)) return encode_corpus(o);
+    if (o->reading.items.of_ranks)
+        return say_usage(options,
+                         "several ranks compute rows of a corpus, and no padded tensors: give --pool or --window");
     encoded_input e = {.options = options};
     const int status = encode(&e, o);
     encoded_free(&e);
@@ -182,5 +185,6 @@ const command command_encode = {
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
         "\"error\").\nOne of more than 32768 tokens is refused unless --max-tokens or --window is given.\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

@@ -138,6 +138,9 @@ typedef struct option_group {
     const char *title; /* above its options in --help; NULL: "options" */
 } option_group;
 
+/* How several ranks share the work of a command. */
+typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* of a training */, SPREADS_SHARDS } command_spread;
+
 struct command {
     const char *name, *summary;          /* the summary is one line, lower case, no full stop */
     const char *arguments;               /* positional ones as in the usage line, e.g. "MODEL" or "[MODEL]" */
@@ -152,7 +155,7 @@ struct command {
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */
     const struct command *const *subcommands;
-    bool spreads; /* several ranks compute it together (program/cluster.h) */
+    command_spread spreads; /* over several ranks (program/cluster) */
     const char
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };

@@ -1,11 +1,18 @@
 /* The numbers of one cell, and of the head it belongs to. SPDX-License-Identifier: MIT */
 
+/* The formula stands where the numbers of a cell will: in sight, and nothing below jumps. */
+function formulas() {
+    const copies = [...document.querySelectorAll('#explain math')].map((math) => math.cloneNode(true));
+    for (const copy of copies) copy.querySelector('[id]')?.removeAttribute('id');
+    return copies;
+}
+
 function drawReadout() {
     const cell = currentCell(), readout = byId('readout');
     byId('cell-pane').classList.toggle('filled', cell !== null);
     if (!cell) {
         readout.replaceChildren(make('h3', {}, 'A pair of tokens'), make('p', {class: 'quiet'},
-            'Point at a cell, tap it, or focus the matrix and use the arrows. A row is a query, a column a key.'));
+            'Point at a cell, tap it, or focus the matrix and use the arrows. A row is a query, a column a key.'), ...formulas());
         return;
     }
     const [i, j, pane] = cell, places = paneHeads(), text = page.texts[places[pane][0]], query = cellTokens(text, i), key = cellTokens(text, j);

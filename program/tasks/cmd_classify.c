@@ -127,5 +127,6 @@ const command command_classify = {
         "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"
         "  {\"line\", \"score\"}                    where the classifier has a single output\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

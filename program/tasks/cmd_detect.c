@@ -100,5 +100,6 @@ const command command_detect = {
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "
                "\"probability\", \"replaced\"}]}\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

@@ -250,7 +250,7 @@ static const option options[] = {
     {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"mlm-decoder", 0, "NAME",
-     "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer",
+     "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer",
      CHOICE_AT(fill_mask_options, mlm_decoder, decoder_names)},
     {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare)},
     TASK_TOP_ROW(fill_mask_options, MOST_CANDIDATES, "candidates for each mask (default 5)"),
@@ -271,5 +271,6 @@ const command command_fill_mask = {
                "  {\"line\", \"masks\": [{\"token\", \"characters\": [begin, end], \"bytes\": [begin, end],\n"
                "    \"candidates\": {\"emd\" or \"plain\": [{\"id\", \"token\", \"text\", \"probability\"}]}}]}\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

@@ -188,5 +188,6 @@ const command command_tag = {
                "  {\"line\", \"tokens\": [{\"text\", \"characters\", \"bytes\", \"token\", \"labels\": [{\"label\", "
                "\"probability\"}]}]}\n",
     .run = run,
+    .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

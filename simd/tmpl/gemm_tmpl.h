@@ -31,10 +31,17 @@ typedef struct gemm_fetch {
  * instead of 110, of a peak of 118 (one core of a Zen 4, AVX-512). */
 enum { A_STEPS = FETCH_BYTES / sizeof(float) };
 
+/* Where vector v of row i of a tile lies, from its first number. */
+VF size_t gemm_vector_place(const int i, size_t row_stride, const int v, size_t panel_stride)
+{
+    return (size_t)i * row_stride + (size_t)(v / VECTORS) * panel_stride + (size_t)(v % VECTORS * VF_LANES);
+}
+
 VF void gemm_fetch_tile(const int rows, const int panels, const gemm_task *task, const float *c)
 {
     UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(c + i * task->ldc + p * task->c_panel_stride, 1);
+        UNROLL for (int p = 0; p < panels; p++)
+            __builtin_prefetch(c + gemm_vector_place(i, task->ldc, p * VECTORS, task->c_panel_stride), 1);
 }
 
 /* Row i of A is read at a_bases[i / 3] + (i % 3) lda, and panel p of B likewise: base + {0, 1, 2} index is an address that x86 has, so
@@ -84,7 +91,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
     } else {
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++)
-                x[i][v] = vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES);
+                x[i][v] = vf_load(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride));
         if (task->c_scale) {
             UNROLL for (int i = 0; i < rows; i++) {
                 const vf scale = vf_broadcast(task->c_scale + row + i);
@@ -129,7 +136,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
     }
     if (task->outer_column)
         UNROLL for (int i = 0; i < rows; i++) {
-            const vf column = vf_broadcast(task->outer_column + (row + i) * task->outer_ld);
+            const vf column = vf_broadcast(task->outer_column + (row + (size_t)i) * task->outer_ld);
             UNROLL for (int v = 0; v < panels * VECTORS; v++)
                 x[i][v] = vf_add(x[i][v], vf_add(column, vf_load(task->outer_row + panel * PANEL + v * VF_LANES)));
         }
@@ -137,8 +144,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
         const float *r = task->residual + row * task->ld_residual + panel * task->residual_panel_stride;
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++)
-                x[i][v] = vf_add(x[i][v], vf_load(r + i * task->ld_residual + v / VECTORS * task->residual_panel_stride +
-                                                  v % VECTORS * VF_LANES));
+                x[i][v] = vf_add(x[i][v], vf_load(r + gemm_vector_place(i, task->ld_residual, v, task->residual_panel_stride)));
     }
     if (task->row_scale)
         UNROLL for (int i = 0; i < rows; i++) {
@@ -147,7 +153,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
         }
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
+            vf_store(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride), x[i][v]);
 }
 
 /* One literal row count per case: the switch is what turns a number into code. */

@@ -245,14 +245,12 @@ VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            x[i][v] = task->accumulate
-                          ? vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES)
-                          : vf_zero();
+            x[i][v] = task->accumulate ? vf_load(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride)) : vf_zero();
     const tn_rows from = {b, task->ldb, task->b_panel_stride};
     gemm_tn_chain(rows, panels, x, a, task->lda, &from, task->rows, NULL, (tn_fetch){a + TN_AHEAD * task->lda, task->lda}, true);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
+            vf_store(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride), x[i][v]);
 }
 
 #define GEMM_TN_CASE(n)                                                                                                \

@@ -1,8 +1,12 @@
 """`deberta encode` for corpora: values against the padded tensors of plain `encode`, formats, windows, resuming, bad lines.
 
+DEBERTA_RESUMED_TEXTS and DEBERTA_RESUMED_SEED lengthen or repeat the run that is killed again and again.
+
 SPDX-License-Identifier: MIT
 """
 import array
+import filecmp
+import gzip
 import json
 import math
 import os
@@ -18,6 +22,7 @@ from unittest import SkipTest
 from helpers import DEMO, ending, make_model, read_tensors, wait_until, write_tensors
 
 WIDTH = 32
+RESUMED, SEED = int(os.environ.get("DEBERTA_RESUMED_TEXTS", "3000")), int(os.environ.get("DEBERTA_RESUMED_SEED", "1"))
 
 
 def model(bench):
@@ -203,6 +208,26 @@ def test_resuming(bench):
         assert target.read_bytes() == expected and not part.exists() and not journal.exists()
 
 
+def test_killed_again_and_again(bench):
+    """Killed at five drawn moments, and gone on from each time: the bytes of a run that nobody disturbed."""
+    path, dice = corpus("killed.txt", RESUMED), random.Random(SEED)
+    words = ["encode", model(bench), "--file", path, "--pool", "mean", "--batch-tokens", 512, "--threads", 1]
+    bench.run(*words, "-o", "undisturbed.npy", timeout=3000)
+    journal, killed = pathlib.Path("killed.npy.part.journal"), 0
+    for share in sorted(dice.random() for _ in range(5)):
+        process = bench.start(*words, "--resume", "-o", "killed.npy", stderr=subprocess.DEVNULL)
+        flushes = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        with ending(process):
+            wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes + 1 + int(share * RESUMED / 20000)), 300)
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+    bench.run(*words, "--resume", "-o", "killed.npy", timeout=3000)
+    assert killed >= 1, f"DEBERTA_RESUMED_SEED={SEED}: every run ended before it could be killed"
+    assert filecmp.cmp("killed.npy", "undisturbed.npy", shallow=False), f"DEBERTA_RESUMED_SEED={SEED}, killed {killed} times"
+    assert not journal.exists() and sorted(bench.files()) == ["killed.npy", "killed.txt", "undisturbed.npy"], bench.files()
+    print(f"# {RESUMED} texts, killed {killed} times")
+
+
 def test_signals_leave_nothing_behind(bench):
     path = corpus("signal.txt", 30000)
     running = bench.start("encode", model(bench), "--file", path, "--batch-tokens", "64", "-o", "s.npy")
@@ -285,3 +310,19 @@ def test_no_memory_leaves_nothing_behind(bench):
     process, err = encode(("word " * 100 + "\n") * 3000, "--batch-tokens", 1 << 20)
     assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
     assert os.listdir(".") == ["corpus.txt"], os.listdir(".")
+
+
+def test_compressed_input(bench):
+    """Named before anything is opened; not a bad item in every line."""
+    for name, data in (("a.txt.gz", gzip.compress(b"a text")), ("b.jsonl", b"\x28\xb5\x2f\xfd\x04\x00"), ("c.txt", b"\xfd7zXZ\x00\x00")):
+        pathlib.Path(name).write_bytes(data)
+        wanted = f"{name}: is compressed ({ {'a': 'gzip', 'b': 'zstd', 'c': 'xz'}[name[0]]}), and texts are expected"
+        for words in (["encode", DEMO, "--file", name, "-o", "out.npy"], ["classify", DEMO, "--json", "--file", name, "-o", "out.jsonl", "--shards", 2, "--shard", 0],
+                      ["finetune", "sequence", DEMO, "--examples", name, "--new-head", "--steps", 1, "--out", "out"]):
+            assert wanted in bench.expect(3, *words).err, words
+        for words in (["train", "mlm", DEMO, "--file", name, "--steps", 1, "--out", "out"], ["train", "tokenizer", "--file", name, "--vocabulary", 50, "--out", "out"]):
+            assert wanted.replace(": is", " is") in bench.expect(3, *words).err, words
+        with open(name, "rb") as file:
+            done = subprocess.run(bench.command(("encode", DEMO, "--file", "-", "-o", "out.npy")), stdin=file, stderr=subprocess.PIPE, text=True, check=False)
+            assert done.returncode == 3 and wanted.replace(name, "standard input") in done.stderr, done.stderr
+    assert not [name for name in os.listdir() if name.startswith("out")]

@@ -134,6 +134,13 @@ def test_the_note_names_what_shows_tokens(bench):
         check(bench.fine(*arguments, "--heads", heads, *advice).err == "" and ">mill</text>" in bench.read("t.svg"), advice)
 
 
+def test_a_tower_says_that_width_is_unused(bench):
+    needs_figures(bench)
+    for layout, said in ((("--layout", "1"), True), ((), False)):
+        done = bench.fine("attention", DEMO, "--text", TEXT, "--layers", "2", "--heads", "0", *layout, "-o", "tower.svg")
+        equal("mm wide and leaves the rest of 174 mm unused: a higher --layout" in done.err, said)
+
+
 def test_a_layout_without_room_for_words_says_so(bench):
     """Where the columns that were asked for lose the words and the program's own choice has them, the note says that."""
     _, said = long_text(bench, "components", "--heads", "1", "--width-mm", "85", "--layout", "3")

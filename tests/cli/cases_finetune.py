@@ -340,6 +340,17 @@ def test_page(bench):
         equal((sum(1 for _ in held_out), sum(1 for _ in train)), (540, 1725))
 
 
+def test_equal_runs_are_said_to_be(bench):
+    needs_figures(bench)
+    for run, first in (("one", 3.0), ("two", 3.0), ("three", 2.0)):
+        os.mkdir(bench.path(run))
+        lines = [{"step": n + 1, "loss": first - n / 10, "learning_rate": 0.001, "gradient_norm": 1 + first * n} for n in range(10)]
+        bench.write(f"{run}/log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    bench.fine("train", "plot", "one", "two", "three", "-o", "equal.svg")
+    said = " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", bench.read("equal.svg")))
+    contains(said, "one and two are equal, one covers the other (loss, learning rate, norm of the gradients).", "one and three are equal, one covers the other (learning rate).")
+
+
 def test_plot(bench):
     """Several runs, a band over seeds, a log file alone; what is no log is refused."""
     needs_figures(bench)

@@ -343,6 +343,8 @@ def test_one_page_alone(bench):
     """Without --live, too: a page that says how one that computes is made."""
     bench.fine("report", DEMO, "-q", "-o", "page.html", "--skip", "verify")
     equal(os.listdir(bench.folder), ["page.html"], "one file")
+    bench.fine("report", DEMO, "-q", "-o", "page.htm", "--skip", "verify,receptive-field")
+    check(os.path.isfile(bench.path("page.htm")), "a file, too")
     with LivePage("file://" + bench.path("page.html")) as page:
         contains(page.text("#commands"), "deberta report --live")
         check(page.js("document.getElementById('live').hidden"), "no box")

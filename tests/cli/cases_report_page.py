@@ -228,6 +228,10 @@ def opening(bench, browser):
             return id === 'matrix' ? box.top + box.height : box.bottom;
         })""")
         check(max(where) <= height, f"{width} x {height}: ends of the sentence, the steps and the matrix {where}")
+        if width > 1000:
+            formula, side = browser.evaluate("""[document.querySelector('#readout math').getBoundingClientRect().bottom,
+                document.getElementById('matrix').getBoundingClientRect().width]""")
+            check(0 < formula <= height and side > (500 if width > 1200 else 330), f"{width} x {height}: the formula ends at {formula}, the matrix is {side} wide")
     browser.resize(1280, 900)
     steps(browser, Page(browser, url, opening=True), tensors, (layer, head, query, key))
 

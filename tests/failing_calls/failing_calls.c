@@ -4,8 +4,9 @@
  *
  * What counts: creating, writing, lengthening, syncing, closing, renaming and removing regular files and folders, and
  * writing to standard output. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_WITH is its
- * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_REPORT, a file of
- * sizeof(struct report) bytes, tells how many calls there were, and which one failed.
+ * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_UNDER=out: only calls about
+ * paths that have this part count. FAIL_REPORT, a file of sizeof(struct report) bytes, tells how many calls there were,
+ * and which one failed.
  *
  * The C library's streams do not call its exported write(), so names cannot be taken over. The kernel hands the calls
  * over instead: a filter (seccomp) turns them into the signal SIGSYS, whose handler makes them itself or not. That
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,6 +47,7 @@ static struct report *report, own_report;
 static uint64_t fail_at;
 static long fail_with = ENOSPC;
 static bool fail_from;
+static const char *fail_under;
 
 static const int watched[] = {
 #ifdef __x86_64__
@@ -95,9 +98,20 @@ static const char *path_of(long number, const long a[5])
     }
 }
 
+static bool is_under(const char *path, int descriptor)
+{
+    char place[64], found[4096];
+    if (!fail_under || path) return !fail_under || strstr(path, fail_under);
+    snprintf(place, sizeof place, "/proc/self/fd/%d", descriptor);
+    const ssize_t length = readlink(place, found, sizeof found - 1);
+    found[length < 0 ? 0 : length] = 0;
+    return strstr(found, fail_under);
+}
+
 static bool counts(long number, const long a[5])
 {
     const char *path = path_of(number, a);
+    if (!is_under(path, (int)a[0])) return false;
     if (path) return strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0;
     return is_file(number, (int)a[0]);
 }
@@ -191,6 +205,7 @@ __attribute__((constructor)) static void begin(void)
     fail_at = strtoull(at, NULL, 10);
     if (with) fail_with = strtol(with, NULL, 10);
     fail_from = getenv("FAIL_FROM") != NULL;
+    fail_under = getenv("FAIL_UNDER");
     report = open_report();
     struct sigaction action = {.sa_sigaction = on_call, .sa_flags = SA_SIGINFO | SA_NODEFER};
     /* The program would run without a failure and pass: whoever cannot watch says so. */

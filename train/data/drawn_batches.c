@@ -21,14 +21,14 @@ static deberta_status no_memory(deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
-deberta_status drawn_batches_open(drawn_batches **result, const corpus *corpus, const drawn_options *options,
+deberta_status drawn_batches_open(drawn_batches **result, const corpus *texts, const drawn_options *options,
                                   deberta_error *err)
 {
-    const batch_items items = {.starts = corpus->starts, .sequences = corpus->sequences, .group = 1};
+    const batch_items items = {.starts = texts->starts, .sequences = texts->sequences, .group = 1};
     *result = NULL;
     drawn_batches *d = calloc(1, sizeof *d);
     if (!d) return no_memory(err);
-    d->corpus = corpus;
+    d->corpus = texts;
     d->options = *options;
     const deberta_status status = batch_order_open(&d->order, &items, &options->order, err);
     if (status == DEBERTA_OK)

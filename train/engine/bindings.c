@@ -127,26 +127,26 @@ static void add_lanes(void *context, size_t task, size_t worker)
         biases->gradient[at.group * plan->group_rows + lane] += job->bias[output + lane];
 }
 
-static void add_parts(adding *job, size_t parts, executor *executor)
+static void add_parts(adding *job, size_t parts, executor *by)
 {
     const matrix_plan *plan = &job->binding->plan;
     job->cuts = ceiling_divide(plan->group_rows, TASK_LANES);
-    parallel_for(executor, parts * plan->groups * job->cuts, add_lanes, job);
+    parallel_for(by, parts * plan->groups * job->cuts, add_lanes, job);
 }
 
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
-                         const float *bias, executor *executor)
+                         const float *bias, executor *by)
 {
     adding job = {.binding = find_matrix(list, matrix), .gradient = gradient, .bias = bias, .ld = ld};
-    if (job.binding) add_parts(&job, job.binding->plan.part_count, executor);
+    if (job.binding) add_parts(&job, job.binding->plan.part_count, by);
 }
 
 void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
-                       size_t ld, const float *bias, executor *executor)
+                       size_t ld, const float *bias, executor *by)
 {
     adding job = {
         .binding = find_matrix(list, matrix), .gradient = gradient, .bias = bias, .ld = ld, .first_part = part};
-    if (job.binding) add_parts(&job, 1, executor);
+    if (job.binding) add_parts(&job, 1, by);
 }
 
 static void scale_floats(float *values, size_t count, double scale)
@@ -167,13 +167,12 @@ static void scale_lanes(void *context, size_t task, size_t worker)
     if (biases) scale_floats(biases->gradient + at.group * plan->group_rows + at.begin, at.end - at.begin, scale);
 }
 
-void bindings_scale(const binding_list *list, executor *executor)
+void bindings_scale(const binding_list *list, executor *by)
 {
     for (size_t i = 0; i < list->matrix_count; i++) {
         const matrix_plan *plan = &list->matrices[i].plan;
         adding job = {.binding = &list->matrices[i], .cuts = ceiling_divide(plan->group_rows, TASK_LANES)};
         for (job.first_part = 0; job.first_part < plan->part_count; job.first_part++)
-            if (plan->parts[job.first_part].scale != 1)
-                parallel_for(executor, plan->groups * job.cuts, scale_lanes, &job);
+            if (plan->parts[job.first_part].scale != 1) parallel_for(by, plan->groups * job.cuts, scale_lanes, &job);
     }
 }

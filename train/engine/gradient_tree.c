@@ -66,14 +66,14 @@ static void add_task(void *context, size_t task, size_t worker)
     for (size_t e = first; e < end; e++) to[e] = job->from[e] + to[e];
 }
 
-static void add_level(const gradient_tree *tree, const gradient_level *level, executor *executor)
+static void add_level(const gradient_tree *tree, const gradient_level *level, executor *by)
 {
-    executor_begin(executor);
+    executor_begin(by);
     for (size_t i = 0; i < tree->count; i++) {
         adding job = {&tree->places[i], level->sums[i]};
-        parallel_for(executor, ceiling_divide(tree->places[i].count, TASK_FLOATS), add_task, &job);
+        parallel_for(by, ceiling_divide(tree->places[i].count, TASK_FLOATS), add_task, &job);
     }
-    executor_end(executor);
+    executor_end(by);
 }
 
 static void exchange(const gradient_tree *tree, const gradient_level *level)
@@ -85,14 +85,14 @@ static void exchange(const gradient_tree *tree, const gradient_level *level)
     }
 }
 
-void gradient_tree_add(gradient_tree *tree, size_t first, size_t count, bool is_there, executor *executor)
+void gradient_tree_add(gradient_tree *tree, size_t first, size_t count, bool is_there, executor *by)
 {
     size_t number = tree_levels(count);
     for (; first >> number & 1; number++) {
         gradient_level *level = &tree->levels[number];
         if (!level->there) continue;
         if (is_there)
-            add_level(tree, level, executor);
+            add_level(tree, level, by);
         else
             exchange(tree, level);
         level->there = false;

@@ -176,14 +176,14 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
     step_state *step = job->step;
     const learner *l = step->learner;
     const deberta_model *model = l->model;
-    executor *executor = l->session->executor;
+    executor *by = l->session->executor;
     parameter *words = &l->set.items[model->tasks.mlm_decoder.index];
     job->words = words->values;
     job->stride = row_stride(model->config.vocabulary_size);
     job->scale = 1 / (float)step->head.counts.labelled[0];
     DEBERTA_TRY(head_reserve(step->memory, job->rows->count, job->stride, err));
-    parallel_for(executor, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
-    parallel_for(executor, job->rows->count, loss_task, job);
+    parallel_for(by, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
+    parallel_for(by, job->rows->count, loss_task, job);
     head_add_losses(step, 0, job->rows->bounds);
     stage_lap(l->clock, TRAINING_HEAD);
     d_t_run(job);

@@ -225,14 +225,14 @@ deberta_status new_head_add(parameter_set *set, const char *folder, const new_he
 
 /* ------------------------------------------------------------------------------------------------------ whole models */
 
-static void add_made(void *context, const char *name, const weight_tensor *tensor)
+static void add_made(void *context, const char *name, const weight_tensor *made)
 {
     new_tensors *n = context;
     const size_t length = strlen(name);
     const bool bias = length > 4 && strcmp(name + length - 4, "bias") == 0,
                gain = strstr(name, "LayerNorm.weight") != NULL,
                inside = strncmp(name, "embeddings.", 11) == 0 || strncmp(name, "encoder.", 8) == 0;
-    add(n, name, inside ? "deberta." : "", tensor->rank, tensor->shape,
+    add(n, name, inside ? "deberta." : "", made->rank, made->shape,
         bias   ? VALUES_ZEROS
         : gain ? VALUES_ONES
                : VALUES_NORMAL);

@@ -224,12 +224,12 @@ static void clear_task(void *context, size_t task, size_t worker)
     memset(p->gradient + first, 0, (left < TASK_FLOATS ? left : TASK_FLOATS) * sizeof(float));
 }
 
-void parameter_set_clear_gradients(const parameter_set *set, executor *executor)
+void parameter_set_clear_gradients(const parameter_set *set, executor *by)
 {
-    executor_begin(executor);
+    executor_begin(by);
     for (size_t i = 0; i < set->count; i++)
-        parallel_for(executor, (set->items[i].count + TASK_FLOATS - 1) / TASK_FLOATS, clear_task, &set->items[i]);
-    executor_end(executor);
+        parallel_for(by, (set->items[i].count + TASK_FLOATS - 1) / TASK_FLOATS, clear_task, &set->items[i]);
+    executor_end(by);
 }
 
 /* A product of floats is exact in double. */
@@ -261,26 +261,26 @@ static void norm_task(void *context, size_t task, size_t worker)
 }
 
 /* Rows on all threads, then added in order. */
-static double squares_of(const parameter *p, executor *executor)
+static double squares_of(const parameter *p, executor *by)
 {
     const size_t rows = p->rank > 1 ? p->shape[0] : 1;
     norm_job job = {.parameter = p, .columns = rows ? p->count / rows : 0};
     double sum = 0;
     for (; job.first < rows; job.first += NORM_ROWS_AT_ONCE) {
         job.rows = rows - job.first < NORM_ROWS_AT_ONCE ? rows - job.first : NORM_ROWS_AT_ONCE;
-        parallel_for(executor, (job.rows + NORM_TASK_ROWS - 1) / NORM_TASK_ROWS, norm_task, &job);
+        parallel_for(by, (job.rows + NORM_TASK_ROWS - 1) / NORM_TASK_ROWS, norm_task, &job);
         for (size_t row = 0; row < job.rows; row++) sum += job.sums[row];
     }
     return sum;
 }
 
-double parameter_set_norm(const parameter_set *set, executor *executor)
+double parameter_set_norm(const parameter_set *set, executor *by)
 {
     double sum = 0;
-    executor_begin(executor);
+    executor_begin(by);
     for (size_t i = 0; i < set->count; i++)
-        if (set->items[i].trained) sum += squares_of(&set->items[i], executor);
-    executor_end(executor);
+        if (set->items[i].trained) sum += squares_of(&set->items[i], by);
+    executor_end(by);
     return sqrt(sum);
 }
 

@@ -44,11 +44,10 @@ static void transpose_panel(void *context, size_t panel, size_t worker)
     }
 }
 
-void transposed_fill(const packed_matrix *transposed, const packed_matrix *matrix, const kernels *table,
-                     executor *executor)
+void transposed_fill(const packed_matrix *transposed, const packed_matrix *matrix, const kernels *table, executor *by)
 {
     transposing job = {.to = transposed, .from = matrix, .table = table};
-    if (matrix->panel_count > 0) parallel_for(executor, transposed->panel_count, transpose_panel, &job);
+    if (matrix->panel_count > 0) parallel_for(by, transposed->panel_count, transpose_panel, &job);
 }
 
 /* ------------------------------------------------------------------------------------------------- rows of activations */
@@ -101,11 +100,11 @@ static void range_task(void *context, size_t task, size_t worker)
     }
 }
 
-void range_product_run(const range_product *product, const kernels *table, executor *executor)
+void range_product_run(const range_product *product, const kernels *table, executor *by)
 {
     range_loop loop = {
         .product = product, .table = table, .panel_tasks = ceiling_divide(product->matrix->panel_count, TASK_PANELS)};
-    parallel_for(executor, ceiling_divide(product->rows, TASK_ROWS) * loop.panel_tasks, range_task, &loop);
+    parallel_for(by, ceiling_divide(product->rows, TASK_ROWS) * loop.panel_tasks, range_task, &loop);
 }
 
 /* ----------------------------------------------------------------------------------------------------- sums over rows */
@@ -140,11 +139,11 @@ static void weight_task(void *context, size_t task, size_t worker)
     loop->table->gemm_tn_f32(&gemm);
 }
 
-void weight_product_run(const weight_product *product, const kernels *table, executor *executor)
+void weight_product_run(const weight_product *product, const kernels *table, executor *by)
 {
     weight_loop loop = {
         .product = product, .table = table, .panel_tasks = ceiling_divide(product->panels, TASK_PANELS)};
-    parallel_for(executor, ceiling_divide(product->columns, TASK_COLUMNS) * loop.panel_tasks, weight_task, &loop);
+    parallel_for(by, ceiling_divide(product->columns, TASK_COLUMNS) * loop.panel_tasks, weight_task, &loop);
 }
 
 typedef struct column_loop {
@@ -171,10 +170,10 @@ static void column_task(void *context, size_t task, size_t worker)
     loop->table->sum_rows_f32(&rows);
 }
 
-void column_sum_run(const column_sum *sum, const kernels *table, executor *executor)
+void column_sum_run(const column_sum *sum, const kernels *table, executor *by)
 {
     column_loop loop = {.sum = sum, .table = table};
-    parallel_for(executor, ceiling_divide(sum->n, SUM_COLUMNS), column_task, &loop);
+    parallel_for(by, ceiling_divide(sum->n, SUM_COLUMNS), column_task, &loop);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- norms */
@@ -198,8 +197,8 @@ static void norm_task(void *context, size_t task, size_t worker)
     loop->table->layernorm_backward_f32(&rows);
 }
 
-void norm_backward_run(const layernorm_backward_task *task, const kernels *table, executor *executor)
+void norm_backward_run(const layernorm_backward_task *task, const kernels *table, executor *by)
 {
     norm_loop loop = {.whole = task, .table = table};
-    parallel_for(executor, ceiling_divide(task->rows, NORM_ROWS), norm_task, &loop);
+    parallel_for(by, ceiling_divide(task->rows, NORM_ROWS), norm_task, &loop);
 }

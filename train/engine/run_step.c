@@ -51,8 +51,8 @@ deberta_status run_parts_step(const run_parts *parts, deberta_training_step *ste
 void run_parts_skip(const run_parts *parts, size_t step)
 {
     for (size_t i = 0; i < parts->count; i++) {
-        optimizer *optimizer = &parts->items[i].training->optimizer;
-        if (optimizer->done < step) optimizer_skip(optimizer);
+        optimizer *o = &parts->items[i].training->optimizer;
+        if (o->done < step) optimizer_skip(o);
     }
 }
 

@@ -70,28 +70,28 @@ typedef struct lattice {
 
 static void add_edge(void *context, size_t begin, size_t end, size_t piece)
 {
-    lattice *lattice = context;
-    if (lattice->count == MOST_EDGES) return;
-    lattice->edges[lattice->count].begin = begin;
-    lattice->edges[lattice->count].end = end;
-    lattice->edges[lattice->count++].piece = piece;
+    lattice *paths = context;
+    if (paths->count == MOST_EDGES) return;
+    paths->edges[paths->count].begin = begin;
+    paths->edges[paths->count].end = end;
+    paths->edges[paths->count++].piece = piece;
 }
 
 /* Expected counts of one word's pieces, added; returns the logarithm of its probability. */
 static double expect_word(piece_learner *l, const char *text, size_t bytes, double count)
 {
-    lattice lattice = {.count = 0};
+    lattice paths = {.count = 0};
     double before[WORD_BYTES + 1] = {1}, behind[WORD_BYTES + 1] = {0};
     behind[bytes] = 1;
-    visit_edges(l, text, bytes, add_edge, &lattice);
-    for (size_t k = 0; k < lattice.count; k++)
-        before[lattice.edges[k].end] += before[lattice.edges[k].begin] * l->scaled[lattice.edges[k].piece];
-    for (size_t k = lattice.count; k-- > 0;)
-        behind[lattice.edges[k].begin] += behind[lattice.edges[k].end] * l->scaled[lattice.edges[k].piece];
+    visit_edges(l, text, bytes, add_edge, &paths);
+    for (size_t k = 0; k < paths.count; k++)
+        before[paths.edges[k].end] += before[paths.edges[k].begin] * l->scaled[paths.edges[k].piece];
+    for (size_t k = paths.count; k-- > 0;)
+        behind[paths.edges[k].begin] += behind[paths.edges[k].end] * l->scaled[paths.edges[k].piece];
     const double total = before[bytes], share = count / total;
-    for (size_t k = 0; k < lattice.count; k++)
-        l->items[lattice.edges[k].piece].expected +=
-            share * before[lattice.edges[k].begin] * l->scaled[lattice.edges[k].piece] * behind[lattice.edges[k].end];
+    for (size_t k = 0; k < paths.count; k++)
+        l->items[paths.edges[k].piece].expected +=
+            share * before[paths.edges[k].begin] * l->scaled[paths.edges[k].piece] * behind[paths.edges[k].end];
     return exact_log(total) - (double)characters_in(text, bytes) * exact_log(CHARACTER_SCALE);
 }
 

@@ -63,14 +63,14 @@ static void put_block(proto_bytes *p, unsigned field, const void *bytes, size_t 
 
 static void put_piece(proto_bytes *p, const char *text, size_t bytes, float score, piece_type type)
 {
-    proto_bytes piece = {0};
-    put_block(&piece, 1, text, bytes);
-    put_tag(&piece, 2, WIRE_FIXED32);
-    put(&piece, &score, sizeof score); /* little-endian, as all that this project runs on */
-    if (type != PIECE_NORMAL) put_varint(&piece, 3, type);
-    p->failed = p->failed || piece.failed;
-    put_block(p, 1, piece.bytes, piece.count);
-    free(piece.bytes);
+    proto_bytes record = {0};
+    put_block(&record, 1, text, bytes);
+    put_tag(&record, 2, WIRE_FIXED32);
+    put(&record, &score, sizeof score); /* little-endian, as all that this project runs on */
+    if (type != PIECE_NORMAL) put_varint(&record, 3, type);
+    p->failed = p->failed || record.failed;
+    put_block(p, 1, record.bytes, record.count);
+    free(record.bytes);
 }
 
 /* trainer_spec: what readers ask of it. */

@@ -158,8 +158,8 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
         const run_part *part = &parts->items[i];
         join(path, folder, part->name);
         DEBERTA_TRY(make_folder(path, err));
-        const learner *learner = part->training->learner;
-        DEBERTA_TRY(save_model(path, part->source_folder, &learner->set, learner->config, dtype, err));
+        const learner *l = part->training->learner;
+        DEBERTA_TRY(save_model(path, part->source_folder, &l->set, l->config, dtype, err));
     }
     return DEBERTA_OK;
 }
@@ -191,9 +191,9 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, de
     DEBERTA_TRY(run_parts_save(parts, folder, dtype, err));
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
-        const training *training = parts->items[i].training;
+        const training *t = parts->items[i].training;
         join(path, folder, parts->items[i].name);
-        DEBERTA_TRY(save_moments(path, &training->learner->set, &training->optimizer, err));
+        DEBERTA_TRY(save_moments(path, &t->learner->set, &t->optimizer, err));
     }
     json_t *digests = NULL;
     deberta_status status = run_digests_take(&digests, parts, folder, err);
@@ -338,19 +338,19 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
     return status;
 }
 
-void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES])
+void run_checkpoint_part(const run_checkpoint *c, const char *name, char path[RUN_PATH_BYTES])
 {
-    join(path, checkpoint->path, name);
+    join(path, c->path, name);
 }
 
-deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err)
+deberta_status run_checkpoint_read(const run_checkpoint *c, const run_parts *parts, deberta_error *err)
 {
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
-        training *training = parts->items[i].training;
-        run_checkpoint_part(checkpoint, parts->items[i].name, path);
-        DEBERTA_TRY(read_moments(path, &training->learner->set, &training->optimizer, err));
-        optimizer_set_done(&training->optimizer, checkpoint->step);
+        training *t = parts->items[i].training;
+        run_checkpoint_part(c, parts->items[i].name, path);
+        DEBERTA_TRY(read_moments(path, &t->learner->set, &t->optimizer, err));
+        optimizer_set_done(&t->optimizer, c->step);
     }
     return DEBERTA_OK;
 }

@@ -166,9 +166,8 @@ static deberta_status take_step(const training_run *run, run_log *log, bool *goe
 static deberta_status evaluate(const training_run *run, run_evaluation *evaluation, FILE *log, bool *goes_on,
                                deberta_error *err)
 {
-    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
-    const bool due =
-        optimizer->done == optimizer->options.steps || (run->eval_every && optimizer->done % run->eval_every == 0);
+    const optimizer *o = &run->parts.items[0].training->optimizer;
+    const bool due = o->done == o->options.steps || (run->eval_every && o->done % run->eval_every == 0);
     if (!run->held_out || !due) return DEBERTA_OK;
     DEBERTA_TRY(run_evaluation_run(evaluation, &run->parts, log, err));
     *goes_on = !run->patience || evaluation->worse_runs < run->patience;
@@ -219,33 +218,33 @@ static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
 /* *ended: no step is to follow, because the last one is done or because none has been better for too long. */
 static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
 {
-    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
-    const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
+    const optimizer *o = &run->parts.items[0].training->optimizer;
+    const size_t steps = o->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
     run_evaluation evaluation = {.held_out = run->held_out, .scorer = run->scorer, .folder = run->folder};
     bool goes_on = true, improves = true;
-    if (optimizer->done > 0 && run->held_out) {
+    if (o->done > 0 && run->held_out) {
         recall(&evaluation, log->file);
         improves = !run->patience || evaluation.worse_runs < run->patience;
     }
     agree(run->ranks, &goes_on, &improves);
     *ended = *ended || !improves;
-    size_t kept = optimizer->done;
+    size_t kept = o->done;
     double kept_at = clock_seconds();
-    while (goes_on && improves && optimizer->done < end) {
+    while (goes_on && improves && o->done < end) {
         deberta_error second;
         const deberta_status status = take_step(run, log, &goes_on, err);
         if (status == DEBERTA_E_NOT_FINITE) {
-            if (optimizer->done > kept) keep_good(run, log->file, &second);
+            if (o->done > kept) keep_good(run, log->file, &second);
             agree(run->ranks, &goes_on, &improves); /* ranks that end alone would end the one that writes */
         }
         DEBERTA_TRY(status);
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
-        goes_on = goes_on && optimizer->done < end;
+        goes_on = goes_on && o->done < end;
         agree(run->ranks, &goes_on, &improves);
-        *ended = optimizer->done == steps || !improves;
-        if (*ended || (goes_on && !is_due(run, optimizer->done, kept_at))) continue;
+        *ended = o->done == steps || !improves;
+        if (*ended || (goes_on && !is_due(run, o->done, kept_at))) continue;
         DEBERTA_TRY(write_checkpoint(run, log->file, err));
-        kept = optimizer->done;
+        kept = o->done;
         kept_at = clock_seconds();
     }
     return DEBERTA_OK;
@@ -263,9 +262,9 @@ static void remove_log(const training_run *run)
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
 {
     run_log log;
-    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
-    *finished = optimizer->done == optimizer->options.steps;
-    DEBERTA_TRY(open_log(&log, run, optimizer->done, err));
+    const optimizer *o = &run->parts.items[0].training->optimizer;
+    *finished = o->done == o->options.steps;
+    DEBERTA_TRY(open_log(&log, run, o->done, err));
     const deberta_status status = take_steps(run, &log, finished, err);
     const bool leads = ranks_lead(run->ranks), is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);

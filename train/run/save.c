@@ -46,9 +46,9 @@ static export_tensor *add_name(tensor_names *list, tensor_dtype dtype, const cha
 
 static void add_parameter(tensor_names *list, tensor_dtype dtype, const char *prefix, const parameter *p)
 {
-    export_tensor *tensor = add_name(list, dtype, prefix, p->stored_name);
-    tensor->rank = p->rank;
-    memcpy(tensor->shape, p->shape, sizeof tensor->shape);
+    export_tensor *entry = add_name(list, dtype, prefix, p->stored_name);
+    entry->rank = p->rank;
+    memcpy(entry->shape, p->shape, sizeof entry->shape);
 }
 
 /* Ends the file: gives it its name, or removes it. */
@@ -103,19 +103,17 @@ static void moments_path(char path[PATH_BYTES], const char *folder)
     snprintf(path, PATH_BYTES, "%s/training.safetensors", folder);
 }
 
-static deberta_status write_moments(export_file *file, const parameter_set *set, const optimizer *optimizer,
-                                    deberta_error *err)
+static deberta_status write_moments(export_file *file, const parameter_set *set, const optimizer *o, deberta_error *err)
 {
     for (size_t i = 0; i < set->count; i++) {
         const size_t count = set->items[i].count;
-        DEBERTA_TRY(export_write(file, 2 * i, 0, optimizer->moments[i].m, count, err));
-        DEBERTA_TRY(export_write(file, 2 * i + 1, 0, optimizer->moments[i].v, count, err));
+        DEBERTA_TRY(export_write(file, 2 * i, 0, o->moments[i].m, count, err));
+        DEBERTA_TRY(export_write(file, 2 * i + 1, 0, o->moments[i].v, count, err));
     }
     return DEBERTA_OK;
 }
 
-deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *optimizer,
-                            deberta_error *err)
+deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *o, deberta_error *err)
 {
     char path[PATH_BYTES];
     tensor_names list;
@@ -129,7 +127,7 @@ deberta_status save_moments(const char *folder, const parameter_set *set, const 
         }
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
-    if (status == DEBERTA_OK) status = finish(&file, write_moments(file, set, optimizer, err), err);
+    if (status == DEBERTA_OK) status = finish(&file, write_moments(file, set, o, err), err);
     free_names(&list);
     return status;
 }
@@ -150,7 +148,7 @@ static deberta_status read_moment(float *values, const tensor_list *list, const 
                  shape_describe(p->shape, p->rank).text);
 }
 
-deberta_status read_moments(const char *folder, const parameter_set *set, optimizer *optimizer, deberta_error *err)
+deberta_status read_moments(const char *folder, const parameter_set *set, optimizer *o, deberta_error *err)
 {
     char path[PATH_BYTES];
     mapped_file map;
@@ -159,8 +157,8 @@ deberta_status read_moments(const char *folder, const parameter_set *set, optimi
     DEBERTA_TRY(mapped_file_open(&map, path, err));
     deberta_status status = safetensors_list(&list, map.bytes, map.size_bytes, map.name.text, err);
     for (size_t i = 0; status == DEBERTA_OK && i < set->count; i++) {
-        status = read_moment(optimizer->moments[i].m, &list, &map, "m.", &set->items[i], err);
-        if (status == DEBERTA_OK) status = read_moment(optimizer->moments[i].v, &list, &map, "v.", &set->items[i], err);
+        status = read_moment(o->moments[i].m, &list, &map, "m.", &set->items[i], err);
+        if (status == DEBERTA_OK) status = read_moment(o->moments[i].v, &list, &map, "v.", &set->items[i], err);
     }
     tensor_list_free(&list);
     return mapped_file_end(&map, status, err);

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/io/rank_values.h"
 #include "core/model/config.h"
 #include "core/model/synthetic_name.h"
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"
 #include "train/engine/new_tensors.h"
-#include "train/run/rank_recipes.h"
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
@@ -198,6 +198,20 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, o, err);
 }
 
+/* All ranks have the same recipe, and go on from the same step. */
+static deberta_status compare_ranks(const deberta_trainer *t, deberta_error *err)
+{
+    if (!t->options.ranks) return DEBERTA_OK;
+    deberta_status status = DEBERTA_E_MEMORY;
+    json_t *values = json_copy(t->recipe);
+    if (values && json_object_set_new(values, "checkpoint", json_integer((json_int_t)t->checkpoint.step)) == 0)
+        status = rank_values_check(t->options.ranks, values, trainer_option_of_key, err);
+    else
+        status_fail(err, status, "no memory to compare the recipes of ranks");
+    json_decref(values);
+    return status;
+}
+
 /* The recipe of a run, and the checkpoint that it goes on from. */
 static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
@@ -206,7 +220,7 @@ static deberta_status open_run(deberta_trainer *t, deberta_error *err)
     DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
                                         t->generator ? &t->pair.generator.options : NULL, err));
     if (o->resume) DEBERTA_TRY(run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err));
-    return rank_recipes_check(o->ranks, t->recipe, t->checkpoint.step, err);
+    return compare_ranks(t, err);
 }
 
 static deberta_status open_pair(deberta_trainer *t, const trainer_target *target, deberta_error *err)

@@ -14,6 +14,7 @@
 #include "program/frame/option_scan.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/io/rank_values.h"
 #include "output/json_text.h"
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
@@ -148,6 +149,21 @@ static const char *suffix_of(const corpus_output *output)
     return output->format == CORPUS_NPY ? ".npy" : output->format == CORPUS_JSONL ? ".jsonl" : ".safetensors";
 }
 
+/* Before their first shards, ranks compare what must be alike for the shards of all to be joined. */
+static deberta_status compare_ranks(const corpus_shard *shard, const text_stream *stream, deberta_error *err)
+{
+    const deberta_ranks *ranks = shard->options->common.ranks;
+    if (!ranks || shard->choice.shard != ranks->rank) return DEBERTA_OK;
+    json_t *values = json_copy(shard->settings);
+    if (!values) memory_short();
+    json_put(values, "file", input_files(stream));
+    json_put(values, "out", json_clean_text(shard->out));
+    json_put(values, "shards", json_integer((json_int_t)count_of(&shard->choice)));
+    const deberta_status status = rank_values_check(ranks, values, NULL, err);
+    json_decref(values);
+    return status;
+}
+
 static deberta_status name_files(corpus_shard *shard, deberta_error *err)
 {
     if (asprintf(&shard->folder, "%s.shards", shard->out) < 0) shard->folder = NULL;
@@ -165,6 +181,7 @@ deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *opt
 {
     *shard = (corpus_shard){
         .options = options, .choice = stream->choice, .out = options_out(&options->common), .settings = settings};
+    DEBERTA_TRY(compare_ranks(shard, stream, err));
     DEBERTA_TRY(name_files(shard, err));
     *finished = access(shard->manifest, F_OK) == 0;
     if (*finished) return check_finished(shard, stream, err);

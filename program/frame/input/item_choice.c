@@ -61,6 +61,7 @@ static int settle_array(const common_options *options, const item_choice *given,
 int item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled)
 {
     *settled = *given;
+    if (given->of_ranks) return EXIT_OK;
     if (given->of_array) return settle_array(options, given, settled);
     if (!given->shards || given->share > 0) return EXIT_OK;
     if (!option_given(options, &given->shard) && !read_array_variable("ID", &settled->shard))

@@ -17,6 +17,7 @@ typedef struct item_choice {
     size_t shards; /* 0: the whole input is taken */
     size_t shard;  /* one of them */
     bool of_array; /* --shards array: both come from the job array's variables */
+    bool of_ranks; /* each of the ranks takes shards, one after the other: both are set */
     bool skip_bad; /* what cannot be used leaves no row */
     double share;  /* of an audit: the probability that an item is drawn; 0: all are taken */
     uint64_t seed; /* of that draw */

@@ -2,6 +2,7 @@
 #include "program/frame/input/text_stream.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/base/byte_order_mark.h"
+#include "core/base/compression.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/stream.h"
@@ -132,8 +134,33 @@ static int check_given(const text_stream *stream)
     return EXIT_OK;
 }
 
-/* Looking at each file before anything runs: a name misspelt should not show after an hour. Without opening it: a named
- * pipe would wait for whoever writes to it, and lose what that has written. */
+static int complain_of_file(const text_stream *stream, const char *path, const char *why)
+{
+    deberta_error error = {.code = DEBERTA_E_FILE};
+    snprintf(error.message, sizeof error.message, "%s: %s", path, why);
+    return say_error(&stream->options->common, &error);
+}
+
+/* The program that compressed a regular file, or NULL. */
+static const char *find_compression(const char *path)
+{
+    char bytes[COMPRESSION_BYTES];
+    const bool standard = is_standard_input(path);
+    const int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t count = file < 0 ? 0 : pread(file, bytes, sizeof bytes, 0);
+    if (file >= 0 && !standard) close(file);
+    return compression_of(bytes, count > 0 ? (size_t)count : 0);
+}
+
+static int refuse_compressed(const text_stream *stream, const char *path, const char *program)
+{
+    return complain_of_file(
+        stream, is_standard_input(path) ? "standard input" : path,
+        options_text(&stream->options->common, "is compressed (%s), and texts are expected: unpack it first", program));
+}
+
+/* Looking at each file before anything runs: a name misspelt should not show after an hour. A named pipe is not opened:
+ * that would wait for whoever writes to it, and lose what that has written. */
 static int measure_files(text_stream *stream)
 {
     bool regular = true;
@@ -143,11 +170,10 @@ static int measure_files(text_stream *stream)
         const bool standard = is_standard_input(path);
         const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
         const bool folder = found && S_ISDIR(about.st_mode);
-        if (!found || folder || (!standard && access(path, R_OK) != 0)) {
-            deberta_error error = {.code = DEBERTA_E_FILE};
-            snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
-            return say_error(&stream->options->common, &error);
-        }
+        if (!found || folder || (!standard && access(path, R_OK) != 0))
+            return complain_of_file(stream, path, folder ? "is a folder" : strerror(errno));
+        const char *compression = S_ISREG(about.st_mode) ? find_compression(path) : NULL;
+        if (compression) return refuse_compressed(stream, path, compression);
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;
     }

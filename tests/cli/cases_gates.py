@@ -1,0 +1,134 @@
+"""Do the gates close: less covered, a mutant that nobody notices, a finding of an analyser (tools/coverage.py, mutation.py, analysis.py)?
+
+SPDX-License-Identifier: MIT
+"""
+import contextlib
+import io
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+from unittest import SkipTest, mock
+
+from helpers import ROOT, check, contains, equal
+
+sys.path.insert(0, str(ROOT / "tools"))
+import analysis
+import coverage
+import mutation
+
+SOURCE = """int smaller(int a, int b);
+int doubled(int a);
+int smaller(int a, int b)
+{
+    if (a < b)
+        return a;
+    return b;
+}
+int doubled(int a)
+{
+    return a * 2;
+}
+"""
+TEST = """#include <stdio.h>
+int smaller(int a, int b);
+int doubled(int a);
+int main(int count, char **words)
+{
+    (void)words;
+    int fine = (count > 1 || smaller(2, 3) == 2) && smaller(3, 2) == 2;
+    doubled(2);
+    printf("%d passed, %d failed\\n", fine, !fine);
+    return !fine;
+}
+"""
+MESON = """project('small', 'c', meson_version: '>=1.0')
+library = static_library('deberta_core', 'core/small.c')
+test('small', executable('small', 'main.c', link_with: library))
+"""
+
+
+def small_project(bench):
+    root = pathlib.Path(bench.folder) / "small"
+    (root / "core").mkdir(parents=True)
+    for name, text in {"core/small.c": SOURCE, "main.c": TEST, "meson.build": MESON}.items():
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def counts_of(root, *words):
+    """What the program runs of the small library, when called with these words."""
+    with mock.patch.object(coverage, "ROOT", str(root)):
+        subprocess.run([root / "build-coverage" / "small", *words], check=False, stdout=subprocess.DEVNULL)
+        found = coverage.read_counts(coverage.files_below(root / "build-coverage", ".gcda"))
+    for data in coverage.files_below(root / "build-coverage", ".gcda"):
+        os.remove(data)
+    return found
+
+
+def test_coverage_that_falls_is_named(bench):
+    if not shutil.which("gcov"):
+        raise SkipTest("gcov is not installed")
+    root = small_project(bench)
+    (root / "build-coverage").mkdir()
+    subprocess.run(["gcc", "--coverage", "../core/small.c", "../main.c", "-o", "small"], cwd=root / "build-coverage", check=True)
+    whole, less = counts_of(root), counts_of(root, "without a smaller one")
+    equal(coverage.figures(whole)["core"][:2], [6, 6], whole)
+    equal(coverage.uncovered_blocks(less["core/small.c"]), [[6, 6]])
+    committed = {folder: {"lines": 100.0, "branches": 100.0} for folder in ("core",)}
+    equal(list(coverage.fallen(coverage.figures(whole), committed)), [])
+    contains(" ".join(coverage.fallen(coverage.figures(less), committed)), "core: 83.3 % of lines, 100.0 % are committed", "core: 50.0 % of branches")
+    check("not in" in " ".join(coverage.fallen(coverage.figures(whole), {})), "a folder without a figure")
+    check("only in" in " ".join(coverage.fallen({}, committed)), "a figure without a folder")
+
+
+def test_mutants_are_noticed_or_listed(bench):
+    root = small_project(bench)
+    subprocess.run(["meson", "setup", root / "build", root], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", root / "build"], check=True, stdout=subprocess.DEVNULL)
+    tree = mutation.Tree(str(root))
+    tree.open()
+    runs = [(0.1, "small")]
+    results = {mutant: tree.judge(mutant, runs) for mutant in [
+        ("core/small.c", 5, 10, "<", ">"),   # the wrong one of the two
+        ("core/small.c", 5, 10, "<", "<="),  # of equal ones either is right
+        ("core/small.c", 11, 15, "2", "3"),  # what doubled() gives is not looked at
+        ("core/small.c", 11, 11, "a *", "b *"), ("core/small.c", 5, 4, "if", "if ")]}
+    equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "does not compile", "same code"], results)
+    equal((root / "core" / "small.c").read_text(encoding="utf-8"), SOURCE)
+    log = bench.path("mutants.jsonl")
+    with open(log, "w", encoding="utf-8") as out:
+        out.writelines(json.dumps({"seed": 1, "mutant": mutant, **result}) + "\n" for mutant, result in results.items())
+    said = io.StringIO()
+    with mock.patch.object(mutation, "LOG", log), contextlib.redirect_stdout(said):
+        status = mutation.report(mock.Mock(seed=1))
+    equal(status, 1)
+    contains(said.getvalue(), "survived 1 of 1 tests: core/small.c:11: 2 -> 3", "3 mutants: 1 noticed (33.3 %), 2 survived", "0 passed, 1 failed")
+
+
+def test_changes_of_a_line(bench):
+    changes = mutation.changes_of_line("    if (a < b && !c) x[i++] = *p + 3;  /* a < b */")
+    equal({(old, new) for _, old, new in changes}, {("<", "<="), ("<", ">"), ("&&", "||"), ("!", ""), ("++", "--"), ("+", "-"), ("3", "2"), ("3", "4")})
+    equal(mutation.changes_of_line("    free(list);"), [])
+    equal(mutation.changes_of_line("    list->count = n;"), [(4, "list->count = n;", ";")])
+    equal(mutation.changes_of_line("    const char *text = list->text;"), [])
+
+
+def test_analysers_see_planted_faults_and_new_findings(bench):
+    for tool in ("gcc", "cppcheck"):
+        with contextlib.suppress(analysis.CannotRun):
+            analysis.version_of(tool)
+            equal(analysis.sees_planted_faults(tool), set(), tool)
+    output = "core/io/a.c:3:1: warning: leak of 'x' [CWE-401] [-Wanalyzer-malloc-leak]\n"
+    findings = [*analysis.findings_in("cppcheck", output, ""), *analysis.findings_in("cppcheck", output.replace(":3:", ":9:"), "")]
+    kind = ("cppcheck", "core/io/a.c", "-Wanalyzer-malloc-leak")
+    equal(analysis.not_accepted(findings, {kind: 2}), [])
+    equal(len(analysis.not_accepted(findings, {kind: 1})), 2)
+    equal(analysis.unneeded("cppcheck", findings, {kind: 3}), [kind])
+    with mock.patch.object(analysis, "findings_of", lambda *_: findings), mock.patch.object(analysis, "version_of", lambda _: "1"), \
+            mock.patch.object(analysis, "compilations", lambda _: []), mock.patch.object(analysis, "sees_planted_faults", lambda _: set()), \
+            contextlib.redirect_stdout(io.StringIO()) as said:
+        equal(analysis.judge("cppcheck", "build"), (1, 1))
+    contains(said.getvalue(), "core/io/a.c:3: leak of", "0 of them read and accepted")
