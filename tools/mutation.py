@@ -203,10 +203,11 @@ def runs_of_lines():
 
 
 def known_mutants(seed):
+    """{mutant: what came of it, the last time}"""
     if not os.path.exists(os.path.join(ROOT, LOG)):
-        return []
+        return {}
     with open(os.path.join(ROOT, LOG), encoding="utf-8") as rows:
-        return [row for row in map(json.loads, rows) if row["seed"] == seed]
+        return {tuple(row["mutant"]): row for row in map(json.loads, rows) if row["seed"] == seed}
 
 
 def run(options):
@@ -218,7 +219,7 @@ def run(options):
     tree = Tree(limit=options.limit)
     tree.update()
     tree.open()
-    known = {tuple(row["mutant"]): row for row in known_mutants(options.seed)}
+    known = known_mutants(options.seed)
     rng, drawn, judged, begin = random.Random(options.seed), set(), 0, time.monotonic()
     print(f"seed {options.seed}: {len(places)} lines can be changed")
     while judged < options.count:
@@ -226,11 +227,11 @@ def run(options):
         if mutant in drawn:
             continue
         drawn.add(mutant)
-        row = known.get(mutant)
-        if row is None:
+        row, tries = known.get(mutant), runs.get(mutant[:2], [])
+        if row is None or (row["result"] == "survived" and row["of"] < len(tries)):  # more tests run the line than were known
             if time.monotonic() - begin > options.seconds:
                 return False
-            row = known[mutant] = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, runs.get(mutant[:2], []))}
+            row = known[mutant] = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, tries)}
             with open(os.path.join(ROOT, LOG), "a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
         judged += row["result"] in ("noticed", "survived")
@@ -239,7 +240,7 @@ def run(options):
 
 def report(options):
     """The exit status: 1 if too few were noticed."""
-    rows = known_mutants(options.seed)
+    rows = known_mutants(options.seed).values()
     noticed, survived = ([row for row in rows if row["result"] == result] for result in ("noticed", "survived"))
     for row in survived:
         name, number, _, old, new = row["mutant"]
