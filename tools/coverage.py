@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from testing import builds, counting, processes
@@ -67,9 +68,8 @@ def run_file(test):
 
 def run_test(test):
     """Runs one test in which every program writes its counts into a folder of their own, and keeps what they say."""
-    place, counts = os.path.join(ROOT, FOLDER), os.path.join(ROOT, FOLDER, "counts")
-    shutil.rmtree(counts, ignore_errors=True)
-    os.makedirs(counts)
+    place = os.path.join(ROOT, FOLDER)
+    counts = tempfile.mkdtemp(prefix="counts-", dir=place)
     outcome = processes.execute(test.command, {**test.environment, "DEBERTA_TEST_QUICK": "1", "GCOV_PREFIX": counts,
                                                "GCOV_PREFIX_STRIP": str(len(os.path.realpath(place).strip("/").split("/")))},
                                 test.limit * builds.EMULATED_LIMIT, test.folder)

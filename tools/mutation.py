@@ -184,7 +184,7 @@ class Tree:
             how = self.notices(name, seconds)
             if how:
                 return {"result": "noticed", "by": name, "how": how, "tried": len(tried)}
-        return {"result": "survived", "tried": len(tried), "of": len(runs)}
+        return {"result": "survived", "tried": tried, "of": len(runs)}
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -231,7 +231,11 @@ def run(options):
         if row is None or (row["result"] == "survived" and row["of"] < len(tries)):  # more tests run the line than were known
             if time.monotonic() - begin > options.seconds:
                 return False
-            row = known[mutant] = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, tries)}
+            before = row["tried"] if row else []
+            row = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, [run for run in tries if run[1] not in before])}
+            if row["result"] == "survived":
+                row.update(tried=before + row["tried"], of=len(tries))
+            known[mutant] = row
             with open(os.path.join(ROOT, LOG), "a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
         judged += row["result"] in ("noticed", "survived")
@@ -244,7 +248,7 @@ def report(options):
     noticed, survived = ([row for row in rows if row["result"] == result] for result in ("noticed", "survived"))
     for row in survived:
         name, number, _, old, new = row["mutant"]
-        print(f"survived {row['tried']} of {row['of']} tests: {name}:{number}: {old} -> {new or 'nothing'}")
+        print(f"survived {len(row['tried'])} of {row['of']} tests: {name}:{number}: {old} -> {new or 'nothing'}")
     count = len(noticed) + len(survived)
     share = 100 * len(noticed) / count if count else 0.0
     print(f"{count} mutants: {len(noticed)} noticed ({share:.1f} %), {len(survived)} survived; not counted: "
