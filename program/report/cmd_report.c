@@ -19,6 +19,7 @@
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
+#include "program/frame/unfinished.h"
 
 static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
@@ -87,6 +88,7 @@ static int make_folder(explorer_job *job)
         if (!end) break;
     }
     if (!path) fprintf(stderr, "deberta report: out of memory\n");
+    if (fine && job->contents.is_alone) unfinished_add_folder(job->contents.folder);
     free(path);
     return fine ? EXIT_OK : EXIT_SYSTEM;
 }
@@ -113,7 +115,7 @@ static int choose_place(explorer_job *job)
 /* The folder of a page alone has served its purpose. */
 static int finish_place(explorer_job *job)
 {
-    if (job->contents.is_alone) made_files_remove(&job->made);
+    if (job->contents.is_alone) unfinished_release_folder();
     say_note(job->options, "report: %s", job->contents.page);
     return EXIT_OK;
 }
@@ -186,6 +188,7 @@ static int run_job(explorer_job *job)
     if (status == EXIT_OK && !job->contents.is_alone) status = write_commands(job);
     if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
     if (status == EXIT_OK) return finish_place(job);
+    if (job->contents.is_alone) unfinished_release_folder();
     made_files_remove(&job->made);
     return status;
 }
