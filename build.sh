@@ -96,6 +96,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     for shell in zsh fish; do need $shell has_command $shell; done
     need groff has_command groff
     need chromium has_command chromium
+    need firefox-esr has_command firefox-esr
     need qemu-user-static has_command qemu-aarch64-static
     need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
     need libc6-dev-arm64-cross has_package libc6-dev-arm64-cross

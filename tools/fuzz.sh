@@ -47,10 +47,11 @@ for target in $targets; do
         >"build-fuzz/$target.log" 2>&1 || status=$?
     runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "build-fuzz/$target.log")
     edges=$(sed -n 's/.*cov: \([0-9]*\) .*/\1/p' "build-fuzz/$target.log" | tail -n 1)
-    [ $status = 0 ] || failed=1
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%F)" "$target" "$seconds" "${runs:-?}" "${edges:-?}" "$(find "$corpus" -type f | wc -l)" \
-        "$([ $status = 0 ] && echo 0 || echo 1)" >>build-fuzz/done.tsv
+    findings=$(find build-fuzz/findings -name "$target-*" | wc -l)
     if [ $status = 0 ]; then echo "$target: $runs runs, $edges edges, no finding"
-    else echo "$target: FINDING, see build-fuzz/$target.log"; fi
+    elif [ -z "$runs" ] && [ "$findings" = 0 ]; then failed=1; echo "$target: did not run, see build-fuzz/$target.log"; continue
+    else failed=1; echo "$target: FINDING, see build-fuzz/$target.log"; fi
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%F)" "$target" "$seconds" "${runs:-?}" "${edges:-?}" "$(find "$corpus" -type f | wc -l)" \
+        "$findings" >>build-fuzz/done.tsv
 done
 exit $failed

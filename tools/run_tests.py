@@ -22,6 +22,8 @@ Stages; each builds what it tests, and all of them share the processors:
 Nightly stages:
     wasm-whole        the stage wasm with every case of the kernels and more damaged models
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
+    failing-calls     every command that writes, while each of its calls fails in turn
+    long-runs         20,000 encodes, 2,000 models opened and closed, 200,000 texts killed and resumed, 8 callers under the thread sanitizer
     large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
     clang-tidy        the checks of .clang-tidy over the library, at zero findings
     coverage          lines and branches of the library that the tests run, against the committed figures (tools/coverage.py)
@@ -64,6 +66,8 @@ NIGHTLY = [
     ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
+    ("failing-calls", stages.failing_calls, "meson", True, "each call of each command fails"),
+    ("long-runs", stages.long_runs, "setarch", True, "a service's day"),
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
     ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
     ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),

@@ -22,7 +22,8 @@ REPLACED = {"thread_pool.c", "affinity.c", "topology.c", "pages.c", "openmp_team
 PARTS = [f"-DHAVE_{name}=0" for name in ("AVX2", "AVX512", "AVXVNNI", "AVX512VNNI", "AVX512AMX", "NEON", "NEONDOT", "NEONI8MM")]
 # Warnings are errors, but for two that only say that this is no 64-bit system or another compiler.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-sign-compare", "-Wno-gnu-statement-expression"]
-# Kernels are compiled for speed, all else for size.
+# Kernels are compiled for speed, all else for size, but for the loops that a model is opened with: those that widen weights, check tries.
+FAST = {"tensor.c", "normalizer.c"}
 FLAGS = ["-std=gnu17", "-Os", "-DNDEBUG", "-ffp-contract=off", "-fno-math-errno", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections",
          "-D_GNU_SOURCE", "-DDEBERTA_UNSTABLE", "-DBUILDING_DEBERTA=1", "-DTHREADS_OPENMP=0", "-DO_PATH=O_RDONLY", "-D_WASI_EMULATED_PROCESS_CLOCKS",
          "-D_WASI_EMULATED_SIGNAL", "-D_WASI_EMULATED_MMAN", "-mbulk-memory", "-mnontrapping-fptoint", "-msign-ext", "-mmutable-globals"]
@@ -98,7 +99,10 @@ class Build:
         simd = tier != "scalar"
         ours = [*PARTS, f"-DHAVE_WASM={int(simd)}", *WARNINGS]
         sources = [path.relative_to(ROOT) for path in sorted((ROOT / "core").rglob("*.c")) if path.name not in REPLACED]
-        objects = [self.compile(path, ours, "-simd" if simd and path.name in ("cpu.c", "dispatch.c") else "") for path in sources]
+        objects = []
+        for path in sources:
+            speed = ["-O3", *["-msimd128"] * simd] if path.name in FAST else []
+            objects.append(self.compile(path, [*ours, *speed], "-simd" if simd and path.name in {"cpu.c", "dispatch.c", *FAST} else ""))
         objects += [self.compile(f"wasm/platform/{name}.c", ours) for name in ("one_thread", "no_zip", "read_only", "fmaf")]
         kernels = [*ours, "-O3", *(["-DKERNELS_WITHOUT_TRAINING"] if not training else [])]
         kind = "-training" if training else ""

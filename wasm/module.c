@@ -18,6 +18,7 @@ const char *EXPORT(tier)(void);
 void *EXPORT(take)(size_t bytes);
 void EXPORT(give)(void *memory);
 int EXPORT(file_add)(const char *name, const unsigned char *bytes, size_t size_bytes);
+int EXPORT(tokenizer_open)(void);
 int EXPORT(model_open)(int precision);
 int EXPORT(model_describe)(void);
 int EXPORT(hidden_digest)(void);
@@ -43,16 +44,21 @@ deberta_status module_answer(json_t *value)
 }
 
 /* A folder without a tokenizer is a model all the same, for ids. */
+int tokenizer_open(void)
+{
+    deberta_tokenizer_free(&module.tokenizer);
+    const deberta_status status = deberta_tokenizer_open(&module.tokenizer, MEMORY_FOLDER, &module.error);
+    return status == DEBERTA_E_FILE ? DEBERTA_OK : status;
+}
+
 int model_open(int precision)
 {
     const deberta_model_options options = {
         .struct_size = sizeof options, .threads = 1, .precision = (deberta_precision)precision};
     deberta_session_free(&module.session);
-    deberta_tokenizer_free(&module.tokenizer);
     deberta_model_free(&module.model);
     DEBERTA_TRY(deberta_model_open(&module.model, MEMORY_FOLDER, &options, &module.error));
-    const deberta_status status = deberta_tokenizer_open(&module.tokenizer, MEMORY_FOLDER, &module.error);
-    if (status != DEBERTA_OK && status != DEBERTA_E_FILE) return status;
+    if (!module.tokenizer) DEBERTA_TRY((deberta_status)tokenizer_open());
     return module_session("");
 }
 

@@ -35,6 +35,8 @@ def main():
     folder = build / "package"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "wasm/package", folder)
+    script = folder / "deberta.mjs"
+    script.write_text(script.read_text() + "\n" + (ROOT / "wasm/usable_tiers.js").read_text())
     for tier in TIERS:
         shutil.copy(build / f"deberta-{tier}.wasm", folder)
         (folder / f"deberta-{tier}.wasm").chmod(0o644)

@@ -47,6 +47,15 @@ static deberta_status check_replacement(const normalizer *n, uint32_t value, con
     return DEBERTA_OK;
 }
 
+/* Few of the 256 units of a block are children: most groups are passed over at once, in vector code. */
+enum { GROUP = 16 };
+static bool has_child(const uint32_t *units, uint32_t group, uint32_t base)
+{
+    uint32_t found = 0;
+    for (uint32_t child = group; child < group + GROUP; child++) found |= unit_label(units[child]) == (child ^ base);
+    return found != 0;
+}
+
 /* Visits every unit that a lookup can reach, whatever the text, and proves that the next step stays inside. A unit is
  * visited once, so damaged tries with cycles end too. */
 static deberta_status check_trie(const normalizer *n, const char *where, deberta_error *err)
@@ -71,11 +80,14 @@ static deberta_status check_trie(const normalizer *n, const char *where, deberta
         }
         if (unit_ends_key(unit)) /* also at the root: a damaged trie may lead back to it */
             DEBERTA_TRY_OR_FAIL(status, check_replacement(n, unit_value(n->units[base]), where, err));
-        for (uint32_t byte = 0; byte < 256; byte++) {
-            uint32_t child = base ^ byte;
-            if (unit_label(n->units[child]) != byte || visited[child]) continue;
-            visited[child] = 1;
-            open[count++] = child;
+        const uint32_t block = base & ~0xFFu; /* units of a trie are fewer than 2^30, so that nothing overflows */
+        for (uint32_t group = block; group < block + 256; group += GROUP) {
+            if (!has_child(n->units, group, base)) continue;
+            for (uint32_t child = group; child < group + GROUP; child++) {
+                if (unit_label(n->units[child]) != (child ^ base) || visited[child]) continue;
+                visited[child] = 1;
+                open[count++] = child;
+            }
         }
     }
 fail:

@@ -315,9 +315,11 @@ static void tell_width(const figure_sheet *sheet, const attention_figure *figure
     const double asked = figure_defaults(&figure->style).width_mm;
     const bool tower = notes->page_width < 0.8 * asked && notes->page_height > 1.3 * notes->page_width;
     if (!tower || !options_find(sheet->source->options->command, "layout")) return;
-    say_note(sheet->source->options,
-             "note: the figure is %.0f mm wide and leaves the rest of %g mm unused; %s uses more", notes->page_width,
-             asked, figure->columns ? "a higher --layout" : "--layout COLUMNS");
+    const char *why = figure->columns    ? "a higher --layout uses more"
+                      : notes->positions ? "--layout N puts more panels side by side"
+                                         : "more panels side by side (--layout) leave its tokens no room";
+    say_note(sheet->source->options, "note: the figure is %.0f mm wide and leaves the rest of %g mm unused: %s",
+             notes->page_width, asked, why);
 }
 
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)

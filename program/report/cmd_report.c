@@ -12,12 +12,14 @@
 #include "bench/range.h"
 #include "output/scope.h"
 #include "program/frame/ablate.h"
+#include "core/base/path.h"
 #include "program/report/explorer.h"
 #include "program/frame/input/input.h"
 #include "program/report/explorer_steps.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"
+#include "program/frame/unfinished.h"
 
 static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
@@ -86,6 +88,7 @@ static int make_folder(explorer_job *job)
         if (!end) break;
     }
     if (!path) fprintf(stderr, "deberta report: out of memory\n");
+    if (fine && job->contents.is_alone) unfinished_add_folder(job->contents.folder);
     free(path);
     return fine ? EXIT_OK : EXIT_SYSTEM;
 }
@@ -95,8 +98,7 @@ static int choose_place(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
     const char *out = job->options->outs.count ? options_out(job->options) : "report";
-    const size_t length = strlen(out), suffix = strlen(".html");
-    contents->is_alone = length > suffix && strcmp(out + length - suffix, ".html") == 0;
+    contents->is_alone = path_has_suffix(out, ".html") || path_has_suffix(out, ".htm");
     if (!contents->is_alone) {
         contents->folder = out;
         contents->page = options_text(job->options, "%s/index.html", out);
@@ -113,7 +115,7 @@ static int choose_place(explorer_job *job)
 /* The folder of a page alone has served its purpose. */
 static int finish_place(explorer_job *job)
 {
-    if (job->contents.is_alone) made_files_remove(&job->made);
+    if (job->contents.is_alone) unfinished_release_folder();
     say_note(job->options, "report: %s", job->contents.page);
     return EXIT_OK;
 }
@@ -186,6 +188,7 @@ static int run_job(explorer_job *job)
     if (status == EXIT_OK && !job->contents.is_alone) status = write_commands(job);
     if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
     if (status == EXIT_OK) return finish_place(job);
+    if (job->contents.is_alone) unfinished_release_folder();
     made_files_remove(&job->made);
     return status;
 }

@@ -176,8 +176,5 @@ function start() {
     drawLive();
 }
 
-/* A small model is read to its end first, so that it is opened while the page is drawn; one that takes seconds to read is not waited for. */
-const weightBytes = (page.live?.files ?? []).reduce((sum, {bytes}) => sum + bytes, 0);
-if (weightBytes) startWorker();
-if (weightBytes && weightBytes < 3e7) document.addEventListener('DOMContentLoaded', start);
-else start();
+if (page.live?.files.length) startWithPage();
+start();

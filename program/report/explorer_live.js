@@ -5,18 +5,17 @@
 const WAIT_MS = 350; // after the last key
 const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
 const OPENING = 'Opening the model …';
-const live = {worker: null, opened: null, tier: '', queue: [], running: null, number: 0, files: null, picked: '', message: '', timer: 0, slow: false};
+const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, picked: '', message: '', timer: 0, slow: false};
 
 /* ------------------------------------------------------------------------------------------------------- the worker */
-
-const elementText = (id) => document.getElementById(id).textContent;
 
 function startWorker(message = OPENING) {
     live.worker?.terminate();
     Object.assign(live, {opened: null, running: null, message});
-    const modules = {};
-    for (const {id, name, bytes} of page.live.modules) modules[name] = {text: elementText(id), bytes};
-    live.worker = new Worker(URL.createObjectURL(new Blob([elementText('live-worker')], {type: 'text/javascript'})));
+    const modules = {}, modelBytes = (live.files ?? page.live.files).reduce((sum, {bytes}) => sum + bytes, 0);
+    for (const {id, name, bytes} of page.live.modules) modules[name] = {pieces: [...document.getElementsByClassName(id)].map((element) => element.textContent), bytes};
+    const code = new Blob([document.getElementById('live-worker').textContent], {type: 'text/javascript'});
+    live.worker = new Worker(URL.createObjectURL(code));
     live.worker.onmessage = ({data}) => {
         if (data.ready) takeReady(data.ready);
         else if (data.progress) drawProgress(data.progress);
@@ -25,17 +24,38 @@ function startWorker(message = OPENING) {
         drawLive();
     };
     live.worker.onerror = (event) => takeFailure({number: null, message: event.message || 'the browser starts no worker'});
-    live.worker.postMessage({load: {modules, tier: live.tier}});
-    if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', openModel);
-    else openModel();
+    live.worker.postMessage({load: {modules, tier: live.tier, modelBytes}});
+    Object.assign(live, {file: 0, piece: 0, sent: false});
+    sendFiles();
     delete document.documentElement.dataset.live;
     next();
 }
 
-/* The files are at the end of the page. */
-function openModel() {
-    const files = live.files ?? page.live.files.map(({id, name, bytes}) => ({name, bytes, text: elementText(id)}));
-    live.worker.postMessage({open: {files, precision: page.live.precision}});
+/* The files are at the end of the page, which the browser may still read. Whatever piece is there is sent, but for the last, which may not be whole. */
+function sendFiles() {
+    const isWhole = document.readyState !== 'loading', files = live.files ? [] : page.live.files;
+    for (; live.file < files.length; Object.assign(live, {file: live.file + 1, piece: 0})) {
+        const {id, name, bytes} = files[live.file], pieces = document.getElementsByClassName(id);
+        const isEnded = isWhole || document.getElementsByClassName(files[live.file + 1]?.id).length > 0;
+        for (const end = pieces.length - !isEnded; live.piece < end; live.piece++)
+            live.worker.postMessage({piece: {name, bytes, text: pieces[live.piece].textContent}});
+        if (!isEnded) return;
+    }
+    if (!isWhole || live.sent) return;
+    live.sent = true;
+    for (const file of live.files ?? []) live.worker.postMessage({file});
+    live.worker.postMessage({open: {precision: page.live.precision}});
+}
+
+/* Called when the script runs: what the browser reads after it is sent as it comes. */
+function startWithPage() {
+    const watch = new MutationObserver(sendFiles);
+    startWorker();
+    watch.observe(document.body, {childList: true});
+    document.addEventListener('DOMContentLoaded', () => {
+        watch.disconnect();
+        sendFiles();
+    });
 }
 
 function takeReady(ready) {
@@ -198,6 +218,8 @@ function openFolder(list) {
         live.message = `${name}: a model folder has a config.json and weights in .safetensors; found ${inside.map((file) => file.name).slice(0, 6).join(', ') || 'nothing'}.`;
         return drawLive();
     }
+    const isWeights = ({name}) => name.endsWith('.safetensors');
+    files.sort((a, b) => isWeights(a) - isWeights(b));
     live.files = files.map((file) => ({name: file.name, bytes: file.size, blob: file}));
     live.picked = name;
     live.queue = [];

@@ -15,8 +15,9 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 
-/* One element of a page is one string of the browser: Chromium's have at most 2^29 characters, four for three bytes. */
-enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90 };
+/* A browser reads about 80 MB of a page in a second. Pieces of a file are whole groups of three bytes, four characters.
+ */
+enum { MOST_MODEL_BYTES = 300000000, MOST_FILES = 28, MOST_NAME_BYTES = 90, PIECE_BYTES = 49152 };
 
 static const char *const tiers[] = {"relaxed", "exact", "scalar"};
 enum { TIERS = sizeof tiers / sizeof *tiers };
@@ -75,9 +76,15 @@ typedef struct model_files {
     bool has_weights, too_many;
 } model_files;
 
-static int order(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+/* Weights last: the tokenizer is opened while the page is still read. */
+static int order(const void *a, const void *b)
+{
+    const char *first = *(const char *const *)a, *second = *(const char *const *)b;
+    const int weights = ends_with(first, ".safetensors") - ends_with(second, ".safetensors");
+    return weights ? weights : strcmp(first, second);
+}
 
-/* In the order of their names. An empty file says nothing to a model, either. */
+/* In the order of their names, weights after the others. An empty file says nothing to a model, either. */
 static void list_files(const common_options *options, const char *folder, model_files *files)
 {
     DIR *listing = opendir(folder);
@@ -140,21 +147,28 @@ int live_parts_find(const common_options *options, live_parts *live)
 
 /* ------------------------------------------------------------------------------------------------- into the page */
 
-static deberta_status put_file(FILE *out, const char *id, const char *path, deberta_error *err)
+static void put_piece(FILE *out, const char *name, const unsigned char *bytes, size_t count)
+{
+    byte_buffer text = {0};
+    byte_buffer_base64(&text, bytes, count);
+    fprintf(out, "<script type=\"text/plain\" class=\"%s\">", name);
+    fwrite(text.data, 1, text.size_bytes, out);
+    fputs("</script>\n", out);
+    byte_buffer_free(&text);
+}
+
+/* In pieces: what has been read of a file is on its way to the worker while the browser reads the rest. */
+static deberta_status put_file(FILE *out, const char *name, const char *path, deberta_error *err)
 {
     mapped_file file;
-    byte_buffer text = {0};
     DEBERTA_TRY(mapped_file_open(&file, path, err));
     uLongf size = compressBound(file.size_bytes);
     unsigned char *small = memory_take(size, 1);
     if (compress2(small, &size, file.bytes, file.size_bytes, Z_BEST_COMPRESSION) != Z_OK) memory_short();
     const deberta_status status = mapped_file_end(&file, DEBERTA_OK, err);
-    byte_buffer_base64(&text, small, size);
+    for (size_t at = 0; at < size; at += PIECE_BYTES)
+        put_piece(out, name, small + at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
     free(small);
-    fprintf(out, "<script type=\"text/plain\" id=\"%s\">", id);
-    fwrite(text.data, 1, text.size_bytes, out);
-    fputs("</script>\n", out);
-    byte_buffer_free(&text);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /* A page that computes: the modules of WebAssembly and the files of the model, inside it.
  *
- * The page holds each file as an element of its own: deflated (RFC 1950), then base64, id "module-<tier>" or
- * "file-<number>". A worker of the page unpacks them, takes the fastest module that the browser can run, opens the
+ * The page holds each file deflated (RFC 1950), then base64, in elements of at most 64 kB of the class "module-<tier>"
+ * or "file-<number>". A worker of the page unpacks them, takes the fastest module that the browser can run, opens the
  * model and answers with what explorer_text.c writes of a text (wasm/module_text.c): the same heads, the same cells.
  * explorer_live.js is the page's side, live_worker.js the worker's. For one text the page also has the SHA-256 of the
  * hidden states that this program computed; the worker computes it again and the page says whether they are equal.

@@ -1,38 +1,21 @@
 /* The page's worker: unpacks module and model, computes a text, and answers with messages. It asks nobody for anything.
+ * wasm/usable_tiers.js stands before it.
  *
- * in:  {load: {modules: {tier: {text, bytes}}, tier or ''}}
- *      {open: {files: [{name, bytes, text or blob}], precision}}
+ * in:  {load: {modules: {tier: {pieces, bytes}}, tier or '', modelBytes}}
+ *      {piece: {name, bytes, text}}, the next piece of that file of the page, or {file: {name, bytes, blob}}; weights last
+ *      {open: {precision}}
  *      {run: {number, text, pair or null, removed}}
  * out: {ready: {model, tier, tiers}}, {progress: {number, done, of}}, {failed: {number or null, message}}
  *      {answer: {number, about, cells, masks, sha256, milliseconds}}
  * SPDX-License-Identifier: MIT */
-'use strict';
-
 const MOST_MODEL_BYTES = 3e9; // sizes have 32 bits there, and packed weights come on top
 const TOP = 5;
 let x = null; // exports of the module
+let filling = null; // the file whose pieces come
+let hasTokenizer = false;
 let tiers = [], chosen = ''; // that can run here, and the one that does
 let running = null; // number of the run that is computed
 let last = Promise.resolve(); // of the messages, which wait for each other
-
-/* ------------------------------------------------------------------------------------------------ what the browser can */
-
-const floats = (value) => [...new Uint8Array(new Float32Array([value]).buffer)];
-/* Modules of one function without parameters, whose result is a float32. */
-const smallModule = (...body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
-    10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
-const splat = (value) => [67, ...floats(value), 253, 19];
-const FIRST_LANE = [253, 31, 0];
-const PLAIN = smallModule(...splat(1), ...FIRST_LANE);
-/* relaxed_madd may round once or twice; ours must round once: (1 + 2^-12)^2 - (1 + 2^-11) is then 2^-24, else 0. */
-const FUSED = smallModule(...splat(1 + 2 ** -12), ...splat(1 + 2 ** -12), ...splat(-(1 + 2 ** -11)), 253, 133, 2, ...FIRST_LANE);
-
-async function usableTiers() {
-    const tiers = ['scalar'];
-    if (WebAssembly.validate(PLAIN)) tiers.unshift('exact');
-    if (WebAssembly.validate(FUSED) && (await WebAssembly.instantiate(FUSED)).instance.exports.f() === 2 ** -24) tiers.unshift('relaxed');
-    return tiers;
-}
 
 /* --------------------------------------------------------------------------------------------------------- unpacking */
 
@@ -43,8 +26,6 @@ function bytesOf(text) {
     return bytes;
 }
 
-const inflated = (text) => new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream('deflate'));
-
 /* Writes a stream of that many bytes where the module wants it, a piece at a time: a model is not held twice. */
 async function pour(stream, at, bytes) {
     const reader = stream.getReader();
@@ -54,6 +35,44 @@ async function pour(stream, at, bytes) {
         new Uint8Array(x.memory.buffer).set(part.value, at + done);
     }
     if (done !== bytes) throw new Error(`what the page holds ends after ${done} of ${bytes} bytes`);
+}
+
+/* The tokenizer's files come before the weights, so that it is opened while those are read. */
+function takeFile(name, bytes) {
+    if (name.endsWith('.safetensors')) openTokenizer();
+    return take(bytes); // stays: the model reads its files in place
+}
+
+function addFile(name, at, bytes) {
+    if (withTexts([name], (place) => x.file_add(place, at, bytes)) !== 0) throw new Error(`${name}: too many files, or too long a name`);
+}
+
+function beginFile({name, bytes}) {
+    const {readable, writable} = new DecompressionStream('deflate'), at = takeFile(name, bytes);
+    filling = {name, bytes, at, writer: writable.getWriter(), poured: pour(readable, at, bytes)};
+    filling.poured.catch(() => {}); // it is waited for, too
+}
+
+async function endFile() {
+    if (!filling) return;
+    const {name, bytes, at, writer, poured} = filling;
+    filling = null;
+    await Promise.all([writer.close(), poured]);
+    addFile(name, at, bytes);
+}
+
+async function piece({name, bytes, text}) {
+    if (filling?.name !== name) {
+        await endFile();
+        beginFile({name, bytes});
+    }
+    await Promise.race([filling.writer.write(bytesOf(text)), filling.poured]);
+}
+
+async function file({name, bytes, blob}) {
+    const at = takeFile(name, bytes);
+    await pour(blob.stream(), at, bytes);
+    addFile(name, at, bytes);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the module */
@@ -88,8 +107,9 @@ function withTexts(texts, act) {
 const ok = (status) => { if (status !== 0) throw new Error(string(x.message())); };
 const answer = () => JSON.parse(string(x.answer()));
 
-async function instantiate({text, bytes}) {
-    const code = new Uint8Array(await new Response(inflated(text)).arrayBuffer()), imports = {};
+async function instantiate({pieces, bytes}) {
+    const packed = new Blob(pieces.map(bytesOf)).stream().pipeThrough(new DecompressionStream('deflate'));
+    const code = new Uint8Array(await new Response(packed).arrayBuffer()), imports = {};
     if (code.length !== bytes) throw new Error('the module of this page is damaged');
     const module = await WebAssembly.compile(code);
     for (const {module: from, name} of WebAssembly.Module.imports(module))
@@ -99,23 +119,23 @@ async function instantiate({text, bytes}) {
     x._initialize();
 }
 
-async function load({modules, tier}) {
+async function load({modules, tier, modelBytes}) {
     if (!self.WebAssembly) throw new Error('this browser has no WebAssembly');
     if (!self.DecompressionStream) throw new Error('this browser has no DecompressionStream, with which the page unpacks its modules');
+    if (modelBytes > MOST_MODEL_BYTES) throw new Error(`the model has ${(modelBytes / 1e9).toFixed(1)} GB; a page has at most 4 GB of memory, of which a model may take 3`);
     tiers = (await usableTiers()).filter((name) => modules[name]);
     chosen = tiers.includes(tier) ? tier : tiers[0];
     if (!chosen) throw new Error(`this browser can run none of the page's modules (${Object.keys(modules).join(', ')})`);
     await instantiate(modules[chosen]);
 }
 
-async function open({files, precision}) {
-    const total = files.reduce((sum, {bytes}) => sum + bytes, 0);
-    if (total > MOST_MODEL_BYTES) throw new Error(`the model has ${(total / 1e9).toFixed(1)} GB; a page has at most 4 GB of memory, of which a model may take 3`);
-    for (const {name, bytes, text, blob} of files) {
-        const at = take(bytes); // stays: the model reads its files in place
-        await pour(blob ? blob.stream() : inflated(text), at, bytes);
-        if (withTexts([name], (place) => x.file_add(place, at, bytes)) !== 0) throw new Error(`${name}: too many files, or too long a name`);
-    }
+function openTokenizer() {
+    if (!hasTokenizer) ok(x.tokenizer_open());
+    hasTokenizer = true;
+}
+
+async function open({precision}) {
+    await endFile();
     ok(x.model_open(precision));
     ok(x.model_describe());
     postMessage({ready: {model: answer(), tier: chosen, tiers}});
@@ -146,10 +166,13 @@ async function handle(data) {
     try {
         if (data.load) await load(data.load);
         else if (!x) return; // that was said already
+        else if (data.piece) await piece(data.piece);
+        else if (data.file) await file(data.file);
         else if (data.open) await open(data.open);
         else run(data.run);
     } catch (error) {
         const broken = error instanceof (self.WebAssembly?.RuntimeError ?? RangeError) || error instanceof RangeError;
+        if (number === null) x = null;
         postMessage({failed: {number, broken, message: error.message || String(error)}});
     }
 }

@@ -14,6 +14,7 @@
 #include "program/verify/drawn_output.h"
 #include "program/verify/verify_against.h"
 #include "program/verify/verify_output.h"
+#include "program/verify/verify_publish.h"
 #include "core/base/integers.h"
 #include "core/base/path.h"
 #include "check/verify.h"
@@ -25,7 +26,7 @@ typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
-    bool training, allow_extra;
+    bool training, allow_extra, publish;
     size_t configurations, first;
 } verify_request;
 
@@ -64,6 +65,12 @@ static int draw_report(const common_options *options, const output_paths *paths,
                            : "errors against float64, by layer",
         .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier."};
     return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
+}
+
+static int publish(const common_options *options, const verify_output *to)
+{
+    if (to->format == RESULT_TEXT && !to->paths.figure_count) return verify_publish(options, to->paths.text);
+    return say_usage(options, "--publish prints one line: no picture, and no other format");
 }
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
@@ -240,8 +247,8 @@ static int verify_one(const verify_request *request, const verify_options *verif
 static int check_request(const verify_request *request)
 {
     const common_options *options = &request->reading.common;
-    const void *const of_a_model[] = {&request->against, &request->reading.ids, &request->reading.texts,
-                                      &request->reading.files, &request->tokens};
+    const void *const of_a_model[] = {&request->against,       &request->reading.ids, &request->reading.texts,
+                                      &request->reading.files, &request->tokens,      &request->publish};
     if (options->argument_count && is_drawn(request))
         return say_usage(options, "--%s makes up its own models: give no MODEL with it",
                          request->training ? "training" : "configurations");
@@ -267,6 +274,7 @@ static int run(const common_options *options)
     if (check_request(request) != EXIT_OK || !result_format_read(options, &output.format) ||
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
+    if (request->publish) return publish(options, &output);
     if (request->mutate) return mutate(request, &verify, &output);
     if (is_drawn(request)) return run_drawn(request, &verify, &output);
     if (request->against) {
@@ -312,6 +320,10 @@ static const option options[] = {
      .not_with = "text file ids tokens expected ablate precision"},
     {"first", 0, "K", "the drawn cases from number K on (default 0): a seed and a number are a case",
      SIZE_AT(verify_request, first, 0, INT32_MAX), .not_with = "text file ids tokens expected ablate precision"},
+    {"publish", 0, NULL,
+     "one line of the machine and of digests of what it computes, to be compared with those of other machines",
+     FLAG_AT(verify_request, publish),
+     .not_with = "text file ids tokens expected ablate precision mutate training configurations reference seed"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -329,6 +341,7 @@ const command command_verify = {
         "  deberta verify models/demo --text 'Call me Ishmael.' --format latex -o errors.pdf   # a chart by layer\n"
         "  deberta verify --mutate p2c_ji\n"
         "  deberta verify --configurations 20\n"
-        "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case",
+        "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case\n"
+        "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv",
     .run = run,
 };

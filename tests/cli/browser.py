@@ -22,6 +22,7 @@ def find_chromium():
 
 class Browser:
     """One page. Errors of its scripts are collected in `errors`."""
+    schemes = ("light", "dark")
 
     def __init__(self, program, width=1280, height=900):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -105,6 +106,16 @@ class Browser:
             self.call("Page.navigate", url=place)
             while "Page.loadEventFired" not in self.events:
                 self.take_event(self.read_message(60))
+
+    def before_page(self, script):
+        """A script that runs in every page before its own."""
+        self.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    def pick_folder(self, selector, folder):
+        """What the dialog of a file input answers."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(folder)])
 
     def resize(self, width, height, scale=1):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)

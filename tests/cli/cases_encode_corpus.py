@@ -1,8 +1,11 @@
 """`deberta encode` for corpora: values against the padded tensors of plain `encode`, formats, windows, resuming, bad lines.
 
+DEBERTA_RESUMED_TEXTS and DEBERTA_RESUMED_SEED lengthen or repeat the run that is killed again and again.
+
 SPDX-License-Identifier: MIT
 """
 import array
+import filecmp
 import gzip
 import json
 import math
@@ -19,6 +22,7 @@ from unittest import SkipTest
 from helpers import DEMO, ending, make_model, read_tensors, wait_until, write_tensors
 
 WIDTH = 32
+RESUMED, SEED = int(os.environ.get("DEBERTA_RESUMED_TEXTS", "3000")), int(os.environ.get("DEBERTA_RESUMED_SEED", "1"))
 
 
 def model(bench):
@@ -202,6 +206,26 @@ def test_resuming(bench):
         _, notes = encode(bench, out, *words, *more, "--resume")
         assert "texts are done already" in notes, notes
         assert target.read_bytes() == expected and not part.exists() and not journal.exists()
+
+
+def test_killed_again_and_again(bench):
+    """Killed at five drawn moments, and gone on from each time: the bytes of a run that nobody disturbed."""
+    path, dice = corpus("killed.txt", RESUMED), random.Random(SEED)
+    words = ["encode", model(bench), "--file", path, "--pool", "mean", "--batch-tokens", 512, "--threads", 1]
+    bench.run(*words, "-o", "undisturbed.npy", timeout=3000)
+    journal, killed = pathlib.Path("killed.npy.part.journal"), 0
+    for share in sorted(dice.random() for _ in range(5)):
+        process = bench.start(*words, "--resume", "-o", "killed.npy", stderr=subprocess.DEVNULL)
+        flushes = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        with ending(process):
+            wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes + 1 + int(share * RESUMED / 20000)), 300)
+            process.kill()
+            killed += process.wait() == -signal.SIGKILL
+    bench.run(*words, "--resume", "-o", "killed.npy", timeout=3000)
+    assert killed >= 1, f"DEBERTA_RESUMED_SEED={SEED}: every run ended before it could be killed"
+    assert filecmp.cmp("killed.npy", "undisturbed.npy", shallow=False), f"DEBERTA_RESUMED_SEED={SEED}, killed {killed} times"
+    assert not journal.exists() and sorted(bench.files()) == ["killed.npy", "killed.txt", "undisturbed.npy"], bench.files()
+    print(f"# {RESUMED} texts, killed {killed} times")
 
 
 def test_signals_leave_nothing_behind(bench):

@@ -138,7 +138,7 @@ def test_a_tower_says_that_width_is_unused(bench):
     needs_figures(bench)
     for layout, said in ((("--layout", "1"), True), ((), False)):
         done = bench.fine("attention", DEMO, "--text", TEXT, "--layers", "2", "--heads", "0", *layout, "-o", "tower.svg")
-        equal("mm wide and leaves the rest of 174 mm unused" in done.err, said)
+        equal("mm wide and leaves the rest of 174 mm unused: a higher --layout" in done.err, said)
 
 
 def test_a_layout_without_room_for_words_says_so(bench):

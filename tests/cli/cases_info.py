@@ -48,6 +48,38 @@ def parts_check_themselves(bench):
         assert sound.read() == other.read()
 
 
+def odd_machines(bench):
+    """Machines of other shapes, as hwloc describes them: one processor, many, hybrid, without caches; the same bytes."""
+    words, written = ["encode", TINY, "--ids", "1,2,3,4,5", "--ids", "6,7", "-q", "-o"], set()
+    for k, machine in enumerate(["numa:1 core:1 pu:1", "package:2 numa:2 l3:2 core:8 pu:2", "numa:1 core:64 pu:4", "numa:3 core:3 pu:3", "pack:1 pu:1"]):
+        environment = {"HWLOC_SYNTHETIC": machine}
+        info = json.loads(bench.fine("info", "--json", env=environment).out)["topology"]
+        assert info["cores"] >= 1 and info["usable_cores"] >= 1, (machine, info)
+        for threads in ([], ["-t", 3]):
+            bench.fine(*words, f"{k}.safetensors", *threads, env=environment)
+            with open(bench.path(f"{k}.safetensors"), "rb") as file:
+                written.add(file.read())
+    assert len(written) == 1
+
+
+def published_digests(bench):
+    """`verify --publish` gives the committed digests on every tier and any number of threads."""
+    with open(os.path.join(bench.golden, "published.tsv"), encoding="utf-8") as file:
+        expected = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    tiers = [t["name"] for t in json.loads(bench.fine("info", "--json").out)["tiers"] if t["available"]]
+    for model, *digests in expected:
+        path = model if model.startswith("synthetic:") else os.path.join(bench.root, model)
+        for k, tier in enumerate(tiers):
+            line = bench.fine("verify", path, "--publish", "--isa", tier, "-t", 1 + k % 2).out
+            fields = line.rstrip("\n").split("\t")
+            assert line.count("\n") == 1 and fields[2].split()[0] == tier and fields[3] == path, line
+            assert fields[4:] == digests, f"{model} on {tier}: {fields[4:]}"
+    for words in (["--json"], ["--out", "x.svg"], ["--format", "csv"], ["--mutate", "list"], ["--precision", "int8"]):
+        bench.expect(2, "verify", TINY, "--publish", *words)
+    bench.expect(2, "verify", "--publish")
+    assert "89 tokens" in bench.expect(3, "verify", "synthetic:v1-base,layers=1,vocab=20,positions=50", "--publish").err
+
+
 def info_model(bench):
     model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
     assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
@@ -144,6 +176,8 @@ def tests(_):
     yield "info/json", info_json
     yield "info/columns-and-lengths", columns_and_lengths
     yield "info/parts-check-themselves", parts_check_themselves
+    yield "info/odd-machines", odd_machines
+    yield "info/published-digests", published_digests
     yield "info/model", info_model
     yield "info/mdeberta", info_mdeberta
     yield "info/tokenizer", info_tokenizer

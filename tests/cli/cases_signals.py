@@ -14,6 +14,8 @@ LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,interme
                "--attention-layers", "all", "--component-layers", "all", "-o", "x.safetensors"]
 LONG_BENCH = ["bench", "synthetic:v3-xsmall,vocab=50,layers=6", "-n", "512", "--reps", "500", "--no-peak", "--json", "-o", "x.json"]
 LONG_PEAK = ["bench", "synthetic:v3-xsmall,vocab=50,layers=1", "-n", "16", "--reps", "7", "--json", "-o", "x.json"]
+# It puts its page together in a folder.
+LONG_REPORT = ["report", DEMO, "-q", "-o", "page.html"]
 
 
 def stopped(arguments, number, old=None):
@@ -157,6 +159,7 @@ def tests(settings):
     yield "stop/bench-int", stopped(LONG_BENCH, signal.SIGINT)
     yield "stop/bench-hup", stopped(LONG_BENCH, signal.SIGHUP)
     yield "stop/bench-peak", stopped(LONG_PEAK, signal.SIGTERM)
+    yield "stop/report", stopped(LONG_REPORT, signal.SIGTERM)
     yield "stop/nohup", hangup_ignored
     yield "output/closed-pipe", closed_pipe
     yield "output/closed-pipe-ignored", closed_pipe_ignored

@@ -1,18 +1,21 @@
-/* A library to preload: it lets one request for memory of a program fail.
+/* A library to preload: it lets one request of a program for memory or a thread fail.
  *
  *     LD_PRELOAD=failing_memory.so FAIL_AT=3 FAIL_REPORT=FILE deberta encode ...
  *
- * What counts: calls of malloc, calloc and realloc by the program's own code; other libraries are left alone. FAIL_AT
- * is the number of the call that fails, from 1; 0 only counts. FAIL_REPORT, a file of sizeof(struct report) bytes,
- * tells how many calls there were, and whether one failed. SPDX-License-Identifier: MIT */
+ * What counts: calls of malloc, calloc, realloc, mmap and pthread_create by the program's own code; other libraries are
+ * left alone. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_REPORT, a file of
+ * sizeof(struct report) bytes, tells how many calls there were, and whether one failed. SPDX-License-Identifier: MIT */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The names under which the C library has its own. */
@@ -77,4 +80,20 @@ __attribute__((visibility("default"))) void *calloc(size_t count, size_t bytes)
 __attribute__((visibility("default"))) void *realloc(void *old, size_t bytes)
 {
     return fails(__builtin_return_address(0)) ? NULL : __libc_realloc(old, bytes);
+}
+
+__attribute__((visibility("default"))) void *mmap(void *at, size_t bytes, int protection, int flags, int file,
+                                                  off_t offset)
+{
+    if (fails(__builtin_return_address(0))) return MAP_FAILED;
+    return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
+                                                          void *(*run)(void *), void *context)
+{
+    if (fails(__builtin_return_address(0))) return EAGAIN;
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    *(void **)&create = dlsym(RTLD_NEXT, "pthread_create");
+    return create ? create(thread, attributes, run, context) : EAGAIN;
 }

@@ -6,6 +6,7 @@ import crypto from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import zlib from 'node:zlib';
 
 const [build, folder, program] = process.argv.slice(2);
 if (!program) {
@@ -31,6 +32,12 @@ const types = fs.readFileSync(path.join(root, 'deberta.d.ts'), 'utf8');
 for (const name of Object.keys(library)) check(new RegExp(`export (function|class) ${name}\\b`).test(types), `the types do not name ${name}`);
 for (const name of Object.getOwnPropertyNames(library.Model.prototype).filter((name) => name !== 'constructor'))
     check(new RegExp(`^    (readonly )?${name}\\b`, 'm').test(types), `the types do not name Model.${name}`);
+
+/* What a reader downloads: the limits in bytes of the modules, plain and packed. */
+for (const [tier, most] of Object.entries({scalar: 8e5, relaxed: 8e5, exact: 1.2e6})) {
+    const code = fs.readFileSync(path.join(root, `deberta-${tier}.wasm`)), packed = zlib.gzipSync(code, {level: 9}).length;
+    check(code.length <= most && packed <= 2.8e5, `${tier}: ${code.length} bytes, ${packed} under gzip; at most ${most} and 280000`);
+}
 
 /* The example, and the bits of its sentence. */
 const said = execFileSync(process.execPath, [...process.execArgv, path.join(root, 'example.mjs'), folder], {encoding: 'utf8'});
@@ -65,6 +72,7 @@ await refused('unknown tier', /'avx2' cannot be used here/, files, {tier: 'avx2'
 await refused('no files', /\S{10}|\S+ \S+/, []);
 await refused('a module that is none', /./, files, {module: new Uint8Array(4)});
 await refused('weights of PyTorch', /safetensors/, [...files.filter(([name]) => !/safetensors$/.test(name)), ['pytorch_model.bin', new TextEncoder().encode('PK\x03\x04'.padEnd(99, '\0'))]]);
+await refused('a model of 3.2 GB', /has 3\.2 GB; a module has at most 4 GB/, [['model.safetensors', {length: 3.2e9}]]);
 await refused('too many files', /too many files/, Array.from({length: 40}, (_, k) => [`${k}.json`, new Uint8Array(2)]));
 console.log(`${passed} passed, ${failed} failed, 0 skipped`);
 process.exitCode = failed ? 1 : 0;

@@ -14,6 +14,7 @@ from testing.stage import Tests
 
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
+THREAD_OPTIONS = ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"]
 X86 = os.uname().machine == "x86_64"
 
 
@@ -38,20 +39,14 @@ def native_build(stage, **about):
 
 def native(stage, full):
     # The kernels are checked here with the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
-    # The full run lets each call of each command fail, of which the suite takes some.
-    left_out = {"checkasm", *(["cli failing_writes"] if full else [])}
-
     def wanted(test):
-        return test.name not in left_out and (full or not test.suites & {"long", "full"})
+        return test.name != "checkasm" and (full or not test.suites & {"long", "full"})
     tests = [Tests("tests", lambda test: wanted(test) and (full or "sampled" not in test.suites))]
     if not full:
         tests.append(Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True))
     built = native_build(stage, tests=tests, everything=True)
     stage.program("kernels, every tier of this processor", lambda: ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
                                                                     *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
-    if full:
-        stage.program("failing calls, each", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "failing_writes"],
-                      environment={"DEBERTA_TEST_EVERY_CALL": "1"}, of_tiers=False, expected=60, after=[built])
     lint(stage, "build", *["--format"] * full, expected=20, after=[built])
     stage.tiers = lambda: [(tier, "native") for tier in native_tiers()]
 
@@ -129,7 +124,7 @@ def sanitizers(stage, _full):
 def threads(stage, _full):
     wanted = ("parallel", "session", "checkpoint", "tokenizer")
     # gcc 12's sanitizer ends at once where addresses are more random than 28 bits (vm.mmap_rnd_bits): setarch -R.
-    built = stage.build("build-threads", ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"],
+    built = stage.build("build-threads", THREAD_OPTIONS,
                         tests=[Tests("where threads meet", names(*wanted), quick=True, wrapper=["setarch", "-R"], slower=10)], targets=["tests/golden/identity"])
     stage.program("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"],
                   expected=30, after=[built])
@@ -203,8 +198,29 @@ def bare_debian(suite):
 def large_corpus(stage, _full):
     """Eight shards, some of which are killed and repeated, against one process."""
     built = native_build(stage, targets=["deberta"])
-    stage.program("200,000 texts in 8 shards", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "shards", "--only", "large_corpus"],
+    stage.program("200,000 texts in 8 shards", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "shards", "--only", "large-corpus"],
                   environment={"DEBERTA_SHARDS_TEXTS": "200000"}, of_tiers=False, after=[built])
+
+
+def failing_calls(stage, _full):
+    """Each call of each command that writes fails, of which the suite takes some."""
+    built = native_build(stage, targets=["deberta", "tests/failing_calls/failing_calls.so", "tests/failing_calls/failing_memory.so"])
+    stage.program("failing calls, each", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "failing_writes"],
+                  environment={"DEBERTA_TEST_EVERY_CALL": "1"}, limit=7200, of_tiers=False, after=[built])
+
+
+def long_runs(stage, _full):
+    """What a service does in a day: memory, descriptors and bits stay what they are."""
+    built = native_build(stage, targets=["deberta", "tests/long/long_run"])
+    for run, count in (("encodes", "20000"), ("opens", "2000")):
+        stage.program(f"{count} {run}", ["build/tests/long/long_run", "models/demo", run, count], of_tiers=False, expected=60, after=[built])
+    stage.program("200,000 texts, killed and resumed", [sys.executable, "tests/cli/run_cli_tests.py", "--program", "build/deberta", "--cases", "encode_corpus",
+                                                        "--only", "killed-again-and-again"],
+                  environment={"DEBERTA_RESUMED_TEXTS": "200000"}, of_tiers=False, expected=200, after=[built])
+    watched = stage.build("build-threads", THREAD_OPTIONS, targets=["tests/long/long_run"])
+    stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", "models/demo", "callers", "40"], of_tiers=False,
+                  expected=60, after=[watched])
+
 
 def wheels(stage, _full):
     """What is released, made in a copy of the last commit and tried."""

@@ -3,30 +3,12 @@
 // A model is one instance of a module with a memory of its own. Nothing is asked of a network but the module's file,
 // and not that where `module` brings it. SPDX-License-Identifier: MIT
 
+export {usableTiers}; // usable_tiers.js
+
 const PRECISIONS = ['float32', 'int16', 'int8'];
 const MOST_BYTES = 3e9; // sizes have 32 bits, and packed weights come on top of the files
 const NAMES = /^(?!training\.safetensors$|adapter_).*\.(json|safetensors|model)$|^(merges|vocab)\.txt$|^bpe_encoder\.bin$|^pytorch_model.*\.bin$/;
 const inNode = typeof process !== 'undefined' && !!process.versions?.node;
-
-/* ---------------------------------------------------------------------------------------------- what the engine can */
-
-const floats = (value) => [...new Uint8Array(new Float32Array([value]).buffer)];
-/* A module of one function without parameters, whose result is a float32. */
-const smallModule = (...body) => new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 125, 3, 2, 1, 0, 7, 5, 1, 1, 102, 0, 0,
-    10, body.length + 4, 1, body.length + 2, 0, ...body, 11]);
-const splat = (value) => [67, ...floats(value), 253, 19];
-const FIRST_LANE = [253, 31, 0];
-const PLAIN = smallModule(...splat(1), ...FIRST_LANE);
-/* relaxed_madd may round once or twice; the tier needs once: (1 + 2^-12)^2 - (1 + 2^-11) is then 2^-24, else 0. */
-const FUSED = smallModule(...splat(1 + 2 ** -12), ...splat(1 + 2 ** -12), ...splat(-(1 + 2 ** -11)), 253, 133, 2, ...FIRST_LANE);
-
-export async function usableTiers() {
-    if (typeof WebAssembly === 'undefined') return [];
-    const tiers = ['scalar'];
-    if (WebAssembly.validate(PLAIN)) tiers.unshift('exact');
-    if (WebAssembly.validate(FUSED) && (await WebAssembly.instantiate(FUSED)).instance.exports.f() === 2 ** -24) tiers.unshift('relaxed');
-    return tiers;
-}
 
 async function compile(tier, given) {
     if (given instanceof WebAssembly.Module) return given;

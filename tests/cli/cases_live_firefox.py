@@ -1,0 +1,23 @@
+"""The page that computes in Firefox, as cases_live_page.py has it in Chromium. Skipped where there is no Firefox or no module.
+
+SPDX-License-Identifier: MIT
+"""
+from unittest import mock
+
+import cases_live_page as live
+from firefox import Firefox, find_firefox
+
+TESTS = (live.test_bits_of_typed_sentences, live.test_ablation_is_that_of_the_program, live.test_keys_alone, live.test_browsers_that_lack_something,
+         live.test_folder_of_the_reader, live.test_first_screen)
+
+
+def in_firefox(test):
+    def run(bench):
+        with mock.patch.multiple(live.LivePage, kind=Firefox, find=staticmethod(find_firefox), name="Firefox"):
+            test(bench)
+    return run
+
+
+def tests(_settings):
+    for test in TESTS:
+        yield "live-firefox/" + test.__name__[len("test_"):].replace("_", "-"), in_firefox(test)
