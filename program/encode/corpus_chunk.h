@@ -12,7 +12,7 @@
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */
     CHUNK_BATCHES = 16, /* or so many batches of tokens, whichever is less: the results wait in memory */
-    SHARD_BATCHES = 1,  /* of a shard: what a job that is killed loses, and one that is told to stop finishes */
+    SHARD_BATCHES = 4,  /* of a shard: what a job that is killed loses, and one that is told to stop finishes */
 };
 
 typedef struct corpus_text {

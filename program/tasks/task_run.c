@@ -21,7 +21,7 @@
 enum {
     WINDOW_TEXTS = 512,
     WINDOW_BYTES = 1 << 20,
-    SHARD_BATCHES = 1, /* of tokens in a window of a shard: what a job that is killed loses */
+    SHARD_BATCHES = 4, /* of tokens in a window of a shard: what a job that is killed loses */
 };
 
 /* What a head is for, and which training makes one. */
