@@ -10,6 +10,8 @@ import pytest
 from studies_bench import ROOT
 
 sys.path.append(str(ROOT / "studies"))
+sys.path.append(str(ROOT / "tools"))
+import label_flips  # noqa: E402
 import place  # noqa: E402
 import reach  # noqa: E402
 import seeds  # noqa: E402
@@ -97,3 +99,17 @@ def test_seeds_that_a_difference_needs():
     enough = seeds.needed(0.02, 0.02)
     half = [trained.student(count - 1) * 0.02 / np.sqrt(count) for count in (enough - 1, enough)]
     assert half[0] >= 0.02 > half[1] and seeds.needed(1e-6, 1.0) is None
+
+
+def test_flips_of_planted_logits():
+    """Labels, bits, reordered pairs and their interval, where it is known what was changed."""
+    one = np.random.default_rng(3).normal(size=(40, 4)).astype(np.float32)
+    other = one.copy()
+    other[:3] = np.roll(one[:3], 1, 1)  # three texts of the first paragraph get another label
+    other[10, 0] = np.nextafter(other[10, 0], np.float32(9))
+    paragraphs = np.repeat([f"own {k}" for k in range(8)], 5)
+    row = label_flips.compared(one, other, paragraphs)
+    assert (row["flips"], row["bits"], row["texts"], row["paragraphs"]) == (3, 4, 40, 8)
+    assert float(row["low"]) == 0 and 3 < float(row["high"]) < 12  # one paragraph of eight has all of them
+    same = label_flips.compared(one, one, paragraphs)
+    assert (same["flips"], same["bits"], same["reordered"]) == (0, 0, 0) and abs(float(same["high"]) - 40 * 3.84 / 11.84) < 0.06
