@@ -136,9 +136,10 @@ function buildFormula() {
     const terms = termsOf(currentText());
     for (const c of TERMS) {
         document.documentElement.style.setProperty(`--term-${c}`, `color-mix(in srgb, ${page.series[c]}, white var(--lift))`);
-        for (const element of document.querySelectorAll(`.term-${c}`)) element.hidden = !terms.includes(c);
+        for (const element of document.querySelectorAll(`.term-${c}`)) element.toggleAttribute('hidden', !terms.includes(c)); // MathML has no property of that name
     }
     byId('terms-count').textContent = terms.length > 1 ? String(terms.length) : '';
+    byId('formula').setAttribute('aria-label', `The logit S of query i and key j is ${terms.length > 1 ? 'the sum of ' : ''}${termNames(currentText(), 'and')} over a root; its softmax over the keys is the probability P`);
 }
 
 function start() {

@@ -54,9 +54,15 @@ function openOnAnswer() {
 
 const sumOver = (text, kept, place) => recompute(text, headCells(...place), kept).values[PROBS];
 
+const WORDS_OF_VIEW = {
+    matrix: 'Each row is a token that asks, each column a token that it can look at: the darker, the more. ',
+    lines: 'Each line leads from a token that asks, on the left, to one that it looks at: the stronger, the more. ',
+    heads: 'Each square is a head, each row of squares a layer; a click chooses a head, a second one shows it alone. ',
+};
+
 function wordsOfOpening(text, [i, j]) {
     const p = currentHead().values[PROBS][i * text.cells + j];
-    return ['Each row is a token that asks, each column a token that it can look at: the darker, the more. ',
+    return [WORDS_OF_VIEW[state.view],
         `In layer ${state.layer}, head ${state.head}, `, inWords(text, i), ' looks at ', ...i === j ? [] : [inWords(text, j), ', '], `${whereInWords(text, i, j)}, with ${inPercent(p)} of its attention.`];
 }
 
@@ -72,19 +78,23 @@ function wordsOfTerms(text, [i, j]) {
         '. All less their row means, which a softmax ignores.'];
 }
 
+const positionTerms = (text) => termsOf(text).filter((c) => c !== C2C).map((c) => COMPONENTS[c].name);
+
 function wordsOfOrder(text, [i]) {
     const about = text.heads[state.layer][state.head], share = about.share[C2P] + about.share[P2C];
-    if (termsOf(text).length === 1) return ['This model has neither c2p nor p2c: whatever it knows of order comes from positions at its input.'];
-    const said = ['No position is added to a token: order enters through the distance i − j alone, in c2p and p2c. They make up ',
+    const names = positionTerms(text), them = names.length > 1 ? 'them' : 'it';
+    if (!names.length) return ['This model has neither c2p nor p2c: whatever it knows of order comes from positions at its input.'];
+    const said = ['No position is added to a token: order enters through the distance i − j alone, in ', listOf(names, 'and'), names.length > 1 ? '. They make up ' : '. It makes up ',
         Number.isFinite(share) ? inPercent(share) : 'an unknown part', ' of what varies in the logits of this head. '];
     if (!canRecompute(text)) return said;
     const without = sumOver(text, [C2C], [state.text, state.layer, state.head]), key = strongestKey(text, without, i);
-    return [...said, 'Without them ', inWords(text, i), ' would look most at ', inWords(text, key), `, with ${inPercent(without[i * text.cells + key])}, wherever it stood.`];
+    return [...said, `Without ${them} `, inWords(text, i), ' would look most at ', inWords(text, key), `, with ${inPercent(without[i * text.cells + key])}, wherever it stood.`];
 }
 
 function wordsOfReach(text) {
     const field = readJson('receptive-field'), about = headNumbers(state.text, state.layer, state.head);
     const said = [`This head looks ${formatNumber(about.distance, 2)} tokens away on average; the map of heads shows this number for all. `];
+    if (!positionTerms(text).length) return [...said, 'No term of this model depends on the distance: no limit of a table bears on what a layer tells apart.'];
     if (!field) return [...said, 'The relative table has a row for each near distance, while far ones share rows: beyond them a layer cannot tell two places apart.'];
     const near = field.contiguous_unique, last = field.per_layer[field.per_layer.length - 1];
     return [...said, `One layer tells ${near.left} distances to the left and ${near.right} to the right from all others; farther ones share rows of the relative table. `,
@@ -99,13 +109,15 @@ function decisiveTerm() {
     return termsOf(text).reduce((best, c) => Math.abs(left(c) - full) > Math.abs(left(best) - full) ? c : best);
 }
 
+const termNames = (text, word) => listOf(termsOf(text).map((c) => COMPONENTS[c].name), word);
+
 function wordsOfAblation(text, [i, j]) {
     if (!canRecompute(text)) return ['The cells of this text are means of many values. Of a shorter one the page can take out a term and compute the softmax again.'];
     const k = i * text.cells + j, full = headCells(state.text, state.layer, state.head).values[PROBS][k], now = currentHead().values[PROBS][k];
     const out = TERMS.filter((c) => removalMask(state.text, state.layer, state.head) >> c & 1).map((c) => COMPONENTS[c].name);
-    if (!out.length) return ['An ablation takes a term out and computes again: untick c2c, c2p or p2c under “In the softmax”, and watch ', inWords(text, i), ' and ', inWords(text, j), '.'];
+    if (!out.length) return [`An ablation takes a term out and computes again: untick ${termNames(text, 'or')} under “In the softmax”, and watch `, inWords(text, i), ' and ', inWords(text, j), '.'];
     return [`Without ${out.join(' and ')} in this head `, inWords(text, i), ' looks at ', inWords(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
-        now < full / 2 ? 'So this head needs it for that. ' : now < full ? 'So it helps, and is not all. ' : 'So it does not help here. ', 'Tick and untick c2c, c2p, p2c under “In the softmax”.'];
+        now < full / 2 ? 'So this head needs it for that. ' : now < full ? 'So it helps, and is not all. ' : 'So it does not help here. ', `Tick and untick ${termNames(text, 'and')} under “In the softmax”.`];
 }
 
 function wordsOfBits() {
@@ -121,7 +133,7 @@ const strongerPosition = (text) => {
 
 const GUIDE = [
     {name: 'Attention', words: wordsOfOpening, view: () => ({component: PROBS})},
-    {name: 'Three terms', words: wordsOfTerms, view: () => ({component: SUM, centre: true, pinned: [...pairInWords().slice(0, 2), 0]})},
+    {name: 'Terms', words: wordsOfTerms, view: () => ({component: SUM, centre: true, pinned: [...pairInWords().slice(0, 2), 0]})},
     {name: 'Order', words: wordsOfOrder, view: (text) => ({component: hasComponent(text, strongerPosition(text)) ? strongerPosition(text) : SUM, centre: true})},
     {name: 'Reach', words: wordsOfReach, view: () => ({component: PROBS, map: 'distance'})},
     {name: 'Take one out', words: wordsOfAblation, view: () => ({component: PROBS}), enter: () => {

@@ -4,6 +4,7 @@
 
 const WAIT_MS = 350; // after the last key
 const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
+const NOTHING_TYPED = 'There is no sentence yet: type one, then Compute.';
 const OPENING = 'Opening the model …';
 const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, picked: '', message: '', timer: 0, slow: false};
 
@@ -181,12 +182,22 @@ function computeTyped() {
     clearTimeout(live.timer);
     const words = typedWords(), known = page.texts.findIndex((text) => text.words && text.words.join('\0') === words.join('\0'));
     if (!words[0].trim()) return;
+    if (live.message === NOTHING_TYPED) live.message = '';
     live.queue = [];
     if (known >= 0) {
         chooseText(known);
         return next();
     }
     ask({text: null, words, removed: ''});
+}
+
+/* Whoever asks for a text that is not there is told so; whoever empties the box to type another one is not. */
+function computeAsked() {
+    computeTyped();
+    if (byId('words').value.trim()) return;
+    live.message = NOTHING_TYPED;
+    byId('words').focus();
+    drawLive();
 }
 
 function typed() {
@@ -270,11 +281,11 @@ function bindLive() {
     byId('words').addEventListener('keydown', (event) => {
         if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
         event.preventDefault();
-        computeTyped();
+        computeAsked();
     });
     byId('live').addEventListener('submit', (event) => {
         event.preventDefault();
-        computeTyped();
+        computeAsked();
     });
     byId('stop').addEventListener('click', stop);
     byId('tier').addEventListener('change', ({target}) => {

@@ -3,7 +3,7 @@
 /* The formula stands where the numbers of a cell will: in sight, and nothing below jumps. */
 function formulas() {
     const copies = [...document.querySelectorAll('#explain math')].map((math) => math.cloneNode(true));
-    for (const copy of copies) copy.querySelector('[id]')?.removeAttribute('id');
+    for (const copy of copies) for (const element of [copy, ...copy.querySelectorAll('[id]')]) element.removeAttribute('id');
     return copies;
 }
 
@@ -12,7 +12,7 @@ function drawReadout() {
     byId('cell-pane').classList.toggle('filled', cell !== null);
     if (!cell) {
         readout.replaceChildren(make('h3', {}, 'A pair of tokens'), make('p', {class: 'quiet'},
-            'Point at a cell, tap it, or focus the matrix and use the arrows. A row is a query, a column a key.'), ...formulas());
+            make('span', {class: 'on-screen'}, 'Point at a cell, tap it, or focus the matrix and use the arrows. '), 'A row is a query, a column a key.'), ...formulas());
         return;
     }
     const [i, j, pane] = cell, places = paneHeads(), text = page.texts[places[pane][0]], query = cellTokens(text, i), key = cellTokens(text, j);

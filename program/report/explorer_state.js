@@ -131,9 +131,13 @@ function make(name, attributes = {}, ...children) {
 function formatNumber(value, digits = 4) {
     if (!Number.isFinite(value)) return Number.isNaN(value) ? 'not a number' : value > 0 ? '∞' : '−∞';
     const size = Math.abs(value);
-    const text = Number.isInteger(value) && size < 1e6 ? String(value) : size < 1e-4 || size >= 1e6 ? value.toExponential(2) : size >= 1000 ? value.toFixed(0) : value.toPrecision(digits);
+    const text = Number.isInteger(value) && size < 1e6 ? String(value) : size < 1e-4 || size >= 1e6 ? value.toExponential(2)
+        : size >= 10 ** digits - .5 ? value.toFixed(0) : value.toPrecision(digits); // which has an exponent where the digits before the point are more
     return text.replace(/-/g, '−');
 }
+/* “a, b and c”. */
+const listOf = (names, word) => names.length > 1 ? `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}` : names.join('');
+
 const withSign = (value) => (value > 0 ? '+' : '') + formatNumber(value);
 
 const pageFont = () => getComputedStyle(document.body).fontFamily;

@@ -251,6 +251,9 @@ def test_long_texts_can_be_stopped(bench):
         page.wait("document.documentElement.dataset.computing === 'no'")
         page.compute("a door")
         contains(page.text("#live-note"), "computed here")
+        contains(page.compute(" "), "There is no sentence yet")
+        page.compute("a door")
+        contains(page.text("#live-note"), "computed here")
 
 
 def test_keys_alone(bench):

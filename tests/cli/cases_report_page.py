@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import os
+import random
 import re
 import shlex
 from unittest import SkipTest
@@ -180,8 +181,8 @@ def explore(bench, browser):
 
 
 def two_digits(value):
-    """As the page writes them."""
-    return f"{value:#.2g}".rstrip(".")
+    """As the page writes them: from 99.5 the whole number, without a power of ten."""
+    return f"{value:.0f}" if value >= 99.5 else f"{value:#.2g}".rstrip(".")
 
 
 def best_word(text, probabilities, n, i):
@@ -324,6 +325,51 @@ def grades(bench, browser):
     check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
 
 
+FORMULA = {"demo-bert": ("qi·kj", "d", []), "12-v2-b8-n33-c2p": ("qi·kj+qi·Ki−j", "2d", ["c2p"]), "demo": ("qi·kj+qi·Ki−j+kj·Qi−j", "3d", ["c2p", "p2c"])}
+
+
+def formulas(bench, browser):
+    """The formula and the steps speak of the terms that the model has, and of no other."""
+    for model in (os.path.join(os.path.dirname(DEMO), "demo-bert"), os.path.join(os.path.dirname(DEMO), "../tests/golden/12-v2-b8-n33-c2p"), DEMO):
+        name = os.path.basename(model)
+        terms, root, positions = FORMULA[name]
+        page = Page(browser, report(bench, model, "--ids", "1,5,7,9,11,2") + "#layer=0&head=0&show=sum")
+        shown = """(() => { const e = document.querySelector('%s math mfrac'), seen = (node) => node.nodeType === 3 ? node.textContent.trim()
+            : getComputedStyle(node).display === 'none' ? '' : [...node.childNodes].map(seen).join(''); return [...e.children].map(seen); })()"""
+        for place in ("#readout", "#explain"):
+            equal(browser.evaluate(shown % place), [terms, f"√({root})"], f"{name}, {place}")
+            if place == "#readout":
+                browser.move(*page.cell(1, 2))
+        said = page.browser.evaluate("document.getElementById('formula').ariaLabel")
+        for step in range(1, 5):
+            browser.press("n")
+            said += page.text("#guide-words")
+        lacking = {"c2p", "p2c"} - set(positions)
+        named = said.replace("This model has neither c2p nor p2c", "")
+        check(not any(term in named for term in lacking), f"{name} has no {lacking}: {said}")
+        check(positions or "relative table" not in said, f"{name} has no relative table: {said}")
+        for key, words in (("lines", "Each line"), ("heads", "Each square"), ("matrix", "Each row")):
+            browser.click(*page.place("#step-0"))
+            browser.click(*page.place(f"label:has(#view-{key})"))
+            check(page.text("#guide-words").startswith(words), f"{key}: {page.text('#guide-words')}")
+
+
+def drawn_numbers(bench, browser):
+    """A number is written with the digits asked for and without a power of ten, whatever its size."""
+    seed = random.randrange(1 << 32)
+    print(f"# seed {seed}")
+    source = random.Random(seed)
+    Page(browser, report(bench, DEMO, "--ids", "1,5,2"))
+    drawn = [(value, 2) for value in (9.94, 9.96, 99.4999, 99.5, 99.97, 119.6, 999.7)] + [(10 ** source.uniform(-4, 5.9) + 1e-9, source.randint(2, 4)) for _ in range(2000)]
+    writer = browser.evaluate("[...document.scripts].map((s) => s.textContent.match(/function formatNumber[^]*?\\n}/)?.[0]).find(Boolean)")
+    written = browser.evaluate(f"{json.dumps(drawn)}.map(([value, digits]) => ({writer})(value, digits))")
+    for (value, digits), text in zip(drawn, written):
+        what = f"seed {seed}: {value} with {digits} digits is {text}"
+        check(re.fullmatch(r"[0-9]+(\.[0-9]+)?", text), what)
+        step = 10 ** min(0, math.floor(math.log10(value)) + 1 - digits)
+        check(abs(float(text) - value) <= .5001 * step, what)
+
+
 def rest(bench, browser):
     """Sweeps, tables, a narrow window, paper."""
     page = Page(browser, report(bench, "synthetic:v3-xsmall,vocab=100,layers=2,hidden=64,heads=1", "-n", "4-8*2", "--reps", "1", "--isa",
@@ -358,6 +404,11 @@ def rest(bench, browser):
     dark = "getComputedStyle(document.body).backgroundColor"
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark where the system is")
     browser.evaluate("addEventListener('beforeprint', () => { window.onPaper = " + dark + "; })")
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    on_paper = browser.evaluate("getComputedStyle(document.querySelector('#readout .on-screen')).display")
+    equal(on_paper, "none", "paper has no advice to point at it")
+    browser.call("Emulation.setEmulatedMedia", media="")
+    browser.prefer("dark")
     browser.print(bench.path("page.pdf"))
     check(browser.evaluate("window.onPaper") == "rgb(255, 255, 255)", "light on paper")
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark again after printing")
@@ -596,5 +647,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (opening, explore, colours, grades, rest, low_precision, without_terms, views, keys_alone, widths):
+    for look in (opening, explore, colours, grades, formulas, drawn_numbers, rest, low_precision, without_terms, views, keys_alone, widths):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
