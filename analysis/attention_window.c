@@ -138,6 +138,9 @@ static void attend_in_window(deberta_session *s, size_t layer, const deberta_obs
 
 static deberta_status check(const deberta_model *model, unsigned features, bool changes_terms, deberta_error *err)
 {
+    if (model->integer_attention)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: a window of keys needs attention in float32; found %s",
+                     model->name, deberta_precision_name(model->precision));
     if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
     if (model->config.talking_heads) {
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "check/drawn_features.h"
 #include "core/base/status.h"
@@ -269,7 +271,23 @@ static const char *difference_of(const deberta_model *model, const verify_texts 
     return NULL;
 }
 
-typedef enum model_place { FROM_FILE, FROM_MEMORY, FROM_PACKED } model_place;
+typedef enum model_place { FROM_FILE, FROM_MEMORY, FROM_PACKED, FROM_PACKED_ALONE } model_place;
+
+/* A folder that has the model's config.json and packed file, and no weights. */
+static deberta_status leave_alone(const drawn_run *run, const char *path, deberta_precision precision, char alone[128],
+                                  deberta_error *err)
+{
+    const char *const names[] = {"config.json", deberta_packed_file_name(precision)};
+    drawn_path(run, "alone", alone);
+    mkdir(alone, 0700);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char from[256], to[256];
+        snprintf(from, sizeof from, "%s/%s", path, names[k]);
+        snprintf(to, sizeof to, "%s/%s", alone, names[k]);
+        if (link(from, to) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be linked", to);
+    }
+    return DEBERTA_OK;
+}
 
 static deberta_status open_from(const drawn_run *run, model_place place, deberta_precision precision,
                                 deberta_model **model, deberta_error *err)
@@ -278,15 +296,17 @@ static deberta_status open_from(const drawn_run *run, model_place place, deberta
                                            .reference = run->drawn->options.reference,
                                            .precision = precision,
                                            .threads = 1};
-    char path[128];
+    char path[128], alone[128];
+    const bool left = place == FROM_PACKED_ALONE && precision != DEBERTA_PRECISION_FLOAT32;
     drawn_path(run, "model", path);
     if (place == FROM_MEMORY) return drawn_model_open(model, &run->drawn->model, &options, err);
-    if (place == FROM_PACKED) {
+    if (place == FROM_PACKED || place == FROM_PACKED_ALONE) {
         const deberta_pack_options packing = {.struct_size = sizeof packing, .threads = 1, .precision = precision};
         DEBERTA_TRY(deberta_model_pack(path, &packing, err));
     }
-    DEBERTA_TRY(deberta_model_open(model, path, &options, err));
-    if (place == FROM_PACKED && deberta_model_describe(*model)->packed != DEBERTA_PACKED_MAPPED)
+    if (left) DEBERTA_TRY(leave_alone(run, path, precision, alone, err));
+    DEBERTA_TRY(deberta_model_open(model, left ? alone : path, &options, err));
+    if (place >= FROM_PACKED && deberta_model_describe(*model)->packed != DEBERTA_PACKED_MAPPED)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the packed file is not used");
     return DEBERTA_OK;
 }
@@ -301,6 +321,7 @@ static const struct {
     {"inference: 2 threads", FROM_FILE, 2, .alone = false},
     {"inference: from memory", FROM_MEMORY, 1, .alone = false},
     {"inference: packed", FROM_PACKED, 1, .alone = false},
+    {"inference: packed, without weights", FROM_PACKED_ALONE, 2, .alone = false},
 };
 
 static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision precision, const verify_texts *texts,

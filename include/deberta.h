@@ -236,7 +236,8 @@ typedef struct deberta_pack_options {
     deberta_precision precision;
 } deberta_pack_options;
 
-/* Writes <path>/deberta.packed, or the file of that precision: what opening makes of the checkpoint.
+/* Writes <path>/deberta.packed, or the file of that precision: what opening makes of the checkpoint. One of low
+ * precision has the words too: in a folder with its config.json and without weights it is a model of that precision.
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
  * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
  * made, when it is of another version of this library or damaged, and for a model of fewer layers. What opening

@@ -53,7 +53,8 @@ typedef struct deberta_interventions {
 DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
                                                      const deberta_interventions *interventions, deberta_error *err);
 /* The relative table as a layer's heads read it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
- * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term. */
+ * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term, or keeps integers (int8).
+ */
 DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
                                                         float *queries, deberta_error *err);
 /* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a

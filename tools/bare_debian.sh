@@ -2,15 +2,16 @@
 # Runs a command in a copy of the committed project on a Debian system with nothing installed, as a newcomer would.
 #
 #   tools/bare_debian.sh bookworm './build.sh demo && ./build.sh test'
-#   tools/bare_debian.sh trixie 'python3 -m venv v'
+#   tools/bare_debian.sh trixie 'ls /home/new/a.whl' a.whl    # files that go into the folder above the project
 #
 # Needs root and debootstrap (installed if apt-get is there). The system is made once a suite, in ${TMPDIR:-/tmp}, from this machine's
 # own package sources; each run works in a copy, which is removed at the end. The status is that of the command.
 #
 # SPDX-License-Identifier: MIT
 set -eu
-[ $# -eq 2 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 suite=$1 command=$2
+shift 2
 project=$(cd "$(dirname "$0")/.." && pwd)
 fail() { echo "bare_debian.sh: $1" >&2; exit 4; }
 [ "$(id -u)" = 0 ] || fail "a chroot needs root"
@@ -50,6 +51,7 @@ for place in dev sys; do
 done
 mkdir -p "$root/home/new/project"
 git -C "$project" archive HEAD | tar -x -C "$root/home/new/project"
+[ $# -eq 0 ] || cp "$@" "$root/home/new/"
 status=0
 chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 TERM=dumb PIP_CERT=/etc/ssl/machine.crt \
     sh -c "cd /home/new/project && $command" </dev/null || status=$?

@@ -20,6 +20,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 from testing import builds, counting, processes
@@ -36,10 +37,10 @@ OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Db_coverage=true", "-Doptimizat
 # ------------------------------------------------------------------------------------------------------------- running
 
 def wanted(test):
-    """What says something about the library. Not: tests of the tests, figures, which are not built here, and shards, which take minutes
-    and run nothing else of it."""
+    """What says something about the library. Not: tests of the tests, figures, which are not built here, and what takes minutes and runs
+    nothing else of it: identity, shards."""
     if test.suites & {"unit", "golden", "kernels", "fuzz"}:
-        return test.name not in ("checkasm catches broken kernels", "golden notices a flipped bit")
+        return test.name not in ("checkasm catches broken kernels", "golden notices a flipped bit", "identity")
     return test.suites & {"training", "files"} and test.name not in ("cli bench_plot", "cli shards")
 
 
@@ -52,8 +53,9 @@ def build():
 
 
 def newest_notes(place):
-    """When the compiler last wrote what it knows of a file: runs before that are of another program."""
-    return max((os.path.getmtime(path) for path in files_below(place, ".gcno")), default=0.0)
+    """When the compiler last wrote what it knows of a file of the library: runs before that are of another one."""
+    folders = ("libdeberta_core.a.p", "simd", os.path.join("tests", "stand_ins"))
+    return max((os.path.getmtime(path) for folder in folders for path in files_below(os.path.join(place, folder), ".gcno")), default=0.0)
 
 
 def files_below(place, ending):
@@ -66,9 +68,8 @@ def run_file(test):
 
 def run_test(test):
     """Runs one test in which every program writes its counts into a folder of their own, and keeps what they say."""
-    place, counts = os.path.join(ROOT, FOLDER), os.path.join(ROOT, FOLDER, "counts")
-    shutil.rmtree(counts, ignore_errors=True)
-    os.makedirs(counts)
+    place = os.path.join(ROOT, FOLDER)
+    counts = tempfile.mkdtemp(prefix="counts-", dir=place)
     outcome = processes.execute(test.command, {**test.environment, "DEBERTA_TEST_QUICK": "1", "GCOV_PREFIX": counts,
                                                "GCOV_PREFIX_STRIP": str(len(os.path.realpath(place).strip("/").split("/")))},
                                 test.limit * builds.EMULATED_LIMIT, test.folder)

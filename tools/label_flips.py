@@ -1,223 +1,230 @@
 #!/usr/bin/env python3
-"""Whose answers depend on the batch? The same sentences, classified in batches, alone, in another order and by another number of threads.
+"""Whose answers depend on the processor, the batch, the order, the threads? The same texts through several engines and conditions.
 
-    tools/label_flips.py MODEL --file SENTENCES --work W [--engines deberta,deberta-int8,...] [--out TABLE.md]
+    tools/label_flips.py prepare MODEL --work W [--corpus CORPUS] [--hide]   texts as ids, graphs, quantised graphs, copies of libraries
+    tools/label_flips.py run --work W [--engines E,...] [--conditions C,...] [--texts N]   the logits that W lacks, one fresh process each
+    tools/label_flips.py table --work W RESULTS.csv      counts and intervals, for studies/labels.py
 
-MODEL is a folder with a sequence classifier that transformers opens. Each engine and condition is a fresh process, which writes the
-logits of all texts. A condition is compared with the same engine's `batches of 32`: texts whose logits differ in a bit, the largest
-change, and texts with another label, with the 95 % interval of Wilson. `again` is the control: the same condition in a second process.
-Batches are padded to their longest text. Engines get the same ids.
-
-ONNX Runtime's int8 is its default dynamic quantisation (QInt8, one scale a matrix; with 7 bits of weights where the processor has no VNNI, as
-it advises), `-channel` has a scale a channel. PyTorch's int8 is `quantize_dynamic` of its linear layers.
-
-Needs the installed package deberta_c and tools/peers-requirements.txt. SPDX-License-Identifier: MIT
+MODEL is a folder with a sequence classifier that transformers opens. Batches are padded to their longest text; all engines get the same ids.
+Processors with less are imitated: tools/hide_features.py makes copies of the engines' libraries that are told of fewer features.
+What the engines do is in tools/label_engines.py. Needs tools/peers-requirements.txt. SPDX-License-Identifier: MIT
 """
 import argparse
-import dataclasses
+import csv
 import json
-import math
 import os
+import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
-BATCH = 32
+from label_engines import ENGINES
+
+ROOT = Path(__file__).resolve().parent.parent
+BATCH, SHORTEST, LONGEST = 32, 5, 64
+HELD_OUT = 20, 7  # of train.txt every 20th paragraph from the 7th on was kept from models/demo
+CALIBRATION = 256  # sentences of its training for static scales
+# Features that are hidden, texts of a batch, threads, seed of the order.
+CONDITIONS = {"base": ("", BATCH, 1, 0), "again": ("", BATCH, 1, 0), "vnni hidden": ("vnni", BATCH, 1, 0), "avx512 hidden": ("avx512", BATCH, 1, 0),
+              "avx hidden": ("avx", BATCH, 1, 0), "alone": ("", 1, 1, 0), "another order": ("", BATCH, 1, 1), "2 threads": ("", BATCH, 2, 0)}
+DRAWN_PAIRS, RESAMPLES = 100_000, 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class Condition:
-    name: str
-    batch: int = BATCH
-    threads: int = 1
-    order: int = 0  # seed of a permutation of the texts; 0: as they stand
-    isa: str = ""  # of deberta only: no switch of the others is documented to choose all of their kernels
+# -------------------------------------------------------------------------------------------------------------- texts
 
 
-BASE = Condition(f"batches of {BATCH}")
-CONDITIONS = [Condition("again"), Condition("alone", batch=1), Condition("another order", order=1), Condition("2 threads", threads=2)]
+def sentences(paragraph):
+    return [one for one in re.split(r"(?<=[.!?])[\"”’']?\s+", paragraph) if len(one) > 12]
 
 
-# ------------------------------------------------------------------------------------------------------- one process
+def lines(path):
+    return Path(path).read_text(encoding="utf-8").splitlines()
 
 
-def open_deberta(precision):
-    def opened(model, _graph, condition):
-        import deberta_c
-
-        m = deberta_c.Model(model, threads=condition.threads, precision=precision, isa=condition.isa or None)
-        return lambda ids, mask: m.encode([list(map(int, row[:n])) for row, n in zip(ids, mask.sum(1))], hidden=None, logits=True)["logits.sequence"]
-
-    return opened
-
-
-def open_torch(precision):
-    def opened(model, _graph, condition):
-        import torch
-        import transformers
-
-        torch.set_num_threads(condition.threads)
-        m = transformers.AutoModelForSequenceClassification.from_pretrained(model, dtype=torch.float32).eval()
-        if precision == "int8":
-            m = torch.ao.quantization.quantize_dynamic(m, {torch.nn.Linear}, dtype=torch.qint8)
-
-        def run(ids, mask):
-            with torch.inference_mode():
-                return m(input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask)).logits.numpy()
-
-        return run
-
-    return opened
+def drawn_texts(corpus):
+    """(kind, paragraph, sentence): "own", paragraphs of the training's books that it did not see, and "other", a book that it never saw.
+    Without a corpus they are those that the repository has; ten neighbours of a book's sentences count as a paragraph there."""
+    if corpus:
+        every, first = HELD_OUT
+        own = [paragraph for k, paragraph in enumerate(lines(corpus / "train.txt")) if k % every == first]
+        other = [sentences(paragraph) for paragraph in lines(corpus / "valid.txt")]
+    else:
+        own = [line.split("\t")[1] for line in lines(ROOT / "docs/studies/data/books.tsv")[1:]]
+        every = lines(ROOT / "docs/studies/data/sentences.txt")
+        other = [every[at:at + 10] for at in range(0, len(every), 10)]
+    for kind, paragraphs in (("own", map(sentences, own)), ("other", other)):
+        for k, paragraph in enumerate(paragraphs):
+            yield from ((kind, k, one) for one in paragraph)
 
 
-def open_onnxruntime(precision):
-    def opened(_model, graph, condition):
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = condition.threads
-        session = onnxruntime.InferenceSession(graph + precision, options, providers=["CPUExecutionProvider"])
-        return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
-
-    return opened
+def calibration_texts(corpus):
+    """Sentences of the training itself; without a corpus there are none."""
+    if not corpus:
+        return []
+    every, first = HELD_OUT
+    seen = [paragraph for k, paragraph in enumerate(lines(corpus / "train.txt")) if k % every != first]
+    return [sentences(one)[0] for one in random.Random(3).sample(seen, 4 * CALIBRATION) if sentences(one)]
 
 
-ENGINES = {
-    "deberta": open_deberta("float32"),
-    "deberta-int16": open_deberta("int16"),
-    "deberta-int8": open_deberta("int8"),
-    "torch": open_torch("float32"),
-    "torch-int8": open_torch("int8"),
-    "onnxruntime": open_onnxruntime(".onnx"),
-    "onnxruntime-int8": open_onnxruntime("-int8.onnx"),
-    "onnxruntime-int8-channel": open_onnxruntime("-int8-channel.onnx"),
-}
-DEFAULT = "deberta,deberta-int8,torch,torch-int8,onnxruntime,onnxruntime-int8,onnxruntime-int8-channel"
+def ids_of(model, texts):
+    import deberta_c
+    with deberta_c.Model(str(model), threads=1) as opened:
+        return [list(map(int, opened.tokenize(text).ids)) for text in texts]
 
 
-def classify(model, engine, condition, work, out):
-    """Writes the logits [texts][labels]."""
-    texts = np.load(work / "texts.npz")
-    rows = np.split(texts["ids"], texts["starts"][1:-1])
-    order = np.random.default_rng(condition.order).permutation(len(rows)) if condition.order else np.arange(len(rows))
-    run, logits = ENGINES[engine](str(model), str(work / "model"), condition), None
-    for at in range(0, len(rows), condition.batch):
-        which = order[at : at + condition.batch]
-        lengths = np.array([len(rows[i]) for i in which])
-        mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
-        ids = np.zeros_like(mask)
-        ids[mask.astype(bool)] = np.concatenate([rows[i] for i in which])
-        found = np.asarray(run(ids, mask), np.float32)
+def prepare(options):
+    import label_engines
+    work = options.work
+    (work / "logits").mkdir(parents=True, exist_ok=True)
+    texts = list({one[2]: one for one in drawn_texts(options.corpus)}.values())
+    kept = [(one, ids) for one, ids in zip(texts, ids_of(options.model, [one[2] for one in texts])) if SHORTEST <= len(ids) <= LONGEST]
+    random.Random(2).shuffle(kept)
+    with open(work / "texts.json", "w", encoding="utf-8") as file:
+        json.dump([{"kind": kind, "paragraph": paragraph, "ids": ids} for (kind, paragraph, _), ids in kept], file)
+    scales = [ids for ids in ids_of(options.model, calibration_texts(options.corpus)) if SHORTEST <= len(ids) <= LONGEST][:CALIBRATION]
+    if any(not engine.startswith("deberta") for engine in options.engines):
+        label_engines.write_graphs(options.model, work, scales)
+    else:
+        (work / "model").symlink_to(options.model.resolve())
+    if options.hide:
+        for package in label_engines.packages(options.engines):
+            subprocess.run([sys.executable, str(ROOT / "tools" / "hide_features.py"), package, str(work / "hidden")], check=True)
+    print(f"{len(kept)} texts of {len({one[:2] for one, _ in kept})} paragraphs, {len(scales)} for scales")
+
+
+# -------------------------------------------------------------------------------------------------------- one process
+
+
+def padded(rows):
+    lengths = np.array([len(row) for row in rows])
+    mask = (np.arange(lengths.max()) < lengths[:, None]).astype(np.int64)
+    ids = np.zeros_like(mask)
+    ids[mask.astype(bool)] = np.concatenate(rows)
+    return ids, mask
+
+
+def classify(work, engine, condition, count, out):
+    """Writes the logits [texts][labels] of the first texts."""
+    _, batch, threads, order = CONDITIONS[condition]
+    rows = [np.array(one["ids"], np.int64) for one in json.loads((work / "texts.json").read_text())[:count]]
+    places = np.random.default_rng(order).permutation(len(rows)) if order else np.arange(len(rows))
+    run, logits = ENGINES[engine](work, threads), None
+    for at in range(0, len(rows), batch):
+        which = places[at:at + batch]
+        found = np.asarray(run(*padded([rows[i] for i in which])), np.float32)
         logits = np.full((len(rows), found.shape[1]), np.nan, np.float32) if logits is None else logits
         logits[which] = found
     np.save(out, logits)
 
 
-def prepare(model, file, work):
-    """The texts as ids, and the graphs of ONNX: in a process of its own, since PyTorch takes its threads once."""
-    import deberta_c
-    import onnxruntime
-    import torch
-    import transformers
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-    from peers_worker import saturates
-
-    m = deberta_c.Model(str(model), threads=1)
-    ids = [np.array(m.tokenize(line).ids, np.int64) for line in Path(file).read_text(encoding="utf-8").splitlines() if line.strip()]
-    np.savez(work / "texts.npz", ids=np.concatenate(ids), starts=np.cumsum([0] + [len(row) for row in ids]))
-    module = transformers.AutoModelForSequenceClassification.from_pretrained(model, dtype=torch.float32).eval()
-
-    class Logits(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = module
-
-        def forward(self, input_ids, attention_mask):
-            return self.inner(input_ids=input_ids, attention_mask=attention_mask).logits
-
-    example, axes = torch.randint(4, 1000, (2, 48)), {0: "batch", 1: "n"}
-    graph, folded = str(work / "model.onnx"), str(work / "model-folded.onnx")
-    with torch.no_grad():
-        torch.onnx.export(Logits().eval(), (example, torch.ones_like(example)), graph, dynamo=False, opset_version=18, input_names=["input_ids", "attention_mask"],
-                          output_names=["logits"], dynamic_axes={"input_ids": axes, "attention_mask": axes, "logits": {0: "batch"}})  # fmt: skip
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = folded
-    onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-    for name, told in {"-int8": {}, "-int8-channel": {"per_channel": True}}.items():
-        quantize_dynamic(folded, str(work / f"model{name}.onnx"), weight_type=QuantType.QInt8, reduce_range=saturates(), **told)
-    os.remove(folded)
+def environment(work, hidden):
+    """In which an engine's libraries are told of fewer features."""
+    if not hidden:
+        return os.environ
+    folder = (work / "hidden").resolve()
+    own = next(folder.glob("*/libdeberta.so.0"), None)
+    return {**os.environ, "CPUID_HIDE": hidden, "LD_PRELOAD": str(folder / "hide_features.so"), **({"DEBERTA_LIBRARY": str(own)} if own else {}),
+            "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
 
 
-# ------------------------------------------------------------------------------------------------------------- table
+def run(options):
+    for condition in options.conditions:
+        for engine in options.engines:
+            out = options.work / "logits" / f"{engine}@{condition}.npy"
+            if out.exists():
+                continue
+            done = subprocess.run([sys.executable, __file__, "one", "--work", str(options.work), "--engines", engine, "--conditions", condition,
+                                   "--texts", str(options.texts), str(out.with_suffix(".part.npy"))], env=environment(options.work, CONDITIONS[condition][0]),
+                                  capture_output=True, text=True)
+            if done.returncode:
+                print(f"{engine}, {condition}: {done.stderr.strip().splitlines()[-1:]}", flush=True)
+                continue
+            out.with_suffix(".part.npy").rename(out)
+            print(f"{engine}, {condition}", flush=True)
 
 
-def wilson(count, of, z=1.96):
-    """The 95 % interval of a share, as counts."""
-    p, d = count / of, 1 + z * z / of
-    middle, half = (p + z * z / 2 / of) / d, z / d * math.sqrt(p * (1 - p) / of + z * z / 4 / of / of)
-    return max(0.0, middle - half) * of, min(1.0, middle + half) * of
+# --------------------------------------------------------------------------------------------------------------- table
 
 
-def compared(base, other):
-    """Cells of a row; both [texts][labels]."""
-    texts = len(base)
-    differ = int((base.view(np.int32) != other.view(np.int32)).any(1).sum())
-    flips = int((base.argmax(1) != other.argmax(1)).sum())
-    low, high = wilson(flips, texts)
-    largest = np.abs(base.astype(np.float64) - other).max()
-    return [f"{texts:,}", f"{differ:,}", f"{largest:.2g}" if largest else "0", f"**{flips}** ({low:.1f} to {high:.1f})"]
+def interval(flips, paragraphs):
+    """95 % of the count of flips, whole paragraphs drawn again; where there is none, as if each paragraph were one text (Wilson)."""
+    names, of = np.unique(paragraphs, return_inverse=True)
+    if not flips.any():
+        return 0.0, 3.84 / (len(names) + 3.84) * len(flips)
+    counts, sizes = np.bincount(of, flips), np.bincount(of)
+    drawn = np.random.default_rng(1).integers(0, len(names), (RESAMPLES, len(names)))
+    shares = counts[drawn].sum(1) / sizes[drawn].sum(1)
+    return tuple(np.percentile(shares, [2.5, 97.5]) * len(flips))
 
 
-def measure(options, engine, condition):
-    out = options.work / f"{engine}.npy"
-    subprocess.run([sys.executable, __file__, "--worker", json.dumps([str(options.model), engine, dataclasses.asdict(condition), str(options.work), str(out)])],
-                   check=True, stderr=subprocess.DEVNULL)  # fmt: skip
-    return np.load(out)
+def reordered(one, other):
+    """Of drawn pairs of texts those which the probability of a label ranks in another order; the label is the first text's."""
+    pairs = np.random.default_rng(0).integers(0, len(one), (DRAWN_PAIRS, 2))
+    label = one[pairs[:, 0]].argmax(1)
+    signs = []
+    for logits in (one, other):
+        odds = np.exp(logits.astype(float) - logits.max(1, keepdims=True))
+        odds /= odds.sum(1, keepdims=True)
+        signs.append(np.sign(odds[pairs[:, 0], label] - odds[pairs[:, 1], label]))
+    return int((signs[0] * signs[1] < 0).sum())
 
 
-def rows_of(options, engine):
-    base = measure(options, engine, BASE)
-    if not np.isfinite(base).all():
-        sys.exit(f"label_flips.py: {engine} gives logits that are not finite")
-    own = engine.split("-")[0] == "deberta"
-    for condition in CONDITIONS + [Condition(f"the {isa} kernels", isa=isa) for isa in options.tiers if own]:
-        yield [engine, condition.name, *compared(base, measure(options, engine, condition))]
+def compared(one, other, paragraphs):
+    flips = one.argmax(1) != other.argmax(1)
+    change = np.abs(one.astype(float) - other).max(1)
+    low, high = interval(flips, paragraphs)
+    return {"texts": len(one), "paragraphs": len(set(paragraphs)), "bits": int((one.view(np.int32) != other.view(np.int32)).any(1).sum()),
+            "largest": f"{change.max():.3g}", "median": f"{np.median(change):.3g}", "flips": int(flips.sum()), "low": f"{low:.1f}", "high": f"{high:.1f}",
+            "reordered": reordered(one, other)}
+
+
+def rows_of(work):
+    texts = json.loads((work / "texts.json").read_text())
+    kinds = np.array([one["kind"] for one in texts])
+    paragraphs = np.array([f"{one['kind']} {one['paragraph']}" for one in texts])
+    logits = {tuple(path.stem.split("@")): np.load(path) for path in sorted((work / "logits").glob("*@*.npy"))}
+    pairs = [(engine, condition, (engine, "base")) for engine in ENGINES for condition in CONDITIONS if condition != "base"]
+    pairs += [(engine, "base", ("torch", "base")) for engine in ENGINES if engine != "torch"]
+    for engine, condition, against in pairs:
+        if (engine, condition) not in logits or against not in logits:
+            continue
+        one, other = logits[against], logits[engine, condition]
+        count = min(len(one), len(other))
+        if len(one) != len(other):  # the last batch of the shorter run has other neighbours
+            count -= count % BATCH
+        for kind in ("all", "own", "other"):
+            chosen = np.flatnonzero((kinds[:count] == kind) | (kind == "all"))
+            label = condition if against[0] == engine else "PyTorch float32"
+            yield {"engine": engine, "against": label, "kind": kind, **compared(one[chosen], other[chosen], paragraphs[chosen])}
+
+
+def table(options):
+    rows = list(rows_of(options.work))
+    with open(options.out, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def main():
-    if sys.argv[1:2] == ["--worker"]:
-        model, engine, condition, work, out = json.loads(sys.argv[2])
-        return classify(model, engine, Condition(**condition), Path(work), out)
-    if sys.argv[1:2] == ["--prepare"]:
-        return prepare(*map(Path, sys.argv[2:]))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("model", type=Path)
-    parser.add_argument("--file", type=Path, required=True, help="a text a line")
-    parser.add_argument("--work", type=Path, required=True, help="folder for graphs and logits")
-    parser.add_argument("--engines", default=DEFAULT, type=lambda text: text.split(","))
-    parser.add_argument("--tiers", default="avx2", type=lambda text: [t for t in text.split(",") if t], help="other kernels of deberta to compare")
-    parser.add_argument("--out", type=Path, help="the table, as Markdown; default standard output")
-    options = parser.parse_args()
-    unknown = [e for e in options.engines if e not in ENGINES]
-    if unknown:
-        parser.error(f"unknown engine {unknown[0]}: expected {', '.join(ENGINES)}")
-    options.work.mkdir(parents=True, exist_ok=True)
-    subprocess.run([sys.executable, __file__, "--prepare", options.model, options.file, options.work], check=True)
-    titles = ["engine", f"{BASE.name} against", "texts", "differ in a bit", "largest change of a logit", "another label (95 %)"]
-    lines = ["| " + " | ".join(titles) + " |", "|---|---|--:|--:|--:|--:|"]
-    for engine in options.engines:
-        for row in rows_of(options, engine):
-            lines.append("| " + " | ".join(row) + " |")
-            print(lines[-1], file=sys.stderr, flush=True)
-    text = "\n".join(lines) + "\n"
-    if options.out:
-        options.out.write_text(text, encoding="utf-8")
-    else:
-        print(text, end="")
+    parser.add_argument("command", choices=["prepare", "run", "table", "one"])
+    parser.add_argument("out", nargs="?", help="prepare: the model; table: the results")
+    parser.add_argument("--work", type=Path, required=True, help="folder for texts, graphs and logits")
+    parser.add_argument("--corpus", type=Path, help="folder of train.txt and valid.txt (docs/studies/data); default: the sentences of the repository")
+    parser.add_argument("--hide", action="store_true", help="prepare: copies of libraries for conditions with hidden features")
+    parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
+    parser.add_argument("--conditions", type=lambda text: text.split(","), default=list(CONDITIONS))
+    parser.add_argument("--texts", type=int, default=10**9, help="the first N texts")
+    options = parser.parse_intermixed_args()
+    options.model = Path(options.out or "")
+    if options.command == "one":
+        return classify(options.work, options.engines[0], options.conditions[0], options.texts, options.out)
+    return {"prepare": prepare, "run": run, "table": table}[options.command](options)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

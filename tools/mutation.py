@@ -184,7 +184,7 @@ class Tree:
             how = self.notices(name, seconds)
             if how:
                 return {"result": "noticed", "by": name, "how": how, "tried": len(tried)}
-        return {"result": "survived", "tried": len(tried), "of": len(runs)}
+        return {"result": "survived", "tried": tried, "of": len(runs)}
 
 
 # ------------------------------------------------------------------------------------------------------------- running
@@ -203,10 +203,11 @@ def runs_of_lines():
 
 
 def known_mutants(seed):
+    """{mutant: what came of it, the last time}"""
     if not os.path.exists(os.path.join(ROOT, LOG)):
-        return []
+        return {}
     with open(os.path.join(ROOT, LOG), encoding="utf-8") as rows:
-        return [row for row in map(json.loads, rows) if row["seed"] == seed]
+        return {tuple(row["mutant"]): row for row in map(json.loads, rows) if row["seed"] == seed}
 
 
 def run(options):
@@ -218,7 +219,7 @@ def run(options):
     tree = Tree(limit=options.limit)
     tree.update()
     tree.open()
-    known = {tuple(row["mutant"]): row for row in known_mutants(options.seed)}
+    known = known_mutants(options.seed)
     rng, drawn, judged, begin = random.Random(options.seed), set(), 0, time.monotonic()
     print(f"seed {options.seed}: {len(places)} lines can be changed")
     while judged < options.count:
@@ -226,11 +227,15 @@ def run(options):
         if mutant in drawn:
             continue
         drawn.add(mutant)
-        row = known.get(mutant)
-        if row is None:
+        row, tries = known.get(mutant), runs.get(mutant[:2], [])
+        if row is None or (row["result"] == "survived" and row["of"] < len(tries)):  # more tests run the line than were known
             if time.monotonic() - begin > options.seconds:
                 return False
-            row = known[mutant] = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, runs.get(mutant[:2], []))}
+            before = row["tried"] if row else []
+            row = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, [run for run in tries if run[1] not in before])}
+            if row["result"] == "survived":
+                row.update(tried=before + row["tried"], of=len(tries))
+            known[mutant] = row
             with open(os.path.join(ROOT, LOG), "a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
         judged += row["result"] in ("noticed", "survived")
@@ -239,11 +244,11 @@ def run(options):
 
 def report(options):
     """The exit status: 1 if too few were noticed."""
-    rows = known_mutants(options.seed)
+    rows = known_mutants(options.seed).values()
     noticed, survived = ([row for row in rows if row["result"] == result] for result in ("noticed", "survived"))
     for row in survived:
         name, number, _, old, new = row["mutant"]
-        print(f"survived {row['tried']} of {row['of']} tests: {name}:{number}: {old} -> {new or 'nothing'}")
+        print(f"survived {len(row['tried'])} of {row['of']} tests: {name}:{number}: {old} -> {new or 'nothing'}")
     count = len(noticed) + len(survived)
     share = 100 * len(noticed) / count if count else 0.0
     print(f"{count} mutants: {len(noticed)} noticed ({share:.1f} %), {len(survived)} survived; not counted: "

@@ -46,11 +46,11 @@ DISTANCES = (2, 4, 8, 16, 32, 64, 128)
 # ------------------------------------------------------------------------------------------------ what is trained
 
 
-def grid_models():
+def grid_models(seeds=GRID.seeds):
     """Every combination of terms with and without the Enhanced Mask Decoder, and positions at the input as in BERT;
     then controls of both terms: absolute positions at the input, the decoder's computation without its positions, a
     position-to-position term, and p2c that reads the row of j - i."""
-    for seed in range(1, GRID.seeds + 1):
+    for seed in range(1, seeds + 1):
         yield f"input/none#{seed}", seed, configuration([], GRID.length, GRID.length, False, True)
         for name, terms in TERMS.items():
             for decoder in ("none", "emd"):
@@ -59,8 +59,8 @@ def grid_models():
             yield f"{name}#{seed}", seed, configuration(TERMS["full"], GRID.length, GRID.length, False) | settings
 
 
-def clipping_models():
-    for seed in range(1, CLIPPING.seeds + 1):
+def clipping_models(seeds=CLIPPING.seeds):
+    for seed in range(1, seeds + 1):
         for k in DISTANCES:
             yield f"k{k}#{seed}", seed, configuration(["c2p", "p2c"], k, CLIPPING.text_length, False)
 
@@ -166,10 +166,10 @@ def finished(state):
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def wanted(only, trains):
-    """One seed of everything before the next, so that an early end leaves whole comparisons."""
-    models = [(seed, order, name, label, config) for order, name in enumerate(STUDIES) if only in (None, name)
-              for label, seed, config in STUDIES[name][1]() if trains(config)]
+def wanted(only, trains, seeds):
+    """One seed of everything before the next, so that an early end leaves whole comparisons. seeds: None for those of the tables."""
+    models = [(seed, order, name, label, config) for order, (name, (study, models_of, _)) in enumerate(STUDIES.items()) if only in (None, name)
+              for label, seed, config in models_of(seeds or study.seeds) if trains(config)]
     return sorted(models, key=lambda item: item[:2])
 
 
@@ -180,7 +180,7 @@ def run(arguments, train, trains):
     stream = Stream(text, ids)
     held_out = Stream((arguments.corpus / "valid.txt").read_text(encoding="utf-8"), ids)
     done = {(line["study"], line["model"]) for line in finished(arguments.state)}
-    for seed, _, name, label, config in wanted(arguments.only, trains):
+    for seed, _, name, label, config in wanted(arguments.only, trains, arguments.seeds):
         if (name, label) in done:
             continue
         study, _, evaluate = STUDIES[name]
@@ -216,10 +216,31 @@ def tables(arguments, program, trains):
                 out.write(",".join(f"{x:.3f}" for x in row) + "\n")
 
 
+def means(arguments):
+    """The mean loss of every model, of any seeds, at the training length and the longest: NAME-seeds.csv for studies/seeds.py."""
+    for name, (study, _, _) in STUDIES.items():
+        contexts = sorted({study.length, study.text_length})
+        rows = [(*line["model"].split("#"), context, np.mean(line["losses"][str(context)])) for line in finished(arguments.state)
+                if line["study"] == name for context in contexts]
+        with open(arguments.folder / f"{name}-seeds.csv", "w", encoding="utf-8") as out:
+            out.write("cell,seed,context,loss\n")
+            out.writelines(f"{cell},{seed},{context},{loss:.4f}\n" for cell, seed, context, loss in sorted(rows, key=lambda row: (row[0], row[2], int(row[1]))))
+
+
+def follow(arguments, program, train, trains):
+    if arguments.command == "run":
+        run(arguments, train, trains)
+    elif arguments.command == "tables":
+        tables(arguments, program, trains)
+    else:
+        means(arguments)
+
+
 def command_line(description):
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=["run", "tables"])
+    parser.add_argument("command", choices=["run", "tables", "means"])
     parser.add_argument("folder", nargs="?", type=Path, default=Path("docs/studies/data"))
+    parser.add_argument("--seeds", type=int, metavar="N", help="run: seeds 1 to N of every model (default: those of the tables)")
     parser.add_argument("--only", choices=list(STUDIES), help="train for one study")
     parser.add_argument("--corpus", type=Path, default=Path("corpus"), help="folder of train.txt and valid.txt")
     parser.add_argument("--state", type=Path, default=Path("train-state"), help="folder of grid.jsonl")

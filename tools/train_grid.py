@@ -64,10 +64,7 @@ def main():
     def trains(config):
         return True
 
-    if arguments.command == "run":
-        study_models.run(arguments, Trained, trains)
-    else:
-        study_models.tables(arguments, "train_grid.py", trains)
+    study_models.follow(arguments, "train_grid.py", Trained, trains)
     return 0
 
 

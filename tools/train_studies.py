@@ -3,6 +3,7 @@
 
     train_studies.py run               trains what is missing; one JSON line for every finished model
     train_studies.py tables FOLDER     grid.csv and clipping.csv from those lines
+    train_studies.py means FOLDER      grid-seeds.csv and clipping-seeds.csv: the mean loss of every model, of more seeds (run --seeds N)
 
 Folders: --corpus holds train.txt and valid.txt, --state the lines of finished models (grid.jsonl). Needs numpy, safetensors.
 What is trained, and on what, is in study_models.py. The weights have the same bits on any machine and for any number of threads.
@@ -131,10 +132,7 @@ def main():
     parser.add_argument("--threads", type=int, default=0, help="0: all cores")
     arguments = parser.parse_intermixed_args()
     program = Program(arguments.program, arguments.threads)
-    if arguments.command == "run":
-        study_models.run(arguments, lambda *what: Trained(program, *what), trains)
-    else:
-        study_models.tables(arguments, "train_studies.py", trains)
+    study_models.follow(arguments, "train_studies.py", lambda *what: Trained(program, *what), trains)
     return 0
 
 

@@ -311,6 +311,22 @@ static const char *other_weights(int folder)
 }
 
 /* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
+static const struct weight_kind *kind_in(int folder)
+{
+    struct stat ignored;
+    for (size_t i = 0; i < sizeof weight_kinds / sizeof *weight_kinds; i++)
+        if (fstatat(folder, weight_kinds[i].name, &ignored, AT_SYMLINK_NOFOLLOW) == 0) return &weight_kinds[i];
+    return NULL;
+}
+
+bool checkpoint_has_weights(const char *folder)
+{
+    const int place = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const bool found = place >= 0 && kind_in(place);
+    if (place >= 0) close(place);
+    return found;
+}
+
 static deberta_status find_kind(const checkpoint *c, const struct weight_kind **kind, deberta_error *err)
 {
     *kind = NULL;
@@ -318,10 +334,7 @@ static deberta_status find_kind(const checkpoint *c, const struct weight_kind **
     if (folder < 0)
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened as a model folder: %s", QUOTE(c->folder),
                      strerror(errno));
-    for (size_t i = 0; i < sizeof weight_kinds / sizeof *weight_kinds && !*kind; i++) {
-        struct stat ignored;
-        if (fstatat(folder, weight_kinds[i].name, &ignored, AT_SYMLINK_NOFOLLOW) == 0) *kind = &weight_kinds[i];
-    }
+    *kind = kind_in(folder);
     const char *advice = other_weights(folder);
     close(folder);
     if (!*kind)

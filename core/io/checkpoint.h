@@ -18,6 +18,8 @@
 typedef struct checkpoint checkpoint;
 
 deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, deberta_error *err);
+/* Is there a file in the folder that checkpoint_open would open, whatever it holds? */
+bool checkpoint_has_weights(const char *folder);
 /* Opens tensors that lie in the caller's memory, which stays the caller's: it must not change while it is read.
  * name: what messages call it. */
 deberta_status checkpoint_open_memory(checkpoint **checkpoint, const char *name, const deberta_tensor *tensors,

@@ -107,12 +107,12 @@ void mapped_file_forget(const mapped_file *file, size_t offset, size_t length)
     if (start < end) madvise((void *)(file->bytes + start), end - start, MADV_DONTNEED);
 }
 
-void mapped_file_populate(const mapped_file *file)
+void mapped_file_populate(const mapped_file *file, size_t length)
 {
 #ifdef MADV_POPULATE_READ
-    madvise((void *)file->bytes, file->size_bytes, MADV_POPULATE_READ); /* a wish: pages come at first touch, too */
+    madvise((void *)file->bytes, length, MADV_POPULATE_READ); /* a wish: pages come at first touch, too */
 #else
-    (void)file;
+    (void)file, (void)length;
 #endif
 }
 

@@ -29,8 +29,9 @@ deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, siz
 /* Takes the whole pages within that range out of the process's memory, which counts what it has read of a file; read
  * again, they come back from the system's cache. */
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);
-/* Brings the whole file into the process's page table now, rather than a page at a time at first touch. */
-void mapped_file_populate(const mapped_file *file);
+/* Brings the file's first `length` bytes into the process's page table now, rather than a page at a time at first
+ * touch. */
+void mapped_file_populate(const mapped_file *file, size_t length);
 /* DEBERTA_E_FILE: it became shorter or unreadable, and what was read of it since then is of no use. */
 deberta_status mapped_file_intact(const mapped_file *file, deberta_error *err);
 /* Closes it after it was read through with that status, and returns the status; or that the file did not stay intact.

@@ -29,8 +29,7 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
         memset(to, 0, width * sizeof *to);
         return DEBERTA_OK;
     }
-    DEBERTA_TRY(model->source.read(model->source.context, &model->word_table, (size_t)loop->ids[token] * width, width,
-                                   to, err));
+    DEBERTA_TRY(word_table_read(&model->words, &model->source, (size_t)loop->ids[token], 1, to, err));
     if (config->position_biased_input)
         add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
     if (model->type_table) {

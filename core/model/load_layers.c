@@ -13,7 +13,8 @@ static deberta_status load_embeddings(weight_loader *loader, deberta_model *mode
     const model_config *config = &model->config;
     size_t width = config->embedding_size, hidden = config->hidden_size;
     static const char positions[] = "embeddings.position_embeddings.weight";
-    DEBERTA_TRY(loader_find(loader, &model->word_table, "embeddings.word_embeddings.weight", 2,
+    model->words.digits = model->digits;
+    DEBERTA_TRY(loader_find(loader, &model->words.stored, "embeddings.word_embeddings.weight", 2,
                             (size_t[]){config->vocabulary_size, width}, err));
     /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */
     loader->counting = config->position_biased_input;
@@ -49,18 +50,32 @@ static void arrange_relative_table(deberta_model *model)
     }
 }
 
-static deberta_status load_relative_table(weight_loader *loader, deberta_model *model, deberta_error *err)
+/* Low precision needs the table only while it folds, and has it in the workspace. */
+static deberta_status load_relative_rows(weight_loader *loader, deberta_model *model,
+                                         const position_workspace *workspace, deberta_error *err)
+{
+    static const char name[] = "encoder.rel_embeddings.weight";
+    const size_t rows = model->relative_rows, hidden = model->config.hidden_size;
+    if (!model->digits) return loader_table(loader, &model->relative_table, name, rows, hidden, err);
+    model->relative_table = workspace->relative_table;
+    model->relative_reversed = workspace->relative_reversed;
+    return loader_table_into(loader, model->relative_table, name, rows, hidden, err);
+}
+
+static deberta_status load_relative_table(weight_loader *loader, deberta_model *model,
+                                          const position_workspace *workspace, deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t rows = model->relative_rows, hidden = config->hidden_size;
     layer_norm norm = {0};
     if (rows == 0) return DEBERTA_OK;
-    DEBERTA_TRY(loader_table(loader, &model->relative_table, "encoder.rel_embeddings.weight", rows, hidden, err));
+    DEBERTA_TRY(load_relative_rows(loader, model, workspace, err));
     if (config->norm_relative) {
         DEBERTA_TRY(load_norm(loader, &norm, "encoder.LayerNorm.weight", "encoder.LayerNorm.bias", hidden, err));
     }
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
-    model->relative_reversed = arena_take(loader->arena, rows * model->hidden_stride, sizeof *model->relative_reversed);
+    if (!model->digits)
+        model->relative_reversed = arena_take(loader->arena, rows * model->hidden_stride, sizeof(float));
     if (loader->pass != LOAD_READ) return DEBERTA_OK;
     if (config->norm_relative) {
         loader->kernels->layernorm_f32(model->relative_table, model->hidden_stride, model->relative_table,
@@ -253,7 +268,7 @@ deberta_status load_encoder(weight_loader *loader, deberta_model *model, positio
     loader->counting = true;
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
-    DEBERTA_TRY(load_relative_table(loader, model, err));
+    DEBERTA_TRY(load_relative_table(loader, model, workspace, err));
     DEBERTA_TRY(load_convolution(loader, model, err)); /* layer 1 reads its norm */
     return load_layers(loader, model, workspace, err);
 }

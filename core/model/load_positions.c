@@ -55,6 +55,14 @@ static size_t position_query_floats(const deberta_model *model)
     return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;
 }
 
+/* PK and PQ of a layer, each if the model has it. */
+static void take_position_floats(arena *memory, const deberta_model *model, float **keys, float **queries)
+{
+    size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
+    if (key_floats) *keys = arena_take(memory, key_floats, sizeof **keys);
+    if (query_floats) *queries = arena_take(memory, query_floats, sizeof **queries);
+}
+
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
                                const packed_matrix *query, const kernels *table)
 {
@@ -84,6 +92,11 @@ void position_workspace_carve(position_workspace *workspace, const deberta_model
         packed_matrix_carve(&workspace->query, &workspace->arena, outputs, model->config.hidden_size);
     }
     workspace->rows = arena_take(&workspace->arena, outputs * model->relative_rows, sizeof *workspace->rows);
+    if (!model->digits) return;
+    size_t floats = model->relative_rows * model->hidden_stride;
+    workspace->relative_table = arena_take(&workspace->arena, floats, sizeof(float));
+    workspace->relative_reversed = arena_take(&workspace->arena, floats, sizeof(float));
+    if (model->integer_attention) take_position_floats(&workspace->arena, model, &workspace->keys, &workspace->queries);
 }
 
 /* --------------------------------------------------------------------------------------------------------- integers */
@@ -97,16 +110,17 @@ static void take_position_integers(arena *memory, const deberta_model *model, mo
             integer_rows_take(memory, heads * model_position_tile_rows(model), model->head_size, 1);
 }
 
-static void fill_position_integers(const kernels *table, const deberta_model *model, const model_layer *layer)
+/* From what they are folded to. */
+static void fill_position_integers(const position_fold *fold, const deberta_model *model, const model_layer *layer)
 {
+    const kernels *table = fold->kernels;
     size_t heads = model->config.heads, d = model->head_size, rows = model->relative_rows;
     if (model->has_c2p)
-        integer_panels_fill(&layer->position_key_integers, table, layer->position_keys, d * PANEL, NULL,
+        integer_panels_fill(&layer->position_key_integers, table, fold->keys, d * PANEL, NULL,
                             heads * ceiling_divide(rows, PANEL), d);
     for (size_t head = 0; model->has_p2c && head < heads; head++) {
         integer_rows to = integer_rows_from(&layer->position_query_integers, head * model_position_tile_rows(model), d);
-        integer_rows_fill(&to, table, layer->position_queries + head * rows * model->padded_head, model->padded_head,
-                          rows, d);
+        integer_rows_fill(&to, table, fold->queries + head * rows * model->padded_head, model->padded_head, rows, d);
     }
 }
 
@@ -118,7 +132,7 @@ static deberta_status load_one_projection(weight_loader *loader, packed_matrix *
     return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
 }
 
-/* What is folded is float32 in every precision; where attention multiplies integers they are there as well. Shared
+/* What is folded is float32 in every precision; where attention multiplies integers it becomes integers. Shared
  * projections that are integers by now are read once more; they are counted among the layer's matrices. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err)
@@ -133,20 +147,20 @@ deberta_status load_position_projections(weight_loader *loader, deberta_model *m
     loader->counting = counting;
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
 
-    size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
-    if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
-    if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
-    if (model->integer_attention) take_position_integers(loader->arena, model, layer);
+    if (model->integer_attention)
+        take_position_integers(loader->arena, model, layer);
+    else
+        take_position_floats(loader->arena, model, &layer->position_keys, &layer->position_queries);
     if (loader->pass != LOAD_READ || model->relative_rows == 0 || workspace->unfolded) return DEBERTA_OK;
 
     const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
     const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;
     position_fold fold =
         model_layer_fold(model, &layer->qkv, apart ? from_key : NULL, apart ? from_query : NULL, loader->kernels);
-    fold.keys = layer->position_keys;
-    fold.queries = layer->position_queries;
+    fold.keys = model->integer_attention ? workspace->keys : layer->position_keys;
+    fold.queries = model->integer_attention ? workspace->queries : layer->position_queries;
     fold.workspace = workspace->rows;
     position_fold_run(&fold, loader->executor);
-    if (model->integer_attention) fill_position_integers(loader->kernels, model, layer);
+    if (model->integer_attention) fill_position_integers(&fold, model, layer);
     return DEBERTA_OK;
 }

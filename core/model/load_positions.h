@@ -7,12 +7,14 @@
 #include "core/model/model.h"
 
 /* Separate position projections (v1, or share_att_key false) are needed only to fold: without `keep` they are read into
- * memory that every layer uses again. */
+ * memory that every layer uses again. So is the table that is folded, in low precision, and what it is folded to, where
+ * attention multiplies integers. */
 typedef struct position_workspace {
     bool keep, unfolded; /* unfolded: PK and PQ are left to the caller */
     arena arena;
     packed_matrix key, query;
     float *rows; /* position_fold's workspace */
+    float *relative_table, *relative_reversed, *keys, *queries;
 } position_workspace;
 
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model);

@@ -35,9 +35,11 @@ static deberta_status load_mlm(weight_loader *loader, deberta_model *model, debe
     /* decoder.bias and predictions.bias are two names of one vector: never add both (SPEC 8.2). */
     bool own_bias = legacy && loader_has(loader, legacy_bias), own_weight = legacy && loader_has(loader, legacy_weight);
     DEBERTA_TRY(loader_vector(loader, &tasks->mlm_bias, own_bias ? legacy_bias : name[4], vocabulary, err));
-    tasks->mlm_decoder = model->word_table;
+    tasks->mlm_decoder = model->words;
+    tasks->decoder_apart = own_weight;
     if (own_weight) {
-        DEBERTA_TRY(loader_find(loader, &tasks->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
+        DEBERTA_TRY(
+            loader_find(loader, &tasks->mlm_decoder.stored, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
     }
     tasks->present |= 1u << DEBERTA_TASK_MLM;
     /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of

@@ -56,24 +56,6 @@ void model_fill_info(deberta_model *model)
     };
 }
 
-static const struct {
-    const char *name, *packed_file;
-} precisions[DEBERTA_PRECISION_COUNT] = {
-    [DEBERTA_PRECISION_FLOAT32] = {"float32", DEBERTA_PACKED_FILE_NAME},
-    [DEBERTA_PRECISION_INT16] = {"int16", "deberta.int16.packed"},
-    [DEBERTA_PRECISION_INT8] = {"int8", "deberta.int8.packed"},
-};
-
-const char *deberta_precision_name(deberta_precision precision)
-{
-    return (unsigned)precision < DEBERTA_PRECISION_COUNT ? precisions[precision].name : "unknown";
-}
-
-const char *deberta_packed_file_name(deberta_precision precision)
-{
-    return (unsigned)precision < DEBERTA_PRECISION_COUNT ? precisions[precision].packed_file : NULL;
-}
-
 const deberta_model_info *deberta_model_describe(const deberta_model *model) { return &model->info; }
 
 const char *deberta_model_label(const deberta_model *model, size_t label)
@@ -86,6 +68,10 @@ deberta_status deberta_model_digest(const deberta_model *model, char digest[65],
     if (!model || !digest)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_digest needs a model and a place for 65 characters");
     digest[0] = '\0';
+    if (model->packed_alone) {
+        packed_file_source(&model->packed_file, digest);
+        return model_intact(model, err);
+    }
     const bool has_files = model->checkpoint && !checkpoint_is_memory(model->checkpoint);
     return has_files ? checkpoint_digest(model->checkpoint, digest, err) : DEBERTA_OK;
 }

@@ -7,10 +7,11 @@
 #include "core/io/mapped_file.h"
 #include "core/model/attention_operands.h"
 #include "core/model/config.h"
+#include "core/model/packed_file.h"
 #include "core/model/position_fold.h"
 #include "core/model/positions.h"
 #include "core/model/synthetic.h"
-#include "core/model/weight_loader.h"
+#include "core/model/word_table.h"
 
 typedef struct layer_norm {
     float *gamma, *beta;
@@ -23,7 +24,7 @@ typedef struct model_layer {
     packed_matrix position_key, position_query; /* only if kept, and not shared with qkv */
     float *position_keys;                       /* [A][ceil(2K / 16)][d][16], rows reversed; NULL without c2p */
     float *position_queries;                    /* [A][2K][padded_head]; NULL without p2c */
-    integer_panels position_key_integers;       /* of both, where attention multiplies integers: as position_keys; */
+    integer_panels position_key_integers;       /* in their place where attention multiplies integers: as above; */
     integer_rows position_query_integers;       /* [A][2K rounded up to whole tiles] */
     float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
 } model_layer;
@@ -32,8 +33,9 @@ typedef struct model_tasks {
     unsigned present; /* bit 1 << deberta_task */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
-    float *mlm_bias;           /* [V], zeros up to whole panels */
-    weight_tensor mlm_decoder; /* [V][E]: the word table unless the file has another; stays in the file */
+    float *mlm_bias;        /* [V], zeros up to whole panels */
+    word_table mlm_decoder; /* [V][E]: the words' unless the file has another */
+    bool decoder_apart;     /* it has */
     packed_matrix rtd_dense, rtd_classifier;
     layer_norm rtd_norm;
     packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
@@ -54,7 +56,10 @@ struct deberta_model {
     bool unsmoothed;      /* false, unless decorated: large channels of low precision stay as they are */
     arena arena;
     deberta_packed packed;
-    mapped_file packed_file; /* that the arena is a view of, if `packed` says so */
+    mapped_file packed_file;  /* that the arena is a view of, if `packed` says so */
+    packed_sections sections; /* of it */
+    bool packed_alone;        /* it stands in place of a checkpoint; then `files` finds these: */
+    packed_tensors names;
     deberta_precision precision;
     size_t digits; /* of the integers that layers are multiplied with; 0: float32 */
     bool integer_attention;
@@ -67,7 +72,7 @@ struct deberta_model {
     bool has_c2p, has_p2c, has_position_table;
     double scale; /* 1 / sqrt(d (1 + terms)) */
 
-    weight_tensor word_table;           /* [V][E], read row by row */
+    word_table words;                   /* [V][E] */
     float *position_table;              /* [max_positions][row_stride(E)] or NULL */
     float *type_table;                  /* [token_types][row_stride(E)] or NULL */
     packed_matrix embedding_projection; /* E to h, if they differ */
@@ -75,7 +80,8 @@ struct deberta_model {
 
     position_rule rule;
     size_t relative_rows;                      /* 2K, 0 without relative attention */
-    float *relative_table, *relative_reversed; /* R, normalised: for PQ in natural order, for PK last row first */
+    float *relative_table, *relative_reversed; /* R, normalised: for PQ in natural order, for PK last row first; kept
+                                                  in float32 */
 
     model_layer *layers;
     packed_matrix convolution; /* depth: width x hidden_stride */

@@ -9,7 +9,7 @@
 #include "core/model/convolution.h"
 #include "core/model/load_layers.h"
 #include "core/model/load_tasks.h"
-#include "core/model/packed_file.h"
+#include "core/model/model_sections.h"
 #include "core/model/synthetic_name.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
@@ -88,8 +88,32 @@ static deberta_status open_memory(deberta_model *model, const char *name, const 
     return check_half(model, err);
 }
 
-static deberta_status open_source(deberta_model *model, const char *path, const model_internal_options *internal,
-                                  deberta_error *err)
+/* A packed file in place of weights is of one precision. */
+static deberta_status check_other_precisions(const char *path, deberta_precision precision, deberta_error *err)
+{
+    for (deberta_precision other = 0; other < DEBERTA_PRECISION_COUNT; other++)
+        if (other != precision && packed_file_is_alone(path, other))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: has no weights but packed ones of %s: expected that precision, "
+                         "found %s",
+                         QUOTE(path), deberta_precision_name(other), deberta_precision_name(precision));
+    return DEBERTA_OK;
+}
+
+static deberta_status open_alone(deberta_model *model, const char *path, deberta_precision precision,
+                                 deberta_error *err)
+{
+    DEBERTA_TRY(packed_file_open_alone(path, precision, &model->packed_file, &model->sections, err));
+    model->packed_alone = true;
+    model->names = (packed_tensors){.bytes = model->sections.of[PACKED_TENSORS].bytes,
+                                    .size_bytes = model->sections.of[PACKED_TENSORS].size_bytes,
+                                    .place = model->packed_file.name.text};
+    model->files = weight_source_of_packed(&model->names);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_source(deberta_model *model, const char *path, deberta_precision precision,
+                                  const model_internal_options *internal, deberta_error *err)
 {
     model->name = strdup(path);
     if (!model->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
@@ -108,6 +132,8 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
         model->files = *internal->weights;
         return DEBERTA_OK;
     }
+    if (packed_file_is_alone(path, precision)) return open_alone(model, path, precision, err);
+    DEBERTA_TRY(check_other_precisions(path, precision, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
     model->files = weight_source_of_checkpoint(model->checkpoint);
     return check_half(model, err);
@@ -138,8 +164,7 @@ static deberta_status try_word_table(const deberta_model *model, deberta_error *
 {
     float *row = malloc(model->config.embedding_size * sizeof *row);
     if (!row) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a row of %zu weights", model->config.embedding_size);
-    deberta_status status =
-        model->source.read(model->source.context, &model->word_table, 0, model->config.embedding_size, row, err);
+    deberta_status status = word_table_read(&model->words, &model->source, 0, 1, row, err);
     free(row);
     return status;
 }
@@ -188,38 +213,55 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
     deberta_status status = load(model, loader, workspace, options->memory_limit_bytes, err);
     free(loader->scratch);
     arena_release(&workspace->arena);
+    if (model->digits) model->relative_table = model->relative_reversed = NULL; /* they were the workspace's */
     executor_free(&loader->executor);
     loader->kernels = NULL;
     return status;
 }
 
-/* Packed weights next to the checkpoint are those of the whole model, made without mistakes. */
-static deberta_status find_packed(deberta_model *model, const model_internal_options *internal, const void **contents,
-                                  deberta_error *err)
+/* What stands alone fits this model, or nothing does. */
+static deberta_status fit_alone(const deberta_model *model, deberta_error *err)
 {
-    *contents = NULL;
-    bool others =
-        model->config.layers < model->stored_layers || internal->decorate || internal->keep_position_projections;
-    if (!model->checkpoint || checkpoint_is_memory(model->checkpoint)) return DEBERTA_OK;
-    if (others || internal->pass_over_packed) return DEBERTA_OK;
-    return packed_file_map(model->checkpoint, model->precision, model->memory_bytes, &model->packed_file, contents,
-                           &model->packed, err);
+    const packed_sections needed = model_sections(model);
+    for (size_t k = 0; k < PACKED_SECTIONS; k++)
+        if (model->sections.of[k].size_bytes != needed.of[k].size_bytes)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: is of another size than what this model needs",
+                         model->packed_file.name.text);
+    return DEBERTA_OK;
 }
 
-static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
-                                  const void *contents, deberta_error *err)
+/* Packed weights next to the checkpoint are those of the whole model, made without mistakes. */
+static deberta_status find_packed(deberta_model *model, const model_internal_options *internal, deberta_error *err)
 {
-    mapped_file_populate(&model->packed_file);
+    bool others =
+        model->config.layers < model->stored_layers || internal->decorate || internal->keep_position_projections;
+    if (model->packed_alone && !others) {
+        model->packed = DEBERTA_PACKED_MAPPED;
+        return fit_alone(model, err);
+    }
+    if (!model->checkpoint || checkpoint_is_memory(model->checkpoint)) return DEBERTA_OK;
+    if (others || internal->pass_over_packed) return DEBERTA_OK;
+    model->sections = model_sections(model);
+    return packed_file_map(model->checkpoint, model->precision, &model->sections, &model->packed_file, &model->packed,
+                           err);
+}
+
+/* Pages of words come as texts ask for them. */
+static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                                  deberta_error *err)
+{
+    const uint8_t *contents = model->sections.of[PACKED_ARENA].bytes;
+    mapped_file_populate(&model->packed_file, (size_t)(contents - model->packed_file.bytes) + model->memory_bytes);
     arena_borrow(&model->arena, contents);
     loader->pass = LOAD_VIEW;
     DEBERTA_TRY(load_parts(loader, model, workspace, err));
+    model_view_words(model, model->sections.of[PACKED_WORDS].bytes);
     return try_word_table(model, err);
 }
 
 static deberta_status load_or_view(deberta_model *model, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err)
 {
-    const void *packed = NULL;
     position_workspace workspace = {.keep = internal->keep_position_projections};
     weight_loader loader = {.source = &model->source,
                             .arena = &model->arena,
@@ -227,10 +269,10 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
                             .digits = model->digits,
                             .unsmoothed = model->unsmoothed};
     DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
-    DEBERTA_TRY(find_packed(model, internal, &packed, err));
+    DEBERTA_TRY(find_packed(model, internal, err));
     model->described_only = options->describe_only != 0;
     if (model->described_only) return DEBERTA_OK;
-    if (packed) return view_packed(model, &loader, &workspace, packed, err);
+    if (model->packed == DEBERTA_PACKED_MAPPED) return view_packed(model, &loader, &workspace, err);
     return load_in_parallel(model, &loader, &workspace, options, err);
 }
 
@@ -251,7 +293,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     deberta_model *model = calloc(1, sizeof *model);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
-    DEBERTA_TRY_OR_FAIL(status, open_source(model, path, internal, err));
+    DEBERTA_TRY_OR_FAIL(status, open_source(model, path, options.precision, internal, err));
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));
@@ -282,45 +324,4 @@ deberta_status deberta_model_open_memory(deberta_model **model, const char *name
                      "deberta_model_open_memory needs a place for the model, a name, a config and tensors");
     const model_internal_options internal = {.config_json = config_json, .tensors = tensors, .tensor_count = count};
     return model_open_internal(model, name, options, &internal, err);
-}
-
-/* The model whose packed weights are to be written, or, described_only, to be checked. */
-static deberta_status open_for_packing(deberta_model **model, const char *path, const deberta_pack_options *given,
-                                       bool described_only, deberta_pack_options *options, deberta_error *err)
-{
-    DEBERTA_TRY(copy_struct(options, given, sizeof *options, "deberta_pack_options", err));
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "packed weights need the path of a model");
-    if ((unsigned)options->precision >= DEBERTA_PRECISION_COUNT)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options->precision);
-    if (synthetic_names(path))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no folder to put packed weights into", path);
-    const deberta_model_options opening = {
-        .struct_size = sizeof opening,
-        .threads = options->threads,
-        .memory_limit_bytes = described_only ? 0 : options->memory_limit_bytes,
-        .precision = options->precision,
-        .describe_only = described_only,
-    };
-    return model_open_internal(model, path, &opening, &(model_internal_options){.pass_over_packed = true}, err);
-}
-
-deberta_status deberta_model_check_packed(const char *path, const deberta_pack_options *given, deberta_error *err)
-{
-    deberta_model *model = NULL;
-    deberta_pack_options options;
-    DEBERTA_TRY(open_for_packing(&model, path, given, true, &options, err));
-    deberta_status status = packed_file_check(model->checkpoint, options.precision, model->memory_bytes, err);
-    deberta_model_free(&model);
-    return status;
-}
-
-deberta_status deberta_model_pack(const char *path, const deberta_pack_options *given, deberta_error *err)
-{
-    deberta_model *model = NULL;
-    deberta_pack_options options;
-    DEBERTA_TRY(open_for_packing(&model, path, given, false, &options, err));
-    deberta_status status =
-        packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, &options, err);
-    deberta_model_free(&model);
-    return status;
 }

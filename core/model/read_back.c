@@ -121,6 +121,9 @@ deberta_status deberta_model_read_positions(const deberta_model *model, size_t l
                      "deberta_model_read_positions needs a model with weights and a layer of it");
     if ((keys && !model->has_c2p) || (queries && !model->has_p2c))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no %s", model->name, keys && !model->has_c2p ? "c2p" : "p2c");
+    if (model->integer_attention)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: position projections of %s are not kept as they were",
+                     model->name, deberta_precision_name(model->precision));
     const model_layer *from = &model->layers[layer];
     const size_t d = model->head_size, rows = model->relative_rows, panels = ceiling_divide(rows, PANEL);
     for (size_t head_row = 0; head_row < model->config.heads * rows; head_row++) {

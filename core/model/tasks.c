@@ -89,8 +89,7 @@ static void decode_task(void *context, size_t task, size_t worker)
     float *table = s->workers[worker].inner, *panels = table + DECODER_PANELS * PANEL * width;
     float *scratch = panels + DECODER_PANELS * PANEL * width;
     deberta_error error;
-    deberta_status status = model->source.read(model->source.context, &model->tasks.mlm_decoder, first * width,
-                                               words * width, table, &error);
+    deberta_status status = word_table_read(&model->tasks.mlm_decoder, &model->source, first, words, table, &error);
     if (status != DEBERTA_OK) {
         session_note_failure(s, status, &error);
         return;

@@ -139,19 +139,26 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
     return DEBERTA_OK;
 }
 
-deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
-                            deberta_error *err)
+deberta_status loader_table_into(weight_loader *loader, float *table, const char *name, size_t rows, size_t columns,
+                                 deberta_error *err)
 {
     weight_tensor found;
-    size_t stride = row_stride(columns), floats = 0;
     DEBERTA_TRY(loader_find(loader, &found, name, 2, (size_t[]){rows, columns}, err));
-    if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
-    if (!size_multiply(rows, stride, &floats)) loader->arena->overflow = true;
-    *table = arena_take(loader->arena, floats, sizeof **table);
     if (loader->pass != LOAD_READ) return DEBERTA_OK;
     for (size_t row = 0; row < rows; row++) {
-        DEBERTA_TRY(loader_read(loader, &found, row * columns, columns, *table + row * stride, err));
+        DEBERTA_TRY(loader_read(loader, &found, row * columns, columns, table + row * row_stride(columns), err));
     }
     loader_forget(loader, &found);
     return DEBERTA_OK;
+}
+
+deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
+                            deberta_error *err)
+{
+    size_t floats = 0;
+    if (loader->pass != LOAD_CHECK) {
+        if (!size_multiply(rows, row_stride(columns), &floats)) loader->arena->overflow = true;
+        *table = arena_take(loader->arena, floats, sizeof **table);
+    }
+    return loader_table_into(loader, *table, name, rows, columns, err);
 }

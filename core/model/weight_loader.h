@@ -102,7 +102,10 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
                            const size_t *shape, deberta_error *err);
 /* A vector, followed by zeros up to whole panels. */
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err);
-/* A table as it is: [rows][row_stride(columns)], zeros between columns and stride. */
+/* A table as it is: [rows][row_stride(columns)], zeros between columns and stride; the first reads into memory that
+ * is not the arena's, as loader_matrix_into does. */
+deberta_status loader_table_into(weight_loader *loader, float *table, const char *name, size_t rows, size_t columns,
+                                 deberta_error *err);
 deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
                             deberta_error *err);
 

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 
-from helpers import TINY
+from helpers import TINY, read_tensors
 
 
 PACKED = "deberta.packed"
@@ -108,6 +108,33 @@ def refused(bench):
         assert result.code == code and text in result.err, result.describe()
 
 
+def without_weights(bench):
+    """A file of low precision in place of the weights: the same answers, in that precision alone."""
+    model = copied(bench)
+    words = ["--ids", "1,5,9,2", "--hidden", "all"]
+
+    def states(name):
+        return {key: list(tensor.values) for key, tensor in read_tensors(bench.path(name))[0].items()}
+    for precision in ("int16", "int8"):
+        name = f"deberta.{precision}.packed"
+        bench.fine("encode", model, *words, "--precision", precision, "-o", "before.safetensors")
+        bench.fine("pack", model, "--precision", precision)
+        shutil.copytree(bench.path(model), bench.path(precision))
+        os.remove(bench.path(os.path.join(precision, "model.safetensors")))
+        for threads in ("1", "2"):
+            bench.fine("encode", precision, *words, "--precision", precision, "--threads", threads, "-o", "after.safetensors")
+            assert states("after.safetensors") == states("before.safetensors")
+        assert bench.fine("pack", "--check", precision, "--precision", precision).out.startswith(f"{precision}/{name}: every byte")
+        assert "mapped from " + name in bench.fine("info", precision, "--precision", precision).out
+        failing(bench, 3, f"has no weights but packed ones of {precision}", "info", precision)
+        failing(bench, 3, "has no weights to pack", "pack", precision, "--precision", precision)
+        with open(bench.path(os.path.join(precision, "config.json")), "a", encoding="utf-8") as file:
+            file.write(" ")
+        failing(bench, 3, f"{name}: was made with another config.json", "encode", precision, "--ids", "1", "--precision", precision, "-o", "no.safetensors")
+        assert not os.path.exists(bench.path("no.safetensors"))
+        os.remove(bench.path(os.path.join(model, name)))
+
+
 def small_disk(bench):
     """No file, old or new, is damaged by a disk that fills up."""
     model = copied(bench)
@@ -129,3 +156,4 @@ def tests(_):
     yield "pack/damaged", damaged
     yield "pack/refused", refused
     yield "pack/small-disk", small_disk
+    yield "pack/without-weights", without_weights

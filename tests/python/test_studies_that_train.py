@@ -10,8 +10,12 @@ import pytest
 from studies_bench import ROOT
 
 sys.path.append(str(ROOT / "studies"))
+sys.path.append(str(ROOT / "tools"))
+import label_flips  # noqa: E402
 import place  # noqa: E402
 import reach  # noqa: E402
+import seeds  # noqa: E402
+import study_models  # noqa: E402
 import trained  # noqa: E402
 import windowed  # noqa: E402
 
@@ -68,3 +72,44 @@ def test_page_has_the_shares_of_the_file():
             assert len(shares) == trained.SEEDS
             cells.append(f"{np.mean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f})")
         assert f"{line} {' | '.join(cells)} |" in page
+
+
+def test_batches_of_a_seed_are_the_grids():
+    """With order and masks of one seed the texts are those that tools/train_studies.py draws for a step."""
+    text = (DATA / "sentences.txt").read_text(encoding="utf-8")
+    stream = study_models.Stream(text, study_models.alphabet(text))
+    made = seeds.batches(stream, 4, 4)
+    begins = stream.starts[: np.searchsorted(stream.starts, len(stream.ids) - 16)]
+    at = np.random.default_rng([4, 0]).choice(begins, study_models.TOKENS_PER_STEP // 16)
+    first = np.where(made["labels"][0, : len(at), :16] == trained.NOT_ASKED, made["input_ids"][0, : len(at), :16], made["labels"][0, : len(at), :16])
+    assert (first == stream.ids[at[:, None] + np.arange(16)]).all()
+    assert (made["labels"][0] != trained.NOT_ASKED).sum() == 4 * len(at)  # a quarter of 16
+    other = seeds.batches(stream, 4, 5)
+    assert (other["attention_mask"] == made["attention_mask"]).all() and (other["labels"] != made["labels"]).any()
+
+
+def test_square_tells_what_was_put_in():
+    rows = [{"start": i + 1, "order": j + 1, "masks": (i + j) % 5 + 1, "moved": -1, "loss": 1 + 0.1 * i + 0.01 * (j % 2)} for i in range(5) for j in range(5)]
+    (start, order, masks), rest, _ = seeds.square(rows)
+    assert abs(start - 0.1 * np.std(range(5), ddof=1)) < 1e-12 and abs(order - 0.01 * np.std([0, 1, 0, 1, 0], ddof=1)) < 1e-12
+    assert masks < 1e-12 and rest < 1e-12 and seeds.square(rows[1:]) is None
+
+
+def test_seeds_that_a_difference_needs():
+    enough = seeds.needed(0.02, 0.02)
+    half = [trained.student(count - 1) * 0.02 / np.sqrt(count) for count in (enough - 1, enough)]
+    assert half[0] >= 0.02 > half[1] and seeds.needed(1e-6, 1.0) is None
+
+
+def test_flips_of_planted_logits():
+    """Labels, bits, reordered pairs and their interval, where it is known what was changed."""
+    one = np.random.default_rng(3).normal(size=(40, 4)).astype(np.float32)
+    other = one.copy()
+    other[:3] = np.roll(one[:3], 1, 1)  # three texts of the first paragraph get another label
+    other[10, 0] = np.nextafter(other[10, 0], np.float32(9))
+    paragraphs = np.repeat([f"own {k}" for k in range(8)], 5)
+    row = label_flips.compared(one, other, paragraphs)
+    assert (row["flips"], row["bits"], row["texts"], row["paragraphs"]) == (3, 4, 40, 8)
+    assert float(row["low"]) == 0 and 3 < float(row["high"]) < 12  # one paragraph of eight has all of them
+    same = label_flips.compared(one, one, paragraphs)
+    assert (same["flips"], same["bits"], same["reordered"]) == (0, 0, 0) and abs(float(same["high"]) - 40 * 3.84 / 11.84) < 0.06

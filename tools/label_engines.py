@@ -1,0 +1,145 @@
+"""The engines of tools/label_flips.py: each opens a prepared model and gives a function (ids, mask) -> logits.
+
+int8 of ONNX Runtime: "dynamic" is its default (one scale a matrix, activations scaled by the batch), "channel" has a scale an output channel of the weights,
+"7 bit" weights of seven bits besides, as it advises for processors without VNNI, "static" scales of activations that were measured before.
+Of OpenVINO it is NNCF's, of PyTorch `quantize_dynamic` of linear layers.
+
+Packages are imported by the engine that uses them. SPDX-License-Identifier: MIT
+"""
+import importlib.util
+import os
+from pathlib import Path
+
+import numpy as np
+
+
+def deberta(precision):
+    def opened(work, threads):
+        import deberta_c
+        model = deberta_c.Model(str(work / "model"), threads=threads, precision=precision)
+        return lambda ids, mask: model.encode([list(map(int, row[:n])) for row, n in zip(ids, mask.sum(1))], hidden=None, logits=True)["logits.sequence"]
+    return opened
+
+
+def pytorch(precision):
+    def opened(work, threads):
+        import torch
+        import transformers
+        torch.set_num_threads(threads)
+        model = transformers.AutoModelForSequenceClassification.from_pretrained(work / "model", dtype=torch.float32).eval()
+        if precision == "int8":
+            model = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+
+        def run(ids, mask):
+            with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=precision == "bfloat16"):
+                return model(input_ids=torch.from_numpy(ids), attention_mask=torch.from_numpy(mask)).logits.float().numpy()
+        return run
+    return opened
+
+
+def onnx(name):
+    def opened(work, threads):
+        import onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        session = onnxruntime.InferenceSession(str(work / f"model{name}.onnx"), options, providers=["CPUExecutionProvider"])
+        return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+    return opened
+
+
+def openvino(name, precision):
+    def opened(work, threads):
+        import openvino as ov
+        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": precision}
+        compiled = ov.Core().compile_model(ov.Core().read_model(work / name), "CPU", settings)
+        request = compiled.create_infer_request()
+        return lambda ids, mask: np.array(request.infer({"input_ids": ids, "attention_mask": mask})[compiled.outputs[0]], copy=True)
+    return opened
+
+
+ENGINES = {"deberta": deberta("float32"), "deberta int16": deberta("int16"), "deberta int8": deberta("int8"),
+           "torch": pytorch("float32"), "torch bfloat16": pytorch("bfloat16"), "torch int8": pytorch("int8"),
+           "onnxruntime": onnx(""), "onnxruntime int8 dynamic": onnx("-int8"), "onnxruntime int8 channel": onnx("-int8-channel"),
+           "onnxruntime int8 7 bit": onnx("-int8-7bit"), "onnxruntime int8 static": onnx("-int8-static"),
+           "openvino": openvino("model.onnx", "f32"), "openvino bfloat16": openvino("model.onnx", "bf16"), "openvino int8": openvino("model-int8.xml", "f32")}
+
+
+def packages(engines):
+    """Folders of the installed packages of these engines, and this project's library: what chooses kernels by the processor."""
+    names = {engine.split()[0] for engine in engines}
+    if "deberta" in names and os.environ.get("DEBERTA_LIBRARY"):
+        yield os.environ["DEBERTA_LIBRARY"]
+    yield from (str(Path(importlib.util.find_spec(name).origin).parent) for name in ("onnxruntime", "openvino", "torch") if name in names)
+
+
+# -------------------------------------------------------------------------------------------------------------- graphs
+
+
+def write_graphs(model, work, scales):
+    """The model in float32 for transformers and this program, as a graph, and quantised; static scales where there are texts for them."""
+    import torch
+    import transformers
+    module = transformers.AutoModelForSequenceClassification.from_pretrained(model, dtype=torch.float32).eval()
+    module.save_pretrained(work / "model")
+    export(module, work / "model.onnx")
+    folded = work / "model-folded.onnx"
+    fold(work / "model.onnx", folded)
+    quantise(folded, work, scales)
+    folded.unlink()
+    if scales:
+        quantise_openvino(work, scales)
+
+
+def export(module, path):
+    import torch
+
+    class Logits(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = module
+
+        def forward(self, input_ids, attention_mask):
+            return self.inner(input_ids=input_ids, attention_mask=attention_mask).logits
+
+    example, axes = torch.randint(4, 1000, (2, 48)), {0: "batch", 1: "n"}
+    with torch.no_grad():
+        torch.onnx.export(Logits().eval(), (example, torch.ones_like(example)), str(path), dynamo=False, opset_version=18,
+                          input_names=["input_ids", "attention_mask"], output_names=["logits"],
+                          dynamic_axes={"input_ids": axes, "attention_mask": axes, "logits": {0: "batch"}})
+
+
+def fold(graph, out):
+    """Constants folded, so that the quantiser sees weights as weights."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(out)
+    onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+
+
+def feeds(scales):
+    return [{"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)} for ids in scales]
+
+
+def quantise(folded, work, scales):
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self):
+            self.feeds = iter(feeds(scales))
+
+        def get_next(self):
+            return next(self.feeds, None)
+
+    for name, told in {"": {}, "-channel": {"per_channel": True}, "-7bit": {"per_channel": True, "reduce_range": True}}.items():
+        quantize_dynamic(str(folded), str(work / f"model-int8{name}.onnx"), weight_type=QuantType.QInt8, **told)
+    if scales:
+        quantize_static(str(folded), str(work / "model-int8-static.onnx"), Reader(), per_channel=True, weight_type=QuantType.QInt8,
+                        op_types_to_quantize=["MatMul", "Gemm"])
+
+
+def quantise_openvino(work, scales):
+    import nncf
+    import openvino as ov
+    model = ov.Core().read_model(work / "model.onnx")
+    ov.save_model(nncf.quantize(model, nncf.Dataset(feeds(scales)), model_type=nncf.ModelType.TRANSFORMER), work / "model-int8.xml", compress_to_fp16=False)
