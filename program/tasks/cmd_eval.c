@@ -4,6 +4,7 @@
 
 #include "analysis/logits.h"
 #include "program/commands.h"
+#include "program/tasks/eval_against.h"
 #include "program/tasks/eval_output.h"
 #include "program/tasks/task_run.h"
 #include "program/frame/text_output.h"
@@ -15,7 +16,13 @@
 
 enum { MOST_FILES = 64 };
 
+typedef struct eval_options {
+    reading_options reading;
+    int against;
+} eval_options;
+
 typedef struct eval_job {
+    eval_against against;
     output_paths paths;
     result_format format;
     eval_findings findings;
@@ -40,10 +47,12 @@ static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 
 static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
-    (void)out, (void)err;
-    confusion *c = &((eval_job *)run->context)->findings.confusion;
-    confusion_add(c, text->label, logits_largest(logits, c->labels));
-    return DEBERTA_OK;
+    (void)out;
+    eval_job *job = run->context;
+    confusion *c = &job->findings.confusion;
+    const size_t label = logits_largest(logits, c->labels);
+    confusion_add(c, text->label, label);
+    return eval_against_compare(&job->against, text, label, err);
 }
 
 static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
@@ -58,6 +67,7 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
         result_set(r, "precision", json_string(precision));
         result_say(r, "\nlinear layers in %s", precision);
     }
+    eval_against_tell(&job->against, r, job->findings.names);
     result_write(r, out, job->format);
     result_free(&r);
     return DEBERTA_OK;
@@ -80,7 +90,9 @@ static int begin(task_run *run)
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
         names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
-    return EXIT_OK;
+    const eval_options *o = (const eval_options *)run->options;
+    if (!option_given(run->options, &o->against)) return EXIT_OK;
+    return eval_against_open(&job->against, run->options, (deberta_precision)o->against, labels);
 }
 
 static int draw(const common_options *options, const eval_job *job)
@@ -115,11 +127,17 @@ static int run(const common_options *options)
         const int drawn = draw(options, &job);
         if (drawn != EXIT_OK) status = drawn;
     }
+    if (status == EXIT_OK && job.against.count) status = EXIT_CHECK_FAILED;
+    eval_against_free(&job.against);
     confusion_free(&job.findings.confusion);
     return status;
 }
 
+static const char *const precisions[] = {"float32", "int16", "int8", NULL};
+
 static const option options[] = {
+    {"against", 0, "NAME", "compare every label with that in this precision, list the others: exit 1 if there are any",
+     CHOICE_AT(eval_options, against, precisions)},
     TEXT_BATCHES_OPTIONS,
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
@@ -132,7 +150,7 @@ const command command_eval = {
     .min_arguments = 2,
     .max_arguments = MOST_FILES,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(eval_options),
     .most_outputs = OUTPUT_PATHS_MOST,
     .example = "  deberta eval models/demo docs/studies/data/books.tsv\n"
                "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"

@@ -106,6 +106,28 @@ def packed_apart(bench):
     check(hidden(bench, "model", "--ids", "1,5,9,2", "--precision", "int16") == expected, "the file was not passed over")
 
 
+def other_labels(bench):
+    """`eval --against` lists the labels that a precision changes, and fails if there are any."""
+    lines = open(os.path.join(os.path.dirname(DEMO), "..", "docs/studies/data/books.tsv"), encoding="utf-8").read().splitlines()[:200]
+    with open(bench.path("few.tsv"), "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    same = json.loads(bench.fine("eval", DEMO, "few.tsv", "--against", "float32", "--json").out)
+    check(same["against"] == "float32" and same["changed"] == 0 and same["changes"] == [], same)
+
+    def answers(precision):
+        with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
+            file.write("".join(line.split("\t")[1] + "\n" for line in lines if not line.startswith("label\t")))
+        said = bench.fine("classify", DEMO, "--file", "texts.txt", "--json", "--top", "1", "--precision", precision).out
+        return [json.loads(line)["labels"][0]["label"] for line in said.splitlines()]
+    header = lines[0].startswith("label\t")
+    expected = [{"file": "few.tsv", "line": k + 1 + header, "label": a, "expected": b}
+                for k, (a, b) in enumerate(zip(answers("int8"), answers("float32"))) if a != b]
+    result = bench.run("eval", DEMO, "few.tsv", "--precision", "int8", "--against", "float32", "--json")
+    found = json.loads(result.out)
+    check(found["changes"] == expected and found["changed"] == len(expected), (found["changes"], expected))
+    check(result.code == (1 if expected else 0), result.describe())
+
+
 def refused(bench):
     """What computes in float32 says so instead of passing over the option."""
     with open(bench.path("a.txt"), "w", encoding="utf-8") as file:
@@ -217,4 +239,5 @@ def tests(_):
     yield "precision/damaged", damaged
     yield "precision/looked-into", looked_into
     yield "precision/packed-apart", packed_apart
+    yield "precision/other-labels", other_labels
     yield "precision/refused", refused
