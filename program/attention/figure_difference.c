@@ -272,10 +272,12 @@ static void tell(figure_sheet *sheet, const other_side *other)
         return;
     }
     sheet_caption(sheet, "Difference of attention between two %s. ", asked->against ? "models" : "texts");
-    if (!asked->against)
+    if (!asked->against) {
+        if (source->input.texts && !asked->anonymous)
+            sheet_caption(sheet, "The other text: “%s”. ", source->input.texts[other->view.row]);
         sheet_note(sheet, "%s text minus the %s. ", source->view.row ? "Second" : "First",
                    source->view.row ? "first" : "second");
-    else if (asked->anonymous)
+    } else if (asked->anonymous)
         sheet_note(sheet, "The first model minus the second. ");
     else
         sheet_note(sheet, "%s minus %s. ", source->info.name, asked->against);

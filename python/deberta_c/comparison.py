@@ -35,7 +35,7 @@ class Comparison:
         lines = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths)) for line in cells]
         about = self.about
         return "\n".join([
-            f"{about['model']}: {about['texts']} texts in {about['calls']} calls, {about['rounds']} rounds, before and after in turn",
+            f"{about['model']} in {about['dtype']}: {about['texts']} texts in {about['calls']} calls, {about['rounds']} rounds, before and after in turn",
             f"{about['machine']}; threads: PyTorch {about['torch_threads']}, deberta_c {about['threads']} ({about['isa']})", *lines])
 
     __repr__ = __str__
@@ -68,7 +68,7 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
         lending.check(model, base)
     run = _caller(model, call, tokenizer, options)
     expected = [_facts(_in_pytorch(run, one, k)) for k, one in enumerate(calls)]
-    rows, about = [], {"model": type(model).__name__, "texts": len(texts), "calls": len(calls), "rounds": rounds, "machine": _machine(),
+    rows, about = [], {"model": type(model).__name__, "dtype": str(next(bases[0].parameters()).dtype).split(".")[-1], "texts": len(texts), "calls": len(calls), "rounds": rounds, "machine": _machine(),
                        "torch_threads": lending.torch.get_num_threads()}
     for precision in precisions:
         with _beside(lending, bases, isa, whole_number("threads", threads, MOST_THREADS) or None, precision) as (accelerated, switched):

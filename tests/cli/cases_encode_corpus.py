@@ -326,3 +326,23 @@ def test_compressed_input(bench):
             done = subprocess.run(bench.command(("encode", DEMO, "--file", "-", "-o", "out.npy")), stdin=file, stderr=subprocess.PIPE, text=True, check=False)
             assert done.returncode == 3 and wanted.replace(name, "standard input") in done.stderr, done.stderr
     assert not [name for name in os.listdir() if name.startswith("out")]
+
+
+def test_files_that_are_no_texts(bench):
+    """Weights, archives and UTF-16 are refused by name; text with a NUL here and there is text."""
+    pathlib.Path("utf16.txt").write_bytes("ein Text\n".encode("utf-16"))
+    pathlib.Path("archive.docx").write_bytes(b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00\x21\x00 rest")
+    for name in ("utf16.txt", "archive.docx", f"{DEMO}/spm.model", f"{DEMO}/model.safetensors"):
+        assert f"{name}: is no text in UTF-8" in bench.expect(3, "encode", DEMO, "--file", name, "-o", "out.npy").err
+    assert not os.path.exists("out.npy")
+    pathlib.Path("text.txt").write_bytes(b"a\0b \0 \xff\n" + b"some words and many more of them, and \0 between them\n" * 100)
+    bench.fine("encode", DEMO, "--file", "text.txt", "-o", "out.npy", "--max-tokens", 8)
+
+
+def test_notes_are_counted(bench):
+    """Of lines in another encoding the first ten are named."""
+    pathlib.Path("latin.txt").write_bytes(b"".join(b"caf\xe9 %d\n" % line for line in range(13)))
+    err = bench.fine("encode", DEMO, "--file", "latin.txt", "-o", "out.npy").err
+    assert err.count("broken UTF-8 replaced by U+FFFD in 1 place") == 10 and "3 more texts with broken UTF-8" in err, err
+    err = bench.fine("encode", DEMO, "--file", "latin.txt", "-o", "out.npy", "--max-tokens", 3).err
+    assert err.count("cut to 3 tokens") == 10 and "3 more texts cut" in err, err

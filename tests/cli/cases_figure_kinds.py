@@ -239,6 +239,8 @@ def difference(bench):
     assert {"[CLS]", "beside/behind", "new/old", "new"} <= {line["key_label"] for line in found}
     swapped = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2", "--row", "1")
     assert all(a["c2c"] == -b["c2c"] for a, b in zip(found, swapped))
+    bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--text", OTHER, "-o", "both.pdf", "--latex", "both.tex")
+    assert TEXT in bench.read("both.tex") and OTHER in bench.read("both.tex")
     assert all(line["probs"] == 0 for line in lines(bench, "difference", "--minus", demo(bench)))
     twin = os.path.join(bench.root, "models", "demo-bert")  # no c2p, no p2c: what both models have is compared
     other = Model(bench, TEXT, "y.safetensors", twin, ("c2c",))

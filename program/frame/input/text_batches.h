@@ -32,8 +32,9 @@ typedef struct text_batches {
     int32_t *ids, *types; /* [session tokens] of the current batch */
     size_t *starts;
     double encoder_seconds;
-    size_t tokens, batches; /* encoded so far */
-    size_t most_tokens;     /* of one sequence among them */
+    size_t tokens, batches;           /* encoded so far */
+    size_t most_tokens;               /* of one sequence among them */
+    size_t replaced_texts, cut_texts; /* with broken UTF-8, and longer than `cut`; the first few are named */
 } text_batches;
 
 /* Reads the options, opens model and tokenizer. EXIT_OK or an exit code, after saying why. features: of the session. */

@@ -141,22 +141,30 @@ static int complain_of_file(const text_stream *stream, const char *path, const c
     return say_error(&stream->options->common, &error);
 }
 
-/* The program that compressed a regular file, or NULL. */
-static const char *find_compression(const char *path)
+enum { BEGINNING = 64, MANY_ZEROS = 4 };
+
+/* A NUL is a character like others, but weights, archives and UTF-16 begin with many. */
+static bool is_binary(const char *bytes, size_t count)
 {
-    char bytes[COMPRESSION_BYTES];
-    const bool standard = is_standard_input(path);
-    const int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t count = file < 0 ? 0 : pread(file, bytes, sizeof bytes, 0);
-    if (file >= 0 && !standard) close(file);
-    return compression_of(bytes, count > 0 ? (size_t)count : 0);
+    size_t zeros = 0;
+    for (size_t k = 0; k < count; k++) zeros += bytes[k] == 0;
+    return zeros >= MANY_ZEROS;
 }
 
-static int refuse_compressed(const text_stream *stream, const char *path, const char *program)
+/* Why a regular file holds no texts, or NULL: every line of it would be called bad, or worse, be read. */
+static const char *find_no_texts(const text_stream *stream, const char *path)
 {
-    return complain_of_file(
-        stream, is_standard_input(path) ? "standard input" : path,
-        options_text(&stream->options->common, "is compressed (%s), and texts are expected: unpack it first", program));
+    char bytes[BEGINNING];
+    const bool standard = is_standard_input(path);
+    const int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file < 0 ? 0 : pread(file, bytes, sizeof bytes, 0);
+    const size_t count = got > 0 ? (size_t)got : 0;
+    if (file >= 0 && !standard) close(file);
+    const char *program = compression_of(bytes, count);
+    if (program)
+        return options_text(&stream->options->common, "is compressed (%s), and texts are expected: unpack it first",
+                            program);
+    return is_binary(bytes, count) ? "is no text in UTF-8: it begins with NUL bytes" : NULL;
 }
 
 /* Looking at each file before anything runs: a name misspelt should not show after an hour. A named pipe is not opened:
@@ -172,8 +180,8 @@ static int measure_files(text_stream *stream)
         const bool folder = found && S_ISDIR(about.st_mode);
         if (!found || folder || (!standard && access(path, R_OK) != 0))
             return complain_of_file(stream, path, folder ? "is a folder" : strerror(errno));
-        const char *compression = S_ISREG(about.st_mode) ? find_compression(path) : NULL;
-        if (compression) return refuse_compressed(stream, path, compression);
+        const char *why = S_ISREG(about.st_mode) ? find_no_texts(stream, path) : NULL;
+        if (why) return complain_of_file(stream, standard ? "standard input" : path, why);
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;
     }
