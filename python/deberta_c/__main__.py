@@ -33,8 +33,12 @@ def _opened(folder: str, task: Optional[str]) -> "tuple[Any, Any]":
         if task:
             return transformers.pipeline(task, model=folder, device="cpu", dtype="float32"), None
         name = (transformers.AutoConfig.from_pretrained(folder).architectures or ["AutoModel"])[0]
-        kind = getattr(transformers, name, transformers.AutoModel)
-        return kind.from_pretrained(folder, dtype="float32").eval(), transformers.AutoTokenizer.from_pretrained(folder)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        try:
+            return getattr(transformers, name, transformers.AutoModel).from_pretrained(folder, dtype="float32").eval(), tokenizer
+        except AttributeError as reason:  # transformers 5 ties a weight that DebertaV2ForMaskedLM does not have without "legacy"
+            print(f"deberta_c compare: note: transformers does not open {name} ({reason}); the encoder alone is compared, --task names another head", file=sys.stderr)
+            return transformers.AutoModel.from_pretrained(folder, dtype="float32").eval(), tokenizer
     except Exception as reason:  # noqa: BLE001: transformers raises many kinds
         raise FileError(f"{folder}: transformers does not open it ({' '.join(str(reason).split())[:300]}){'' if task else '; --task names another head'}") from None
 

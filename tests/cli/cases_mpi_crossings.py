@@ -27,7 +27,11 @@ def draw_batches(dice, path, found, one_label):
     """Steps of drawn rows of a batch, of which some are cut to one token; labels beyond that count for nothing."""
     rows, sequences = found["input_ids"][1][0], dice.choice([1, 2, 3, 5])
     chosen = [dice.randrange(rows) for _ in range(STEPS * sequences)]
-    short = [dice.random() < 0.3 for _ in chosen]
+    # The first row of a step keeps its labels: a step without any is refused, by one rank as by several.
+    short = [dice.random() < 0.3 and k % sequences > 0 for k in range(len(chosen))]
+    labels = found.get("labels", ("", [], []))[2]
+    labelled = [row for row in range(rows) if any(label != -100 for label in labels[row * len(labels) // rows:(row + 1) * len(labels) // rows])] or range(rows)
+    chosen = [dice.choice(labelled) if k % sequences == 0 else row for k, row in enumerate(chosen)]
     contents, mask = {}, found["attention_mask"][2]
     for name, (dtype, shape, values) in found.items():
         if name == "delta":
