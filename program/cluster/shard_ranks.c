@@ -14,8 +14,6 @@
 #include "program/frame/input/text_stream.h"
 #include "program/merge/merge_options.h"
 
-enum { MOST_REPORTED = 10 /* problems of lines */ };
-
 typedef struct shard_ranks {
     common_options *options;
     item_choice *items; /* of the options */

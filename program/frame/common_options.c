@@ -22,10 +22,10 @@ static int parse_isa(common_options *options, const char *text, void *target)
 #define X(NAME, name, ...) #name,
 static const char *const tiers[] = {"auto", TIER_LIST(X) NULL};
 #undef X
-static const char *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL},
-                         *const precisions[] = {"float32", "int16", "int8", NULL};
+static const char *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL};
+const char *const precision_choices[] = {"float32", "int16", "int8", NULL};
 
-_Static_assert(sizeof precisions / sizeof *precisions == DEBERTA_PRECISION_COUNT + 1, "a name for each");
+_Static_assert(sizeof precision_choices / sizeof *precision_choices == DEBERTA_PRECISION_COUNT + 1, "a name for each");
 
 const char *reference_name(int reference) { return references[reference]; }
 
@@ -38,7 +38,7 @@ const option common_option_table[] = {
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf",
      CHOICE_AT(common_options, reference, references)},
     {"precision", 0, "NAME", "linear layers in float32 (default), int16 (15 bits) or int8; see docs/precision.md",
-     CHOICE_AT(common_options, precision, precisions)},
+     CHOICE_AT(common_options, precision, precision_choices)},
     {"seed", 0, "N", "seed of what is drawn at random; made-up weights have theirs in the name (seed=)",
      U64_AT(common_options, seed)},
     {"memory-limit", 0, "BYTES", "refuse before running what would need more, model included (suffixes K, M, G)",

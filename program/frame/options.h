@@ -204,6 +204,7 @@ int options_run(common_options *options);
 
 /* "microsoft" or "hf". */
 const char *reference_name(int reference);
+extern const char *const precision_choices[]; /* the names, NULL after the last: of a row with CHOICE_AT */
 /* The last --out, or NULL: standard output. */
 const char *options_out(const common_options *options);
 

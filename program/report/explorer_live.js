@@ -247,8 +247,7 @@ function drawProgress({number, done, of}) {
     byId('live-progress').value = done;
 }
 
-const twoDigits = (n) => n < 10 ? formatNumber(n, 2) : Math.round(n);
-const inTime = (ms) => ms < 1000 ? `${twoDigits(ms)} ms` : `${twoDigits(ms / 1000)} s`;
+const inTime = (ms) => ms < 1000 ? `${formatNumber(ms, 2)} ms` : `${formatNumber(ms / 1000, 2)} s`;
 
 /* What the numbers on the screen come from, and whether they are the program's. */
 function wordsOfDigest(text) {

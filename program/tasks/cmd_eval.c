@@ -133,11 +133,9 @@ static int run(const common_options *options)
     return status;
 }
 
-static const char *const precisions[] = {"float32", "int16", "int8", NULL};
-
 static const option options[] = {
     {"against", 0, "NAME", "compare every label with that in this precision, list the others: exit 1 if there are any",
-     CHOICE_AT(eval_options, against, precisions)},
+     CHOICE_AT(eval_options, against, precision_choices)},
     TEXT_BATCHES_OPTIONS,
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},

@@ -51,11 +51,7 @@ static deberta_status find_label(eval_against *against, const deberta_tokens *to
 
 static void note_change(eval_against *against, const text_record *record, size_t found, size_t expected)
 {
-    if (against->count == against->capacity) {
-        against->capacity = against->capacity ? 2 * against->capacity : 64;
-        against->changes = realloc(against->changes, against->capacity * sizeof *against->changes);
-        if (!against->changes) memory_short();
-    }
+    against->changes = memory_grown(against->changes, &against->capacity, against->count + 1, sizeof *against->changes);
     against->changes[against->count++] = (label_change){record->source, record->line, record->index, found, expected};
 }
 

@@ -71,7 +71,6 @@ static deberta_status digest_outputs(const common_options *options, const char *
     for (size_t k = 0, at = 0; status == DEBERTA_OK && k < TEXTS; at += lengths[k], k++)
         status = add_text(&hash, session, ids + at, lengths[k], info->hidden_size, err);
     sha256_finish(&hash, found->outputs[precision]);
-    if (status == DEBERTA_OK && !is_made_up(path)) status = deberta_model_digest(model, found->model, err);
     deberta_session_free(&session);
     deberta_model_free(&model);
     return status;
@@ -118,7 +117,9 @@ static deberta_status digest_all(const common_options *options, const char *path
     const deberta_model_options description = {.struct_size = sizeof description, .describe_only = 1};
     DEBERTA_TRY(deberta_model_open(&model, path, &description, err));
     const deberta_model_info info = *deberta_model_describe(model);
+    const deberta_status digested = is_made_up(path) ? DEBERTA_OK : deberta_model_digest(model, found->model, err);
     deberta_model_free(&model);
+    DEBERTA_TRY(digested);
     if ((info.position_biased_input || info.has_position_table) && info.max_positions < MOST_TOKENS)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--publish encodes %d tokens, and the position table of %s ends at %zu",
                      MOST_TOKENS, path, info.max_positions);
@@ -127,13 +128,21 @@ static deberta_status digest_all(const common_options *options, const char *path
     return is_made_up(path) ? DEBERTA_OK : digest_training(options, path, info.vocabulary_size, found, err);
 }
 
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += length)
+        if ((at == text || at[-1] == ' ') && (at[length] == '\0' || at[length] == ' ')) return true;
+    return false;
+}
+
 /* "avx512 avx512vnni": where the kernels come from, each once, in the order of the list of kernels. */
 static void name_parts(deberta_isa isa, char *text, size_t room)
 {
     const char *from, *name;
     size_t used = (size_t)snprintf(text, room, "%s", deberta_isa_name(isa));
     for (size_t k = 0; deberta_kernel_name(isa, k, &from) && used < room; k++)
-        if (!strstr(text, from)) used += (size_t)snprintf(text + used, room - used, " %s", from);
+        if (!has_word(text, from)) used += (size_t)snprintf(text + used, room - used, " %s", from);
     for (size_t k = 0; (name = deberta_wrong_part(isa, k)) && used < room; k++)
         used += (size_t)snprintf(text + used, room - used, " not %s", name);
 }

@@ -127,8 +127,11 @@ def test_analysers_see_planted_faults_and_new_findings(bench):
     equal(analysis.not_accepted(findings, {kind: 2}), [])
     equal(len(analysis.not_accepted(findings, {kind: 1})), 2)
     equal(analysis.unneeded("cppcheck", findings, {kind: 3}), [kind])
+    sources = [("core/io/a.c", ["cc"])]
     with mock.patch.object(analysis, "findings_of", lambda *_: findings), mock.patch.object(analysis, "version_of", lambda _: "1"), \
-            mock.patch.object(analysis, "compilations", lambda _: []), mock.patch.object(analysis, "sees_planted_faults", lambda _: set()), \
+            mock.patch.object(analysis, "compilations", lambda _: sources), mock.patch.object(analysis, "sees_planted_faults", lambda _: set()), \
             contextlib.redirect_stdout(io.StringIO()) as said:
         equal(analysis.judge("cppcheck", "build"), (1, 1))
-    contains(said.getvalue(), "core/io/a.c:3: leak of", "0 of them read and accepted")
+        sources.clear()
+        equal(analysis.judge("cppcheck", "build"), (1, 1))
+    contains(said.getvalue(), "core/io/a.c:3: leak of", "0 of them read and accepted", "build: no file of the library is compiled with its warnings")

@@ -3,6 +3,7 @@ instruction sets, also where a run stops with some and goes on with others; a ra
 
 SPDX-License-Identifier: MIT
 """
+import contextlib
 import os
 import random
 import shutil
@@ -13,7 +14,7 @@ from unittest import SkipTest
 
 from cases_train import digest, log_without_time
 from cases_train_interrupted import FILES, LINES, small_run
-from helpers import check, contains, equal, is_sanitized, make_model
+from helpers import check, contains, equal, is_sanitized, make_model, wait_until
 
 SEED = int(os.environ.get("DEBERTA_TEST_SEED", random.SystemRandom().randrange(1 << 30)))
 ENVIRONMENT = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -166,6 +167,14 @@ def pids_of_ranks(launcher):
         return [int(word) for word in file.read().split()]
 
 
+def kill_a_rank(dice, launcher):
+    """One of those that run; one that has just ended is none."""
+    victims = pids_of_ranks(launcher.pid) if launcher.poll() is None else []
+    if victims:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(dice.choice(victims), signal.SIGKILL)
+
+
 def test_killed(bench):
     """A rank is killed at drawn moments: the others end with a message, and what goes on has the same bits."""
     words = small_run(bench, 120, "--checkpoint-every", "5")
@@ -176,13 +185,9 @@ def test_killed(bench):
     for number in range(3):
         out = f"killed-{number}"
         run = start(bench, [(3, [*words, "--out", out])])
-        deadline = time.monotonic() + 20
-        while not os.path.exists(bench.path(f"{out}/log.jsonl")) and run.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: run.poll() is not None or os.path.exists(bench.path(f"{out}/log.jsonl")), 20)  # noqa: B023
         time.sleep(dice.uniform(0, 0.5))
-        victims = pids_of_ranks(run.pid)
-        if victims:
-            os.kill(dice.choice(victims), signal.SIGKILL)
+        kill_a_rank(dice, run)
         _, err = run.communicate(timeout=60)
         if run.returncode == 0:
             continue
@@ -198,10 +203,8 @@ def test_stopped_by_a_signal(bench):
     words = small_run(bench, 400, "--checkpoint-every", "1000")
     bench.fine(*words, "--out", "whole")
     run = start(bench, [(3, [*words, "--out", "stopped"])])
-    deadline = time.monotonic() + 20
     log = bench.path("stopped/log.jsonl")
-    while not (os.path.exists(log) and os.path.getsize(log) > 500) and run.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.005)
+    wait_until(lambda: run.poll() is not None or (os.path.exists(log) and os.path.getsize(log) > 500), 20)
     for victim in pids_of_ranks(run.pid)[-1:]:
         os.kill(victim, signal.SIGTERM)
     _, err = run.communicate(timeout=60)

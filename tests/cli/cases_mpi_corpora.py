@@ -11,7 +11,7 @@ import re
 import signal
 import time
 
-from cases_mpi import SEED, needs_mpi, pids_of_ranks, ranked, start
+from cases_mpi import SEED, kill_a_rank, needs_mpi, pids_of_ranks, ranked, start
 from cases_shards import digest, draw_command, make_input, plain
 from helpers import DEMO, check, contains, equal, wait_until
 
@@ -138,9 +138,7 @@ def test_killed(bench):
         before = sum(far)
         wait_until(lambda: run.poll() is not None or sum(flushes("killed.npy", k, 4) for k in range(4)) > before + 4, 30)  # noqa: B023
         time.sleep(dice.uniform(0, 0.1))
-        victims = pids_of_ranks(run.pid) if run.poll() is None else []
-        if victims:
-            os.kill(dice.choice(victims), signal.SIGKILL)
+        kill_a_rank(dice, run)
         _, err = run.communicate(timeout=60)
         if run.returncode == 0:
             break

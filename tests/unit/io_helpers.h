@@ -326,6 +326,17 @@ static inline const char *golden_folder(char room[static 512])
     return room;
 }
 
+/* A golden model's config.json and weights in a folder of their own; the caller removes it. */
+static inline char *copy_of_model(const char *name)
+{
+    char golden[512], command[1200];
+    char *folder = make_folder();
+    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/*model* '%s'", golden_folder(golden), name,
+             golden, name, folder);
+    assert_int_equal(system(command), 0);
+    return folder;
+}
+
 /* The status is this and the message contains the text. */
 static inline void check_refused(deberta_status status, const deberta_error *error, deberta_status expected,
                                  const char *text)

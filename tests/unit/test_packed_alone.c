@@ -36,16 +36,6 @@ enum { CASES = sizeof cases / sizeof *cases, TOKENS = 7, HEADER_BYTES = 368, BLO
 static const deberta_precision precisions[] = {DEBERTA_PRECISION_INT16, DEBERTA_PRECISION_INT8};
 enum { PRECISIONS = sizeof precisions / sizeof *precisions };
 
-static char *copy_of_model(const char *name)
-{
-    char golden[512], command[1200];
-    char *folder = make_folder();
-    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/*model* '%s'", golden_folder(golden), name,
-             golden, name, folder);
-    assert_int_equal(system(command), 0);
-    return folder;
-}
-
 static void pack(const char *folder, deberta_precision precision)
 {
     deberta_error error = {0};

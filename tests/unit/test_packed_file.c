@@ -23,16 +23,6 @@ static const char *const cases[] = {"01-v1-both-n33", "05-v1-posbias-types-b3", 
                                     "formats/f05-safetensors-bf16-v2", "formats/f06-sharded-safetensors"};
 enum { CASES = sizeof cases / sizeof *cases, LAYOUT_CASES = 12, TOKENS = 7 };
 
-static char *copy_of_model(const char *name)
-{
-    char golden[512], command[1200];
-    char *folder = make_folder();
-    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/*model* '%s'", golden_folder(golden), name,
-             golden, name, folder);
-    assert_int_equal(system(command), 0);
-    return folder;
-}
-
 static char *packed_path(const char *folder)
 {
     static char path[512];

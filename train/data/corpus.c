@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "core/base/byte_order_mark.h"
-#include "core/base/compression.h"
 #include "core/base/cpu.h"
 #include "core/base/grow.h"
 #include "core/base/integers.h"
+#include "core/base/no_texts.h"
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 
@@ -121,11 +121,9 @@ deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokeni
     c->begin_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_CLS);
     c->end_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_SEP);
     DEBERTA_TRY(mapped_file_open(&r.file, path, err));
-    const char *compression = compression_of(r.file.bytes, r.file.size_bytes);
-    deberta_status status = compression ? status_fail(err, DEBERTA_E_FORMAT,
-                                                      "%s is compressed (%s), and texts are expected: unpack it first",
-                                                      r.file.name.text, compression)
-                                        : read_lines(&r, err);
+    const char *why = no_texts_reason(r.file.bytes, r.file.size_bytes);
+    deberta_status status =
+        why ? status_fail(err, DEBERTA_E_FORMAT, "%s %s", r.file.name.text, why) : read_lines(&r, err);
     if (status == DEBERTA_OK && c->sequences == before)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s holds no text", r.file.name.text);
     token_list_free(&r.line);

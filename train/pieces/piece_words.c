@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/byte_order_mark.h"
-#include "core/base/compression.h"
 #include "core/base/grow.h"
+#include "core/base/no_texts.h"
 #include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
 
@@ -144,10 +144,8 @@ deberta_status piece_words_add_file(text_counts *words, text_counts *characters,
     if (status != DEBERTA_OK) return status;
     const char *at = (const char *)file.bytes, *end = at + file.size_bytes;
     at += byte_order_mark(at, file.size_bytes);
-    const char *compression = compression_of(at, (size_t)(end - at));
-    if (compression)
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s is compressed (%s), and texts are expected: unpack it first",
-                             file.name.text, compression);
+    const char *why = no_texts_reason(at, (size_t)(end - at));
+    if (why) status = status_fail(err, DEBERTA_E_FORMAT, "%s %s", file.name.text, why);
     for (size_t number = 1; status == DEBERTA_OK && at < end; number++) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         if (!line_end) line_end = end;

@@ -14,7 +14,7 @@
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
 
-enum { DEFAULT_BATCH_TOKENS = 2048, MOST_NOTED = 10 /* texts with a note of the same kind */ };
+enum { DEFAULT_BATCH_TOKENS = 2048 };
 
 static int open_tokenizer(text_batches *batches)
 {
@@ -59,7 +59,7 @@ static void free_session(text_batches *batches)
 
 static void note_rest(const text_batches *batches, size_t texts, const char *what)
 {
-    const size_t rest = texts > MOST_NOTED ? texts - MOST_NOTED : 0;
+    const size_t rest = texts > MOST_REPORTED ? texts - MOST_REPORTED : 0;
     if (rest) say_note(&batches->options->common, "%zu more text%s %s", rest, rest == 1 ? "" : "s", what);
 }
 
@@ -134,10 +134,10 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (status != DEBERTA_OK) return text_record_spoil(record, "%s", local.message);
     const deberta_tokens *tokens = *list;
     text_record_place(record, place);
-    if (tokens->replaced && ++batches->replaced_texts <= MOST_NOTED)
+    if (tokens->replaced && ++batches->replaced_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
                  place, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
-    if (tokens->dropped && ++batches->cut_texts <= MOST_NOTED)
+    if (tokens->dropped && ++batches->cut_texts <= MOST_REPORTED)
         say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, tokens->dropped);
     return check_ids(batches, record, tokens);
 }

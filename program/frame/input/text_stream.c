@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "core/base/byte_order_mark.h"
-#include "core/base/compression.h"
+#include "core/base/no_texts.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/scope.h"
 
-enum { MOST_REPORTED = 10 /* problems of lines */, MOST_LINE_BYTES = 64 << 20 };
+enum { MOST_LINE_BYTES = 64 << 20 };
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
 
@@ -141,30 +141,15 @@ static int complain_of_file(const text_stream *stream, const char *path, const c
     return say_error(&stream->options->common, &error);
 }
 
-enum { BEGINNING = 64, MANY_ZEROS = 4 };
-
-/* A NUL is a character like others, but weights, archives and UTF-16 begin with many. */
-static bool is_binary(const char *bytes, size_t count)
+/* Why a regular file holds no texts, or NULL. */
+static const char *find_no_texts(const char *path)
 {
-    size_t zeros = 0;
-    for (size_t k = 0; k < count; k++) zeros += bytes[k] == 0;
-    return zeros >= MANY_ZEROS;
-}
-
-/* Why a regular file holds no texts, or NULL: every line of it would be called bad, or worse, be read. */
-static const char *find_no_texts(const text_stream *stream, const char *path)
-{
-    char bytes[BEGINNING];
+    char bytes[NO_TEXTS_BYTES];
     const bool standard = is_standard_input(path);
     const int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t got = file < 0 ? 0 : pread(file, bytes, sizeof bytes, 0);
-    const size_t count = got > 0 ? (size_t)got : 0;
+    const ssize_t count = file < 0 ? 0 : pread(file, bytes, sizeof bytes, 0);
     if (file >= 0 && !standard) close(file);
-    const char *program = compression_of(bytes, count);
-    if (program)
-        return options_text(&stream->options->common, "is compressed (%s), and texts are expected: unpack it first",
-                            program);
-    return is_binary(bytes, count) ? "is no text in UTF-8: it begins with NUL bytes" : NULL;
+    return no_texts_reason(bytes, count > 0 ? (size_t)count : 0);
 }
 
 /* Looking at each file before anything runs: a name misspelt should not show after an hour. A named pipe is not opened:
@@ -180,7 +165,7 @@ static int measure_files(text_stream *stream)
         const bool folder = found && S_ISDIR(about.st_mode);
         if (!found || folder || (!standard && access(path, R_OK) != 0))
             return complain_of_file(stream, path, folder ? "is a folder" : strerror(errno));
-        const char *why = S_ISREG(about.st_mode) ? find_no_texts(stream, path) : NULL;
+        const char *why = S_ISREG(about.st_mode) ? find_no_texts(path) : NULL;
         if (why) return complain_of_file(stream, standard ? "standard input" : path, why);
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;

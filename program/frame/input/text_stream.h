@@ -38,6 +38,9 @@ static inline const reading_options *reading_of(const common_options *options)
     return (const reading_options *)options;
 }
 
+/* So many problems of lines, and notes of one kind, are named; the rest is counted. */
+enum { MOST_REPORTED = 10 };
+
 /* What a command calls a text and its second segment, as options and as keys of JSON objects. */
 typedef struct text_stream_names {
     const char *text, *pair; /* text: NULL where lines and objects are the caller's to take apart */
