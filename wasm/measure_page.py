@@ -51,6 +51,7 @@ def note_of(browser, words):
     """What the page says of a text that it computes."""
     return browser.evaluate(f"""(async () => {{
         const box = document.getElementById('words'), root = document.documentElement.dataset;
+        box.focus();
         box.value = {json.dumps(words)};
         box.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter', bubbles: true}}));
         while (root.computing === 'yes') await new Promise((done) => setTimeout(done, 1));

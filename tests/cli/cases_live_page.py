@@ -82,6 +82,7 @@ class LivePage:
         """Types the text in one piece and asks for it; its digest."""
         return self.js(f"""(async () => {{
             const box = document.getElementById('words'), root = document.documentElement.dataset;
+            box.focus(); // as whoever types: the page writes into a box that is left
             box.value = {json.dumps(words)};
             box.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter', bubbles: true}}));
             while (root.computing === 'yes') await new Promise((done) => setTimeout(done, 1));
