@@ -156,11 +156,11 @@ def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: C
             folder = train(make(settings), Path(o.train or own), o.threads)
             rows += [{**one, "commit": json.loads((folder / "recipe.json").read_text())["commit"]} for one in measure(folder, settings)]
     if o.results:
-        study.write_whole(o.results, _csv_of(rows).encode())
+        study.write_whole(o.results, csv_of(rows).encode())
     return rows
 
 
-def _csv_of(rows: Sequence[Row]) -> str:
+def csv_of(rows: Sequence[Row]) -> str:
     columns = list(rows[0])
     table = study.Table("results", None, [(name, "%.10g") for name in columns])
     for row in rows:
