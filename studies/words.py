@@ -6,6 +6,7 @@
 Puts to the test: there is an optimal clipping distance. models/demo learns on for a hundred steps on the paragraphs of books.tsv, with its table cut to 2k rows,
 and is asked for masked pieces of another book. --train STATE trains what STATE lacks (--quick: two models). SPDX-License-Identifier: MIT
 """
+import functools
 import json
 
 import numpy as np
@@ -30,8 +31,10 @@ def cut(folder, k):
     return folder
 
 
-def windows(lines):
-    """[windows, TOKENS]: the texts on end, cut, each with the frame; and the id of [MASK]."""
+@functools.lru_cache(maxsize=None)
+def windows(name):
+    """[windows, TOKENS]: the texts of a file on end, cut, each with the frame; and the id of [MASK]."""
+    lines = [line.rpartition("\t")[2] for _, line in study.lines_of([str(DATA / name)])]
     with trained.deberta_c.Model(DEMO, threads=1) as model:
         first, last = model.tokenize("a").ids[[0, -1]]
         stream = np.concatenate([model.tokenize(line).ids[1:-1] for line in lines])
@@ -50,8 +53,7 @@ def hidden(ids, mask, random):
 
 
 def batches(seed):
-    paragraphs = [line.partition("\t")[2] for _, line in study.lines_of([str(DATA / "books.tsv")])][1:]
-    ids, mask = windows(paragraphs)
+    ids, mask = windows("books.tsv")
     random = np.random.default_rng([seed, 7])
     chosen = ids[random.integers(0, len(ids), (STEPS, SEQUENCES))]
     shown, where = hidden(chosen, mask, random)
@@ -78,12 +80,14 @@ def measure(folder, settings):
 
 
 def asked(folder):
-    ids, mask = windows([line for _, line in study.lines_of([str(DATA / "sentences.txt")])])
+    ids, mask = windows("sentences.txt")
     ids = ids[:WINDOWS]
     shown, where = hidden(ids, mask, np.random.default_rng(99))
-    logits = trained.logits(folder, shown, "mlm")
-    loss = sum(study.mask_losses(one[at], study.Hidden(text, np.flatnonzero(at), text[at])).sum() for one, at, text in zip(logits, where, ids))
-    return {"asked": int(where.sum()), "loss": float(loss), "right": int((logits.argmax(-1) == ids)[where].sum())}
+    texts = [study.Hidden(row.astype(np.int32), np.flatnonzero(at), text[at]) for row, at, text in zip(shown, where, ids)]
+    with trained.deberta_c.Model(folder, threads=1) as model:
+        logits = study.mask_logits(model, texts, "mlm")
+    loss = sum(study.mask_losses(one, text).sum() for one, text in zip(logits, texts))
+    return {"asked": int(where.sum()), "loss": float(loss), "right": sum(int((one.argmax(1) == text.targets).sum()) for one, text in zip(logits, texts))}
 
 
 def main():
