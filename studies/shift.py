@@ -88,15 +88,15 @@ def main():
     column = lambda key, name: np.array([row[name] for row in cells[key]], float)
     s.add_data("model", "times", "shift", "what", "value", "low", "high")
     table = s.add_table("loss", f"Masked pieces: windows of {TOKENS}, then with ids later, then in longer windows; the same pieces asked",
-                        ["model", "window", "ids from", "loss (nats)", "right (%)", "loss, change", "right, change"])
+                        ["model", "window", "ids from", "loss (nats)", "right (%)", "loss, change"])
     for model in dict.fromkeys(key[0] for key in cells):
         base = model, 1, 0
         asked_of = column(base, "asked")
         for key in (key for key in cells if key[0] == model):
             loss, right = s.ratio(column(key, "loss"), asked_of), s.ratio(100 * column(key, "right"), asked_of)
             more, less = (s.ratio(scale * (column(key, name) - column(base, name)), asked_of) for name, scale in (("loss", 1), ("right", 100)))
-            change = ["", ""] if key == base else [more.show("%+.3f (%+.3f to %+.3f)"), less.show("%+.1f (%+.1f to %+.1f)")]
-            table.add(model, key[1] * TOKENS, key[2], loss.show("%.3f (%.3f to %.3f)"), right.show("%.1f (%.1f to %.1f)"), *change)
+            change = "" if key == base else more.show("%+.3f (%+.3f to %+.3f)")
+            table.add(model, key[1] * TOKENS, key[2], f"{loss.value:.3f}", right.show("%.1f (%.1f to %.1f)"), change)
             for what, estimate in (("loss", loss), ("right", right), ("loss, change", more), ("right, change", less)):
                 s.data.add(*key, what, estimate)
     first = cells[next(iter(cells))]

@@ -84,7 +84,7 @@ def test_reach_has_the_shares_of_its_file():
     page = (ROOT / "docs" / "studies" / "reach.md").read_text(encoding="utf-8")
     for (k, layers, buckets, terms), (low, high), line in (((8, 2, -1, "c2p+p2c"), (-14, 12), "| 2 | 8 | c2p+p2c | 40 | -14 to 12 | 5 |"),
                                                            ((4, 2, -1, "c2p"), (-6, 4), "| 2 | 4 | c2p | 40 | -6 to 4 | 5 |"),
-                                                           ((32, 3, 8, "c2p+p2c"), (-12, 12), "| 3 | 8 buckets | c2p+p2c | 40 | -12 to 12 | 5 |")):
+                                                           ((32, 2, 8, "c2p+p2c"), (-8, 8), "| 2 | 8 buckets | c2p+p2c | 40 | -8 to 8 | 5 |")):
         want = {"k": k, "layers": layers, "buckets": buckets, "terms": terms, "varied": 0, "tokens": 40, "without": "nothing"}
         shares = [100 * sum(int(one[f"r{r}"]) for r in range(low, high + 1)) / sum(reach.EACH * (40 - abs(r)) for r in range(low, high + 1)) for one in rows
                   if all(one[name] == str(value) for name, value in want.items())]
