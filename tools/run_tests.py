@@ -117,10 +117,10 @@ def tiers_of(stage):
 def summarize(ran, skipped, unasked):
     """Prints what the run has shown; returns the exit status."""
     times = sorted((time for stage in ran for time in stage.times), reverse=True)
-    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in times[:SLOWEST]))
+    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, _, name in times[:SLOWEST]))
     os.makedirs("out", exist_ok=True)
     with open(TIMES, "w", encoding="utf-8") as table:
-        table.write("processor_seconds\tprogram\n" + "".join(f"{seconds:.1f}\t{name}\n" for seconds, name in times))
+        table.write("processor_seconds\tseconds\tprogram\n" + "".join(f"{used:.1f}\t{seconds:.1f}\t{name}\n" for used, seconds, name in times))
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):
