@@ -268,8 +268,7 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     DEBERTA_TRY(open_log(&log, run, o->done, err));
     deberta_status status = DEBERTA_OK;
     /* What the interrupted run had not removed yet. */
-    if (o->done > 0 && !*finished && leads)
-        status = run_checkpoint_remove_older(run->folder, o->done, run->keep, err);
+    if (o->done > 0 && !*finished && leads) status = run_checkpoint_remove_older(run->folder, o->done, run->keep, err);
     if (status == DEBERTA_OK) status = take_steps(run, &log, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
