@@ -75,7 +75,7 @@ static int add_provenance(figure_sheet *sheet, figure_source *source)
     }
     add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
     add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
-    if (source->asked->components) add(sheet, "Precision", low_precision_name(options));
+    add(sheet, "Precision", low_precision_name(options));
     if (option_given(options, &options->seed))
         add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
     if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
@@ -121,11 +121,11 @@ static void say_ablated(figure_sheet *sheet)
     add_to_title(sheet, options_text(options, "ablated: %s", options->ablate_text));
 }
 
-/* Likewise, of a figure that shows what the model computes. */
+/* Likewise. */
 static void say_precision(figure_sheet *sheet)
 {
     const char *precision = low_precision_name(sheet->source->options);
-    if (!precision || !sheet->source->asked->components) return;
+    if (!precision) return;
     sheet_note(sheet, "Linear layers in %s. ", precision);
     add_to_title(sheet, precision);
 }
