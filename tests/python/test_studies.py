@@ -234,6 +234,11 @@ def random_numbers(state):
         yield z ^ z >> 31
 
 
+def log_softmax(row):
+    whole = math.log(sum(map(math.exp, row)))
+    return [v - whole for v in row]
+
+
 def masked_sentence(bench, seed):
     """Ids of SENTENCES[1], the same with masks as a study with this seed hides them, and where they are."""
     numbers = random_numbers(seed)
@@ -288,7 +293,7 @@ def test_precision_numbers(bench):
         tensor = read_tensors("o.safetensors")[0]["logits.mlm_emd"]
         width = tensor.shape[2]
         rows = [list(tensor.values[k * width:(k + 1) * width]) for k in places]
-        return [[v - math.log(sum(map(math.exp, row))) for v in row] for row in rows]
+        return [log_softmax(row) for row in rows]
 
     data = rows_of(json.loads(run(bench, "study", "precision", DEMO, "--text", SENTENCES[1], "--seed", 6, "--json"))["data"])
     found, exact = {(row["precision"], row["measure"]): row["value"] for row in data}, distributions("float32")
@@ -391,7 +396,7 @@ def log_probabilities(bench, sentence, *extra):
         _, n, width = tensors[name].shape
         equal(n, len(ids))
         rows = [tensors[name].values[t * width:(t + 1) * width] for t in range(n) if ids[t] == 5990]
-        found[decoder] = [[v - math.log(sum(math.exp(x) for x in row)) for v in row] for row in rows]
+        found[decoder] = [log_softmax(row) for row in rows]
     return found
 
 
