@@ -36,6 +36,7 @@ class Recipe(NamedTuple):
     start: Any = None  # makes a folder to begin with, in place of weights that are drawn
     decay: float = 0.01
     epsilon: float = 1e-6
+    peak: float = 0.002
 
 
 def config(vocabulary: int, layers: int, k: int, terms: Sequence[str] = ("c2p", "p2c"), buckets: int = -1) -> Dict[str, Any]:
@@ -57,7 +58,7 @@ def train(recipe: Recipe, state: Path, threads: int) -> Path:
         write_tensors(here / "batches.safetensors", recipe.batches())
         source = [str(recipe.start(here, threads))] if recipe.start else ["--config", str(here / "new")]
         program("train", "mlm", *source, "--batches", str(here / "batches.safetensors"), "--head", recipe.head, "--steps", str(recipe.steps),
-                "--warmup", str(recipe.warm_up), "--learning-rate", "0.002", "--beta2", "0.98", "--weight-decay", str(recipe.decay), "--epsilon", str(recipe.epsilon),
+                "--warmup", str(recipe.warm_up), "--learning-rate", str(recipe.peak), "--beta2", "0.98", "--weight-decay", str(recipe.decay), "--epsilon", str(recipe.epsilon),
                 "--dropout", "0", "--seed", str(recipe.seed), "--threads", str(threads), "--out", str(here / "model"))
         (here / "model" / "recipe.json").write_text(json.dumps({"commit": commit(), "seconds": round(time.monotonic() - begun, 1)}))
         shutil.move(str(here / "model"), folder)
@@ -82,7 +83,7 @@ def logits(folder: Path, ids: Any, head: str, ablate: str = "") -> np.ndarray:
 
 # ------------------------------------------------------------------------------------------------------------- safetensors
 
-_KINDS = {"F32": "<f4", "I32": "<i4"}
+_KINDS = {"F32": "<f4", "I32": "<i4", "F16": "<f2"}
 
 
 def write_tensors(path: Path, tensors: Dict[str, np.ndarray]) -> None:
@@ -156,11 +157,11 @@ def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: C
             folder = train(make(settings), Path(o.train or own), o.threads)
             rows += [{**one, "commit": json.loads((folder / "recipe.json").read_text())["commit"]} for one in measure(folder, settings)]
     if o.results:
-        study.write_whole(o.results, _csv_of(rows).encode())
+        study.write_whole(o.results, csv_of(rows).encode())
     return rows
 
 
-def _csv_of(rows: Sequence[Row]) -> str:
+def csv_of(rows: Sequence[Row]) -> str:
     columns = list(rows[0])
     table = study.Table("results", None, [(name, "%.10g") for name in columns])
     for row in rows:

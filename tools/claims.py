@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Small experiments for docs/claims.md that no command of the program does.
 
+    tools/claims.py arithmetic                what follows from numbers that the paper prints
+    tools/claims.py function-words [MODEL]    do function words attend to content words?
     tools/claims.py length FOLDER             Microsoft's code on more than 512 tokens; FOLDER is a clone of microsoft/DeBERTa
     tools/claims.py mlm-head [MODEL]          transformers' masked-LM head on a checkpoint with Microsoft's names
     tools/claims.py norms [MODEL]             norms of words, positions and their sums; are both found again in a sum?
     tools/claims.py position-to-position ...  the term that DeBERTa leaves out, added after training
     tools/claims.py swap ...                  which cells of a term change when one token does
 
-MODEL is a folder, models/demo if not given. The last two run the program (--program build/deberta). Needs numpy and
+MODEL is a folder, models/demo if not given. The last two run the program (--program build/deberta). Needs numpy, norms and the last two
 safetensors, mlm-head also transformers and torch, length torch. SPDX-License-Identifier: MIT
 """
 import argparse
+import csv
 import json
 import math
 import os
@@ -18,9 +21,115 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import load_file
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "studies"))
+
+# Development results of the paper's Table 1: CoLA, QQP, MNLI-m, SST-2, STS-B, QNLI, RTE, MRPC, and the average that it prints.
+PAPER_TABLE_1 = {"BERT-large": (60.6, 91.3, 86.6, 93.2, 90.0, 92.3, 70.4, 88.0, 84.05), "RoBERTa-large": (68.0, 92.2, 90.2, 96.4, 92.4, 93.9, 86.6, 90.9, 88.82),
+                 "XLNet-large": (69.0, 92.3, 90.8, 97.0, 92.5, 94.9, 85.9, 90.8, 89.15), "DeBERTa-large": (70.5, 92.3, 91.1, 96.8, 92.8, 95.3, 88.3, 91.9, 90.00)}
+# Perplexity of Wikitext-103 in its Table 10: positions at the input, positions in the decoder.
+PAPER_TABLE_10 = {"development": (20.7, 20.5), "test": (20.0, 19.9)}
+SHAPES = {"base": (12, 768, 3072), "large": (24, 1024, 4096)}  # layers, width, width of the feed-forward
+CLIP, VOCABULARY = 512, 50265
+FUNCTION_WORDS = set("a an the and or but nor if of to in on at by for from with without into upon over under as that which who whom this these those he she it "
+                     "they we you i him her them us me his its their our your my is are was were be been being am do does did have has had will would shall should "
+                     "can could may might must not no so than then there here when where while".split())
+
+
+def load_file(path):
+    from safetensors.numpy import load_file as load
+    return load(path)
+
+
+def parameters(layers, width, inner):
+    """Of v1's encoder: docs/specification.md 1.3."""
+    layer = 3 * width ** 2 + 2 * width + width ** 2 + 2 * (width ** 2 + width) + 2 * width + 2 * width * inner + inner + width + 2 * width
+    return VOCABULARY * width + 2 * width + 2 * CLIP * width + layers * layer
+
+
+def arithmetic(arguments):
+    for name, (layers, width, inner) in SHAPES.items():
+        table, added = 2 * CLIP * width, 2 * layers * width ** 2 + 2 * CLIP * width
+        more = 100 * added / (parameters(layers, width, inner) - added)
+        print(f"EMD {name}: {100 * 0.15 * 2 / layers:.2f} % of all layers, where 15 % of the tokens pass one of them twice more")
+        print(f"positions {name}: {added / 1e6:.1f} M parameters, {added / 2 ** 20:.1f} Mi, {more:.1f} % more; with shared projections {table / 1e6:.2f} M")
+        print(f"field {name}: (2k-1)n {(2 * CLIP - 1) * layers:,}, 2(k-1)n {2 * (CLIP - 1) * layers:,}, 1+(2k-1)n {1 + (2 * CLIP - 1) * layers:,}")
+    for name, (*tasks, printed) in PAPER_TABLE_1.items():
+        print(f"GLUE {name}: mean of eight tasks {sum(tasks) / len(tasks):.3f}, printed {printed:.2f}")
+    ours = PAPER_TABLE_1["DeBERTa-large"][:8]
+    for name in ("RoBERTa-large", "XLNet-large"):
+        print(f"DeBERTa-large is better than {name} on {sum(a > b for a, b in zip(ours, PAPER_TABLE_1[name]))} of 8 tasks of GLUE")
+    for name, (at_input, in_decoder) in PAPER_TABLE_10.items():
+        print(f"perplexity, {name}: {at_input:.1f} and {in_decoder:.1f}, {math.log(at_input / in_decoder):.4f} nats")
+    superglue()
+    for number, words in enumerate(("The cat sat on mat", "A quick brown cat sat on the soft mat"), 1):
+        words = words.split()
+        print(f"sentence {number} of the notebook: mat - cat = {words.index('mat') - words.index('cat')}")
+    concatenation()
+    return 0
+
+
+def superglue():
+    """The average of SuperGLUE from its tasks, two metrics of a task counting as their mean."""
+    with open(ROOT / "docs" / "studies" / "data" / "benchmarks.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    means = {}
+    for model in ("human", "DeBERTa 1.5B"):
+        tasks = {}
+        for row in rows:
+            if row["model"] == model and row["benchmark"].startswith("SuperGLUE "):
+                tasks.setdefault(row["benchmark"], []).append(float(row["value"]))
+        means[model] = {task: sum(values) / len(values) for task, values in tasks.items()}
+        print(f"SuperGLUE, {model.replace('1.5B', '1500M')}: {sum(means[model].values()) / len(tasks):.3f}, the average of {len(tasks)} tasks")
+    above = [task.split()[1] for task, value in means["DeBERTa 1.5B"].items() if value > means["human"][task]]
+    print(f"SuperGLUE: DeBERTa above human in {len(above)} of 8 tasks: {', '.join(above)}")
+
+
+def concatenation():
+    """Words of half the width and positions of the other half, added, are the two after one another."""
+    random = np.random.default_rng(1)
+    words, positions, nothing = random.normal(size=(50, 16)), random.normal(size=(50, 16)), np.zeros((50, 16))
+    added = np.hstack([words, nothing]) + np.hstack([nothing, positions])
+    weights = random.normal(size=(8, 32))
+    rest = np.hstack([words, positions]) @ weights.T - words @ weights[:, :16].T - positions @ weights[:, 16:].T
+    print(f"adding, with halves of zeros, is concatenating: {(added == np.hstack([words, positions])).all()}")
+    print(f"a layer over a concatenation is the sum of two layers: {np.abs(rest).max() < 1e-12}")
+
+
+def function_words(arguments):
+    """Of the attention that a word gives to other words: how much goes to content words, by layer, and how many of the others these are."""
+    import deberta_c
+    import study
+
+    model = deberta_c.Model(arguments.model)
+    with open(arguments.file, encoding="utf-8") as file:
+        texts = [line.rstrip("\n") for line in file][:arguments.sentences]
+    parts = []  # [text][asker][layer]: attention to content words, to all others, content words, others
+    for text in texts:
+        tokens = model.tokenize(text)
+        # whole words alone: a piece with the mark of a word's beginning that no other piece follows
+        starts = [one.startswith("\u2581") for one in tokens.tokens] + [True]
+        whole = np.array([starts[k] and starts[k + 1] and one[1:].isalpha() for k, one in enumerate(tokens.tokens)])
+        function = whole & np.array([one[1:].lower() in FUNCTION_WORDS for one in tokens.tokens])
+        content = whole & ~function
+        found = model.encode(np.asarray(tokens.ids, np.int32), hidden=None, attention="all")
+        others = whole[None] & ~np.eye(len(whole), dtype=bool)
+        parts.append([[[float((attention * (others & content)[None])[:, asks].sum()), float((attention * others[None])[:, asks].sum()),
+                        float((others & content)[asks].sum()), float(others[asks].sum())]
+                       for layer in range(model.info["layers"]) for attention in [np.asarray(found[f"attn.{layer}.probs"], float).reshape(-1, *others.shape)]]
+                      for asks in (function, content)])
+    parts = np.array(parts)
+    print("| layer | function words ask: to content words | content words ask: to content words |\n|--:|--:|--:|")
+    show = lambda asks, layer, k: "{:.1f} % ({:.1f} to {:.1f})".format(*(100 * one for one in study.ratio(parts[:, asks, layer, k], parts[:, asks, layer, k + 1], seed=1)))
+    for layer in range(parts.shape[2]):
+        print(f"| {layer} | {show(0, layer, 0)} | {show(1, layer, 0)} |")
+    print(f"| none: share of the other words | {show(0, 0, 2)} | {show(1, 0, 2)} |")
+    print(f"\n{len(texts)} sentences; 95 % intervals over sentences; attention of whole words to other whole words alone")
+    return 0
 
 
 def microsoft_model(folder):
@@ -194,13 +303,13 @@ def position_to_position(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["length", "mlm-head", "norms", "position-to-position", "swap"])
+    parser.add_argument("experiment", choices=["arithmetic", "function-words", "length", "mlm-head", "norms", "position-to-position", "swap"])
     parser.add_argument("model", nargs="?", default="models/demo")
     parser.add_argument("--program", default="build/deberta")
     parser.add_argument("--file", default="docs/studies/data/sentences.txt")
     parser.add_argument("--sentences", type=int, default=100)
     arguments = parser.parse_args()
-    run = {"length": length, "mlm-head": mlm_head, "norms": norms, "position-to-position": position_to_position, "swap": swap}
+    run = {"arithmetic": arithmetic, "function-words": function_words, "length": length, "mlm-head": mlm_head, "norms": norms, "position-to-position": position_to_position, "swap": swap}
     return run[arguments.experiment](arguments)
 
 

@@ -9,7 +9,7 @@ In a page, comments that GitHub does not show:
     <!-- sources: NAME NAME -->                          at the top: tables are looked for in these outputs
     <!-- = [NAME/LABEL/3]; -[NAME/LABEL#2/1]; ? -->      at the end of a paragraph or a list item, or after a table
 
-A table is right if one printed table has its header and all its lines, in this order. Every other number with a decimal point needs a
+A table is right if one printed table has its header and all its lines, in this order, also where a comment ties its numbers. Every other number with a decimal point needs a
 term of the comment of its block, in the order of the text. [NAME/LABEL/3] is the third number of the line whose label is LABEL: the text before its
 first number with a decimal point. #2 is the second such line. NAME may be a file of the repository; in a CSV file, [FILE/CELL CELL/TITLE] is the column
 TITLE of the row that begins with these cells.
@@ -240,6 +240,9 @@ def check_page(text, sources):
         commented = any("<!-- =" in line for line in lines)
         try:
             if commented:
+                rows = [plain(line) for line in lines if line.lstrip().startswith("|")]
+                if any(rows[0] == table[0] and {*rows[2:]} & {*table} for source in own for _, table in source.tables if rows) and not printed_table(rows, own):
+                    raise nearest(rows, begin, own)
                 yield len(numbers), check_terms(begin, lines, sources, sections), None
             elif lines[0].lstrip().startswith("|") and own:
                 rows = [plain(line) for line in lines]

@@ -21,6 +21,8 @@ Stages; each builds what it tests, and all of them share the processors:
 
 Nightly stages:
     wasm-whole        the stage wasm with every case of the kernels and more damaged models
+    neon-whole        golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
+    drawn-cases       2,000 drawn models, texts and ways of training; the seed is the day's
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
     failing-calls     every command that writes, while each of its calls fails in turn
     long-runs         20,000 encodes, 2,000 models opened and closed, 200,000 texts killed and resumed, 8 callers under the thread sanitizer
@@ -64,6 +66,8 @@ STAGES = [
 ]
 NIGHTLY = [
     ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
+    ("neon-whole", stages.neon_whole, "aarch64-linux-gnu-gcc", True, "aarch64: every golden case, every length"),
+    ("drawn-cases", stages.drawn_cases, "meson", True, "2,000 drawn cases of the day"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
     ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
     ("failing-calls", stages.failing_calls, "meson", True, "each call of each command fails"),
@@ -113,10 +117,10 @@ def tiers_of(stage):
 def summarize(ran, skipped, unasked):
     """Prints what the run has shown; returns the exit status."""
     times = sorted((time for stage in ran for time in stage.times), reverse=True)
-    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, name in times[:SLOWEST]))
+    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, _, name in times[:SLOWEST]))
     os.makedirs("out", exist_ok=True)
     with open(TIMES, "w", encoding="utf-8") as table:
-        table.write("processor_seconds\tprogram\n" + "".join(f"{seconds:.1f}\t{name}\n" for seconds, name in times))
+        table.write("processor_seconds\tseconds\tprogram\n" + "".join(f"{used:.1f}\t{seconds:.1f}\t{name}\n" for used, seconds, name in times))
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):

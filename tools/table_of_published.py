@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The table of published results on docs/studies/benchmarks.md, from docs/studies/data/benchmarks.csv. SPDX-License-Identifier: MIT"""
 import csv
+from decimal import Decimal
 from pathlib import Path
 
 MODELS = ("BERT-large", "RoBERTa-large", "XLNet-large", "DeBERTa-large", "DeBERTa-v2-xxlarge", "DeBERTa-base", "DeBERTa-v3-base", "DeBERTa-v3-large")
@@ -12,16 +13,36 @@ path = Path(__file__).resolve().parent.parent / "docs" / "studies" / "data" / "b
 lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
 rows = list(csv.DictReader(lines))
 found = {(f"{row['benchmark']} ({row['metric']})", row["model"]): row["value"] for row in rows if row["model"] != "quoted"}
-print("| quoted as | value | by | finding |\n|---|--:|---|---|")
+
+
+def judged(benchmark, quoted, model):
+    """What a quoted number is: its published value, if there is one, and the finding."""
+    published = [found[name, model] for name in found_as(benchmark) if (name, model) in found]
+    same = [(name, of) for (name, of), value in found.items() if Decimal(value).quantize(Decimal("0.1")) == Decimal(quoted)]
+    # first the same benchmark and model, then another model, then another benchmark of the model
+    for kind, fits in (("as published", lambda name, of: name in found_as(benchmark) and of == model), ("of", lambda name, of: name in found_as(benchmark)),
+                       ("of its", lambda name, of: of == model and name.split()[0] == benchmark.split()[0])):
+        for name, of in same:
+            if fits(name, of):
+                return published, {"as published": kind, "of": f"of {of}" + (", dev" if "dev" in name else ""), "of its": f"its {name}"}[kind]
+    return published, "not found"
+
+
+def found_as(benchmark):
+    """An average of GLUE is of the test set or of the dev set."""
+    return ["GLUE test (average)", "GLUE dev (average)"] if benchmark == "GLUE (average)" else [benchmark]
+
+
+print("| quoted as | of | value | published | finding |\n|---|---|--:|--:|---|")
+findings = []
 for row in rows:
     if row["model"] == "quoted":
-        name = f"{row['benchmark']} ({row['metric']})"
-        same = [model for (benchmark, model), value in found.items() if benchmark == name and value == row["value"]]
-        other = [f"{benchmark} of {model}" for (benchmark, model), value in found.items()
-                 if benchmark.split()[0] == name.split()[0] and value == row["value"]]
-        finding = f"as published, for {same[0]}" if same else f"wrong: it is {other[0]}" if other else "not found"
-        print(f"| {name} | {row['value']} | {row['source']} | {finding} |")
-print()
+        name, of = f"{row['benchmark']} ({row['metric']})", row["source"].partition(": ")[2]
+        published, finding = judged(name, row["value"], of)
+        findings.append(finding)
+        print(f"| {name} | {of} | {row['value']} | {', '.join(published) or '-'} | {finding} |")
+right, missing = findings.count("as published"), findings.count("not found")
+print(f"\nQuoted scores: {len(findings)}; as published {right}; of another model or benchmark {len(findings) - right - missing}; not found {missing}\n")
 print("| | " + " | ".join(MODELS) + " |\n|---|" + "--:|" * len(MODELS))
 for benchmark in BENCHMARKS:
     print(f"| {benchmark} | " + " | ".join(found.get((benchmark, model), "-") for model in MODELS) + " |")

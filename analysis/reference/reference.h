@@ -101,16 +101,10 @@ deberta_status reference_decode(const reference_model *model, const reference_in
 deberta_status reference_value_norms(const reference_model *model, size_t layer, const double *hidden, size_t tokens,
                                      double *norms, deberta_error *err);
 
-/* The position terms of one head before rows are chosen by distance, divided by the common scale. NULL: not wanted;
- * what the model lacks is left alone. p2p is no term of the model: the product that the paper leaves out. */
-typedef struct reference_strips {
-    double *c2p; /* [n][2K] q_i . PK[row] */
-    double *p2c; /* [n][2K] k_j . PQ[row] */
-    double *p2p; /* [2K] PQ[row] . PK[row] */
-} reference_strips;
-/* hidden [n][h] is what enters the layer: H[layer]; not used for p2p alone. */
-deberta_status reference_position_strips(const reference_model *model, size_t layer, size_t head, const double *hidden,
-                                         size_t tokens, const reference_strips *strips, deberta_error *err);
+/* products [2K] = PQ[row] . PK[row] of one head, divided by the common scale: the term that the paper leaves out. The
+ * model must have c2p and p2c. */
+deberta_status reference_position_products(const reference_model *model, size_t layer, size_t head, double *products,
+                                           deberta_error *err);
 
 /* words, positions [n][E]: the rows of both tables, as they are before anything is added to them. */
 deberta_status reference_embedding_rows(const reference_model *model, const reference_input *input, double *words,

@@ -1,4 +1,4 @@
-/* What position terms are read from, and embeddings in their parts.
+/* The product of both position tables, which the model leaves out, and embeddings in their parts.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference.h"
@@ -17,41 +17,21 @@ static deberta_status project_head(const reference_model *m, shelf *owner, const
     return DEBERTA_OK;
 }
 
-/* out[i][r] = vectors[i] . table[r] / scale */
-static void multiply(double *out, const double *vectors, size_t count, const double *table, size_t rows, size_t d,
-                     double scale)
-{
-    for (size_t i = 0; i < count; i++)
-        for (size_t r = 0; r < rows; r++) out[i * rows + r] = reference_dot(vectors + i * d, table + r * d, d) / scale;
-}
-
-deberta_status reference_position_strips(const reference_model *m, size_t layer, size_t head, const double *hidden,
-                                         size_t tokens, const reference_strips *strips, deberta_error *err)
+deberta_status reference_position_products(const reference_model *m, size_t layer, size_t head, double *products,
+                                           deberta_error *err)
 {
     const size_t d = m->config.head_size, rows = 2 * m->config.relative_span;
     const double scale = sqrt((double)(d * (1 + m->config.position_terms)));
     layer_weights w;
     shelf scratch = {0};
-    double *x, *pk = NULL, *pq = NULL;
+    double *pk = NULL, *pq = NULL;
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, layer_weights_read(m, layer, &w, err));
-    if (m->c2p)
-        DEBERTA_TRY_OR_FAIL(status, project_head(m, &scratch, m->relative, rows, head, w.position_key_weight,
-                                                 w.position_key_bias, &pk, err));
-    if (m->p2c)
-        DEBERTA_TRY_OR_FAIL(status, project_head(m, &scratch, m->relative, rows, head, w.position_query_weight,
-                                                 w.position_query_bias, &pq, err));
-    if (strips->c2p && pk) {
-        DEBERTA_TRY_OR_FAIL(status,
-                            project_head(m, &scratch, hidden, tokens, head, w.query_weight, w.query_bias, &x, err));
-        multiply(strips->c2p, x, tokens, pk, rows, d, scale);
-    }
-    if (strips->p2c && pq) {
-        DEBERTA_TRY_OR_FAIL(status, project_head(m, &scratch, hidden, tokens, head, w.key_weight, w.key_bias, &x, err));
-        multiply(strips->p2c, x, tokens, pq, rows, d, scale);
-    }
-    for (size_t r = 0; strips->p2p && pk && pq && r < rows; r++)
-        strips->p2p[r] = reference_dot(pq + r * d, pk + r * d, d) / scale;
+    DEBERTA_TRY_OR_FAIL(status, project_head(m, &scratch, m->relative, rows, head, w.position_key_weight,
+                                             w.position_key_bias, &pk, err));
+    DEBERTA_TRY_OR_FAIL(status, project_head(m, &scratch, m->relative, rows, head, w.position_query_weight,
+                                             w.position_query_bias, &pq, err));
+    for (size_t r = 0; r < rows; r++) products[r] = reference_dot(pq + r * d, pk + r * d, d) / scale;
 fail:
     shelf_clear(&w.shelf);
     shelf_clear(&scratch);

@@ -31,12 +31,6 @@ reference_input figure_reference_input(const figure_source *source)
                              .position_ids = widen(source, batch->position_ids)};
 }
 
-int figure_check_positions(const figure_source *source)
-{
-    if (source->info.relative_rows) return EXIT_OK;
-    return say_usage(source->options, "%s has no relative positions", source->info.name);
-}
-
 double *figure_hidden(const figure_source *source, size_t layer)
 {
     const size_t cells = source->view.span[1] * source->info.hidden_size;

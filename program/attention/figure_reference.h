@@ -1,11 +1,9 @@
-/* What figures need beyond what a session shows: the float64 reference of the source's model, matrices of relative
- * positions, hidden states as doubles.
+/* What figures need beyond what a session shows: the float64 reference of the source's model, hidden states as doubles.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef PROGRAM_ATTENTION_FIGURE_REFERENCE_H
 #define PROGRAM_ATTENTION_FIGURE_REFERENCE_H
 
-#include "analysis/position_matrices.h"
 #include "program/attention/figure_source.h"
 #include "analysis/reference/reference.h"
 
@@ -13,8 +11,6 @@
 int figure_reference_open(const figure_source *source, reference_model **reference);
 /* The text of the view as its input. */
 reference_input figure_reference_input(const figure_source *source);
-/* Says so and returns EXIT_USAGE, where the model has no relative positions. */
-int figure_check_positions(const figure_source *source);
 /* H[layer] of the captured text as doubles, [n][h]. The kind must capture hidden states. */
 double *figure_hidden(const figure_source *source, size_t layer);
 /* rows [n][columns] of the whole text in the shape of the view, [count][columns]: the mean over the pieces of a word.

@@ -178,6 +178,10 @@ def readme(bench):
         assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
     for word in ("./build.sh demo", "./build.sh test", "not yet"):
         assert word in text, word
+    if kinds := [name for name in commands_of(bench) if name.startswith("attention ") and name != "attention list"]:
+        for page in ("README.md", "CHANGELOG.md", "docs/tutorial.md"):
+            with open(os.path.join(bench.root, page), encoding="utf-8") as file:
+                assert f"{len(kinds)} kinds" in file.read(), f"{page}: there are {len(kinds)} kinds of figures"
     with open(os.path.join(bench.root, "docs", "images", "attention.png"), "rb") as file:
         assert len(file.read()) < 200_000
 

@@ -334,7 +334,7 @@ def token_numbers(bench):
         assert all(line["logits"] == whole[place(line)[2:]]["logits"] for line in found), shown
         keys = lines(bench, "query", *pair, *shown, "--query", str(kept[1]))
         assert [(line["key"], line["key_label"]) for line in keys] == [(t, labels[t]) for t in kept], shown
-        for kind, axis in (("strips", "token"), ("embeddings", "token"), ("mean", "query")):
+        for kind, axis in (("embeddings", "token"), ("mean", "query")):
             assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
         bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--numbers", "n.safetensors")
         assert json.loads(read_tensors(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown

@@ -113,16 +113,6 @@ def test_pieces_without_room_become_words(bench):
     check(size(root)[0] > 84.9 and size(root)[1] <= 150, size(root))
 
 
-def test_strips_stand_on_a_page(bench):
-    """Strips of two heads in a column: pieces that leave them no room are words; what a note advises is what the kind takes."""
-    root, said = long_text(bench, "strips", "--layers", "1", "--heads", "0,1", "--width-mm", "85")
-    contains(said, "merged into words")
-    check(size(root)[1] <= 240 and shown(root) & {"unforgettable"}, size(root))
-    _, said = long_text(bench, "strips", "--layers", "1", "--heads", "all", "--pieces", "--width-mm", "85")
-    contains(said, "more than a page of text has", "--heads", "--token-range A:B", "--words", "--drop-special")
-    check("--layout" not in said and "--layers" not in said, said)
-
-
 def test_the_note_names_what_shows_tokens(bench):
     """Other columns, smaller type, or both; and it is true."""
     needs_figures(bench)

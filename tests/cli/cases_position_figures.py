@@ -10,7 +10,7 @@ import struct
 from cases_figure_kinds import TERMS, TEXT, Model, demo, lines, mean, near, place
 from helpers import Picture, check_message, needs_figures, read_tensors
 
-KINDS = ["four-types", "strips", "rows", "distances", "kernel", "embeddings", "error"]
+KINDS = ["four-types", "kernel", "embeddings", "error"]
 SPAN, BUCKETS, REACH = 32, 32, 512  # of the demo
 V1 = "04-v1-plain-posbias-types"    # a golden case whose positions come in at the bottom
 
@@ -38,47 +38,6 @@ def half_floats(path, name):
 
 def dot(a, b):
     return sum(x * y for x, y in zip(a, b))
-
-
-def rows_and_distances(bench):
-    needs_figures(bench)
-    text = " ".join([TEXT] * 6)
-    for line in lines(bench, "distances", text=text):
-        assert line["distance"] == line["query"] - line["key"], line
-    found = lines(bench, "rows", text=text)
-    assert len(found) > 2500 and {line["row"] for line in found} > set(range(SPAN - 17, SPAN + 18)), "buckets are reached"
-    for line in found:
-        assert line["row"] == row_of(int(line["query"] - line["key"])), line
-    for line in lines(bench, "distances", "--drop-special", "--mark", "3,1"):  # distances of the text, not of what is left of it
-        assert line["distance"] == line["query"] - line["key"], line
-    bench.fine("attention", "distances", demo(bench), "--text", TEXT, "--mark", "5,2", "-o", "d.svg")
-    with open(bench.path("d.svg"), encoding="utf-8") as file:
-        svg = file.read()
-    assert "The marked cell: query \u201cbeside\u201d, key \u201cnew\u201d, 3." in svg
-    bench.fine("attention", "distances", demo(bench), "--text", TEXT, "-o", "u.svg")
-    assert "marked cell" not in bench.read("u.svg"), "no cell is marked that nobody asked for"
-    assert svg.count(">\u221210</text>") >= 1 and svg.count(">0</text>") >= 11, "numbers in the cells"
-
-
-def strips(bench):
-    """Gathered by distance they are the terms that `encode` exports."""
-    needs_figures(bench)
-    model = Model(bench, TEXT)
-    bench.fine("attention", "strips", demo(bench), "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--pieces", "--numbers", "s.safetensors", "-o",
-               "s.svg")
-    with open(bench.path("s.svg"), encoding="utf-8") as file:
-        assert file.read().count(">store</text>") == 8, "tokens stand beside all eight strips"
-    tensors, _ = read_tensors(bench.path("s.safetensors"))
-    assert len(tensors) == 8, list(tensors)
-    for layer in (1, 4):
-        for head in (0, 2):
-            one = model.matrices[layer][head]
-            c2p, p2c = (tensors[f"layer.{layer}.head.{head}.{term}_strip"] for term in ("c2p", "p2c"))
-            assert c2p.shape == p2c.shape == (model.n, 2 * SPAN), c2p.shape
-            for i in range(model.n):
-                for j in range(model.n):
-                    near(c2p.values[i * 2 * SPAN + row_of(i - j)], one["c2p"][i][j], (layer, head, i, j))
-                    near(p2c.values[j * 2 * SPAN + row_of(i - j)], one["p2c"][i][j], (layer, head, i, j))
 
 
 def four_types(bench):
@@ -202,7 +161,7 @@ def refusals(bench):
         assert file.read() == listed
     assert [line.split()[0] for line in listed.splitlines()][-len(KINDS):] == KINDS, listed
     plain = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
-    check_message(bench.run("attention", "rows", plain, "--ids", "1,2", "--center", "none", "-o", "a.png"), 2, ["--center", "rows"])
+    check_message(bench.run("attention", "error", plain, "--ids", "1,2", "--center", "none", "-o", "a.png"), 2, ["--center", "error"])
     check_message(bench.run("attention", "error", plain, "--ids", "1,2", "-o", "no/a.png"), 4, ["no/a.png"])
     for kind in KINDS:  # one token is enough for all of them
         bench.fine("attention", kind, demo(bench), "--ids", "5", "--dpi", "60", "-o", f"{kind}.png")
@@ -210,5 +169,5 @@ def refusals(bench):
 
 
 def tests(settings):
-    for test in (rows_and_distances, strips, four_types, kernel, embeddings, error, refusals):
+    for test in (four_types, kernel, embeddings, error, refusals):
         yield "position-figures/" + test.__name__, test

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import contextlib
 import io
 import os
+import pathlib
 import sys
 import time
 from unittest import mock
@@ -138,6 +139,25 @@ def test_processors_are_shared(bench):
     for name in ("alone", "both"):
         check(all(begin >= times[name][1] or end <= times[name][0] for other, (begin, end) in times.items() if other != name), (name, times))
     equal(max(times, key=lambda name: times[name][0]), "alone")
+
+
+def test_one_more_runs_while_others_wait(bench):
+    """Two jobs wait for what a third makes: it runs where processors are idle, one alone, and where none is they are stopped in vain."""
+    for idle in (1.0, 0.0):
+        plan, log = schedule.Schedule(2), []
+
+        def job(name, script, **about):
+            plan.add(schedule.Job(["sh", "-c", script], lambda ended: log.append(name if ended.status == 0 else "stopped"), folder=bench.folder, **about))
+        for _ in range(2):
+            job("waits", "until [ -e made ]; do sleep 0.01; done", expected=9, limit=60 if idle else 1)
+        job("makes", "[ ! -e last ] && : > made", expected=5)
+        job("last", ": > last", expected=1)
+        with mock.patch.object(schedule, "PERIOD", 0.1), mock.patch.object(schedule, "idle_seconds", lambda: idle * time.monotonic()):
+            plan.run()
+        equal(sorted(log) if idle else log[0], ["last", "makes", "waits", "waits"] if idle else "stopped")
+        equal((plan.free, plan.lent), (2, False))
+        for name in ("made", "last"):
+            pathlib.Path(bench.path(name)).unlink(missing_ok=True)
 
 
 def test_what_waits_for_a_failure_is_given_up(bench):

@@ -73,6 +73,16 @@ static void run_tier(comparison *c, const deberta_model *model)
     collected_free(&c->result);
 }
 
+/* Under an emulator plain C leaves out the longest texts, where another tier takes them: it takes twice as long as a
+ * vector tier, and what it gives for them is compared natively. */
+static bool is_too_long_for(const settings *s, deberta_isa isa, const golden_case *item)
+{
+    enum { LONG = 512 };
+    size_t others = 0;
+    for (size_t k = DEBERTA_ISA_SCALAR + 1; k < DEBERTA_ISA_COUNT; k++) others += s->tiers[k];
+    return getenv("DEBERTA_TEST_QUICK") && isa == DEBERTA_ISA_SCALAR && item->columns > LONG && others > 0;
+}
+
 /* A case with one rule for far distances, in one precision. */
 static void run_precision(const settings *s, const golden_case *item, const char *prefix,
                           const deberta_model_options *given, bool is_pytorchs, tally *sum)
@@ -92,7 +102,7 @@ static void run_precision(const settings *s, const golden_case *item, const char
     if (status != DEBERTA_OK) fail_case(sum, s, item->name, error.message);
     for (size_t isa = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && isa < DEBERTA_ISA_COUNT; isa++) {
         c.isa = (deberta_isa)isa;
-        if (s->tiers[isa]) run_tier(&c, model);
+        if (s->tiers[isa] && !is_too_long_for(s, c.isa, item)) run_tier(&c, model);
     }
     ragged_free(&c.batch);
     deberta_model_free(&model);
@@ -168,7 +178,11 @@ static void run_large_case(const settings *s, tally *sum)
     char path[600];
     snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside ? s->beside : "", name);
     if (!is_wanted(s, name)) return;
-    if (s->beside && access(path, R_OK) == 0) {
+    if (getenv("DEBERTA_TEST_QUICK") &&
+        !s->only) { /* minutes under an emulator; the nightly stage neon-whole asks for it */
+        if (!s->silent) printf("skip %s: left out of a sample\n", name);
+        sum->skipped++;
+    } else if (s->beside && access(path, R_OK) == 0) {
         run_case(s, s->beside, name, NULL, sum);
     } else {
         if (!s->silent) printf("skip %s: %s\n", name, s->beside ? "not in the folder of --beside" : "needs --beside");

@@ -1,4 +1,4 @@
-"""docs/tour.ipynb runs from its first cell to its last. SPDX-License-Identifier: MIT"""
+"""The notebooks run from their first cell to their last. SPDX-License-Identifier: MIT"""
 import json
 
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import deberta_c
 from conftest import DEMO, ROOT
 
-TOUR = ROOT / "docs" / "tour.ipynb"
+TOUR, EXERCISES = ROOT / "docs" / "tour.ipynb", ROOT / "docs" / "exercises.ipynb"
 
 
 def test_tour(monkeypatch, tmp_path):
@@ -31,3 +31,18 @@ def test_tour_is_small_and_stripped():
             assert cell["execution_count"] is None
             assert bool(cell["outputs"]) == ("figure" in cell["metadata"].get("tags", []))
             assert all(set(output["data"]) <= {"image/svg+xml", "image/png"} for output in cell["outputs"])
+
+
+def test_exercises_print_what_they_show():
+    """Run again, every cell prints what the notebook has; it is small."""
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    assert EXERCISES.stat().st_size <= 16 * 1024
+
+    def printed(notebook):
+        return ["".join(output.get("text", output.output_type) for output in cell.outputs) for cell in notebook.cells if cell.cell_type == "code"]
+    notebook = nbformat.read(EXERCISES, as_version=4)
+    nbformat.validate(notebook)
+    shown = printed(notebook)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    assert printed(notebook) == shown and sum(map(bool, shown)) == 5

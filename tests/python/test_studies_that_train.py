@@ -15,9 +15,12 @@ import label_flips  # noqa: E402
 import place  # noqa: E402
 import reach  # noqa: E402
 import seeds  # noqa: E402
+import shift  # noqa: E402
+import study  # noqa: E402
 import study_models  # noqa: E402
 import trained  # noqa: E402
 import windowed  # noqa: E402
+import words  # noqa: E402
 
 DATA = ROOT / "docs" / "studies" / "data"
 
@@ -26,7 +29,7 @@ DATA = ROOT / "docs" / "studies" / "data"
 def model(tmp_path_factory):
     steps, reach.STEPS = reach.STEPS, 3
     try:
-        return trained.train(reach.recipe(4, 2, 1)._replace(steps=3, warm_up=1), tmp_path_factory.mktemp("state"), 1)
+        return trained.train(reach.recipe(reach.Cell(4, 2), 1)._replace(steps=3, warm_up=1), tmp_path_factory.mktemp("state"), 1)
     finally:
         reach.STEPS = steps
 
@@ -72,6 +75,40 @@ def test_page_has_the_shares_of_the_file():
             assert len(shares) == trained.SEEDS
             cells.append(f"{np.mean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f})")
         assert f"{line} {' | '.join(cells)} |" in page
+
+
+def test_reach_has_the_shares_of_its_file():
+    """Distances inside n steps, summed up again: clipped, in buckets, and with one term."""
+    with open(DATA / "reach.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    page = (ROOT / "docs" / "studies" / "reach.md").read_text(encoding="utf-8")
+    for (k, layers, buckets, terms), (low, high), line in (((8, 2, -1, "c2p+p2c"), (-14, 12), "| 2 | 8 | c2p+p2c | 40 | -14 to 12 | 5 |"),
+                                                           ((4, 2, -1, "c2p"), (-6, 4), "| 2 | 4 | c2p | 40 | -6 to 4 | 5 |"),
+                                                           ((32, 2, 8, "c2p+p2c"), (-8, 8), "| 2 | 8 buckets | c2p+p2c | 40 | -8 to 8 | 5 |")):
+        want = {"k": k, "layers": layers, "buckets": buckets, "terms": terms, "varied": 0, "tokens": 40, "without": "nothing"}
+        shares = [100 * sum(int(one[f"r{r}"]) for r in range(low, high + 1)) / sum(reach.EACH * (40 - abs(r)) for r in range(low, high + 1)) for one in rows
+                  if all(one[name] == str(value) for name, value in want.items())]
+        assert len(shares) == trained.SEEDS and f"{line} {np.mean(shares):.0f} ({min(shares):.0f} to {max(shares):.0f}) |" in page, line
+
+
+def test_a_cut_table_reads_short_texts_alike(tmp_path):
+    """Up to 16 tokens no distance of models/demo is beyond a clip at 16: the same bits. At 17 there is one."""
+    folder = words.cut(tmp_path / "cut", 16)
+    ids = np.random.default_rng(1).integers(4, 5000, (2, 17))
+    for tokens, same in ((16, True), (17, False)):
+        assert (trained.logits(folder, ids[:, :tokens], "mlm") == trained.logits(words.DEMO, ids[:, :tokens], "mlm")).all() == same, tokens
+
+
+def test_shift_asks_the_same_pieces():
+    """Longer windows ask the pieces of the short ones; ids that begin later change no bit of a relative model, and the losses of the twin."""
+    for path, moves in zip(shift.MODELS, (False, True)):
+        with trained.deberta_c.Model(ROOT / path, threads=1) as model:
+            tokens = model.tokenize("[MASK]")
+            mask = int(tokens.ids[tokens.roles == study.SPELLED][0])
+            texts, hidden = shift.units(model, 1)
+            losses = {key: shift.asked(model, texts, hidden, mask, *key)[0] for key in ((1, 0), (1, 64), (4, 0))}
+        assert all((np.isfinite(found) == hidden).all() for found in losses.values())
+        assert (losses[1, 0][hidden] != losses[1, 64][hidden]).any() == moves and (losses[1, 0][hidden] != losses[4, 0][hidden]).any()
 
 
 def test_batches_of_a_seed_are_the_grids():

@@ -1,14 +1,30 @@
 """Jobs next to each other, so that every processor has work until the end.
 
 A job is one process. It starts when the jobs that it waits for have ended well and its processors are free; of those that may start, the
-longest does. A job that looks at clocks is alone: it runs when all others have ended, one at a time.
+longest does. While jobs only wait, for a browser, a launcher or a download, one more may run. A job that looks at clocks is alone: it runs when
+all others have ended, one at a time.
 
 SPDX-License-Identifier: MIT
 """
+import os
 import queue
 import threading
+import time
 
 from testing import processes
+
+PERIOD = 2.0  # seconds over which idle processors are looked at
+IDLE = 0.4  # processors that do nothing, from which on another job may run
+
+
+def idle_seconds():
+    """Of all processors since the machine was started; 0 where nothing says so."""
+    try:
+        with open("/proc/stat", encoding="ascii") as file:
+            words = file.readline().split()
+        return (int(words[4]) + int(words[5])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 class Job:
@@ -24,11 +40,11 @@ class Job:
 
 
 class Schedule:
-    """shared: between several stages."""
+    """shared: between several stages. lent: whether one job more runs than there are processors; the next that ends takes its place away."""
 
     def __init__(self, processors, shared=False):
-        self.processors, self.free, self.shared = processors, processors, shared
-        self.waiting, self.endings = [], queue.Queue()
+        self.processors, self.free, self.shared, self.lent = processors, processors, shared, False
+        self.waiting, self.running, self.endings = [], [], queue.Queue()
         self.seconds_busy = 0.0  # of processor time
 
     def add(self, job):
@@ -39,12 +55,26 @@ class Schedule:
     def run(self):
         try:
             self._start_jobs()
+            since, idle = time.monotonic(), idle_seconds()
             while self.free < self.processors:
-                self._take(*self.endings.get())
+                try:
+                    self._take(*self.endings.get(timeout=PERIOD))
+                except queue.Empty:
+                    pass
+                if time.monotonic() - since >= PERIOD:
+                    self._lend((idle_seconds() - idle) / (time.monotonic() - since))
+                    since, idle = time.monotonic(), idle_seconds()
                 self._start_jobs()
         except BaseException:
             processes.stop_all()
             raise
+
+    def _lend(self, idle_processors):
+        """To a job that could begin now, where the running ones leave a processor idle."""
+        whole = any(job.alone or job.processors > 1 for job in self.running)
+        could = any(not job.alone and job.processors == 1 and all(before.state == "well" for before in job.after) for job in self.waiting)
+        if idle_processors >= IDLE and self.free == 0 and could and not self.lent and not whole:
+            self.free, self.lent = 1, True
 
     def _start_jobs(self):
         self._give_up_what_cannot_begin()
@@ -57,6 +87,7 @@ class Schedule:
 
     def _start(self, job):
         self.waiting.remove(job)
+        self.running.append(job)
         job.state = "running"
         if job.alone:
             job.processors = self.processors
@@ -72,7 +103,10 @@ class Schedule:
         threading.Thread(target=work, daemon=True).start()
 
     def _take(self, job, outcome):
+        self.running.remove(job)
         self.free += job.processors
+        if self.lent:
+            self.free, self.lent = self.free - 1, False
         self.seconds_busy += outcome.processor
         job.state = "well" if job.well(outcome) else "bad"
         job.ended(outcome)

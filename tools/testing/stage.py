@@ -80,7 +80,7 @@ class Stage:
         def ended(outcome):
             counts = counting.count(outcome.output, outcome.status, tap, programs)
             group.add(counts, outcome.processor)
-            self.times.append((outcome.processor, f"{self.name}: {name or title}"))
+            self.times.append((outcome.processor, outcome.seconds, f"{self.name}: {name or title}"))
             self.notes += [f"  {line}" for line in outcome.output.split("\n") if line.startswith("lint: ")]
             if counts[1]:
                 self.fail(name or title, job.command, outcome, of_tiers)

@@ -2,6 +2,7 @@
 
 A stage is a function that puts its jobs on the schedule; `full` says whether the run takes everything. SPDX-License-Identifier: MIT
 """
+import datetime
 import os
 import re
 import shutil
@@ -15,6 +16,8 @@ from testing.stage import Tests
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
 THREAD_OPTIONS = ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"]
+NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
+PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
 X86 = os.uname().machine == "x86_64"
 
 
@@ -71,12 +74,12 @@ def neon(stage, _full):
     # scores, which are the only floating-point numbers outside the kernels that decide something.
     emulator = ["qemu-aarch64-static"]
     float64 = {"oracle", "appendix"}  # the reference against golden results: no kernel takes part
-    built = stage.build("build-arm64", ["-Dviz=disabled", "--werror"], cross_file="tools/cross-aarch64.ini", tests=[
+    built = stage.build("build-arm64", NEON_OPTIONS, cross_file=NEON_MACHINE, tests=[
         Tests("kernels and golden results", lambda test: test.suites & {"kernels", "golden"} and "long" not in test.suites and test.name not in float64,
               quick=True, wrapper=emulator, slower=10),
         Tests("tokenizers", names("unigram", "piece_bpe", "sentencepiece", "tokenizer"), quick=True, wrapper=emulator, slower=20)],
         targets=["tests/golden/identity"])
-    for part in ("1/5", "2/5", "3/5", "4/5", "5/5"):
+    for part in PARTS:
         stage.program(f"one arithmetic, a sample, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick", "--part", part],
                       expected=60, after=[built])
     for kernel in ("gemm_u8", "gemm_u8x2"):
@@ -84,6 +87,16 @@ def neon(stage, _full):
             stage.program(f"{kernel} on {cpu}", [*emulator, "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
                                                  *(f"--require={tier}" for tier in tiers)], expected=20, after=[built])
     stage.tiers = lambda: [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
+
+
+def neon_whole(stage, _full):
+    """What the stage neon takes a sample of: every case in every precision, the large one, every length on every number of threads."""
+    emulator = ["qemu-aarch64-static"]
+    built = stage.build("build-arm64", NEON_OPTIONS, cross_file=NEON_MACHINE, targets=["tests/golden/golden", "tests/golden/identity"])
+    stage.program("golden", [*emulator, "build-arm64/tests/golden/golden", "--folder", "tests/golden", "--failures-only"], limit=7200, expected=700, after=[built])
+    for part in PARTS:
+        stage.program(f"one arithmetic, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--part", part], limit=7200,
+                      expected=300, after=[built])
 
 
 def avx512_emulated(stage, _full):
@@ -221,6 +234,15 @@ def long_runs(stage, _full):
     watched = stage.build("build-threads", THREAD_OPTIONS, targets=["tests/long/long_run"])
     stage.program("8 callers, thread sanitizer", ["setarch", "-R", "build-threads/tests/long/long_run", small, "callers", "1000"], of_tiers=False,
                   expected=60, after=[watched])
+
+
+def drawn_cases(stage, _full):
+    """Other models, texts and ways of training every day."""
+    built = native_build(stage, targets=["deberta"])
+    seed = str(datetime.date.today().toordinal())
+    for first in range(0, 2000, 500):
+        stage.program(f"drawn cases, seed {seed}, from {first}", ["build/deberta", "verify", "--configurations", "500", "--first", str(first), "--seed", seed],
+                      of_tiers=False, expected=150, after=[built])
 
 
 def wheels(stage, _full):

@@ -137,7 +137,7 @@ static deberta_status remove_checkpoint(const char *path, deberta_error *err)
     return remove_folder(path, err);
 }
 
-static deberta_status remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
+deberta_status run_checkpoint_remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
     DEBERTA_TRY(remove_remains(folder, err));
@@ -215,7 +215,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     DEBERTA_TRY(remove_folder(path, err));
     if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
     DEBERTA_TRY(folder_sync_of(path, err)); /* before older ones are removed */
-    return remove_older(folder, step, keep, err);
+    return run_checkpoint_remove_older(folder, step, keep, err);
 }
 
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
