@@ -10,15 +10,16 @@ void capture_create(capture *capture, const deberta_model_info *model, const siz
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
-    capture->layer_count = model->layers;
     capture->sequence_starts = sequence_starts;
     capture->sequences = sequences;
     capture->tokens = sequence_starts[sequences];
-    capture->heads = memory_take(model->heads + 1, sizeof *capture->heads);
-    capture->matrices = memory_take(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->matrices);
-    capture->hidden_states = memory_take(model->layers + 1, sizeof *capture->hidden_states);
-    capture->attention = memory_take(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
-    capture->matrix_starts = memory_take(sequences + 1, sizeof *capture->matrix_starts);
+    capture->heads = scope_take(&capture->memory, model->heads + 1, sizeof *capture->heads);
+    capture->matrices =
+        scope_take(&capture->memory, model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->matrices);
+    capture->hidden_states = scope_take(&capture->memory, model->layers + 1, sizeof *capture->hidden_states);
+    capture->attention =
+        scope_take(&capture->memory, model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
+    capture->matrix_starts = scope_take(&capture->memory, sequences + 1, sizeof *capture->matrix_starts);
     for (size_t s = 0; s < sequences; s++) {
         const size_t n = sequence_starts[s + 1] - sequence_starts[s];
         capture->matrix_starts[s + 1] = capture->matrix_starts[s] + n * n;
@@ -40,7 +41,7 @@ void capture_want(capture *capture, size_t layer, deberta_component component)
 
 void capture_want_everywhere(capture *capture, deberta_component component)
 {
-    for (size_t layer = 0; layer < capture->layer_count; layer++) capture_want(capture, layer, component);
+    for (size_t layer = 0; layer < capture->model->layers; layer++) capture_want(capture, layer, component);
 }
 
 static bool measure(const capture *capture, size_t *matrix_bytes, size_t *hidden_bytes, size_t *total)
@@ -67,23 +68,16 @@ deberta_status capture_allocate(capture *capture, deberta_error *err)
                      "%zu attention matrices of %zu heads and %zu cells need more than the address space",
                      capture->matrix_count, model->heads, capture->matrix_starts[capture->sequences]);
     for (size_t l = 0; capture->hidden && l <= model->layers; l++)
-        capture->hidden_states[l] = memory_take(capture->tokens * model->hidden_size, sizeof(float));
+        capture->hidden_states[l] = scope_take(&capture->memory, capture->tokens * model->hidden_size, sizeof(float));
     /* zero-filled: heads that were not chosen stay 0 */
     for (size_t k = 0; k < model->layers * DEBERTA_COMPONENT_COUNT; k++)
-        if (capture->matrices[k]) capture->attention[k] = memory_take(matrix_bytes, 1);
+        if (capture->matrices[k]) capture->attention[k] = scope_take(&capture->memory, matrix_bytes, 1);
     return DEBERTA_OK;
 }
 
 void capture_free(capture *capture)
 {
-    const size_t layers = capture->layer_count; /* the model may be gone */
-    for (size_t l = 0; capture->hidden_states && l <= layers; l++) free(capture->hidden_states[l]);
-    for (size_t k = 0; capture->attention && k < layers * DEBERTA_COMPONENT_COUNT; k++) free(capture->attention[k]);
-    free(capture->heads);
-    free(capture->matrices);
-    free(capture->hidden_states);
-    free(capture->attention);
-    free(capture->matrix_starts);
+    scope_free(&capture->memory);
     memset(capture, 0, sizeof *capture);
 }
 

@@ -7,11 +7,13 @@
 #include <stdbool.h>
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 typedef struct capture {
+    scope memory; /* of all arrays but the caller's */
     const deberta_model_info *model;
     const size_t *sequence_starts; /* [sequences + 1], the caller's */
-    size_t sequences, tokens, layer_count;
+    size_t sequences, tokens;
     bool *heads;           /* [A] wanted */
     bool *matrices;        /* [L][components] wanted: see capture_want */
     size_t matrix_count;   /* of these */

@@ -21,6 +21,7 @@ static const double float64_step = 1e-5;
 static const double above_noise = 10; /* influences compared with float64 */
 
 typedef struct influence_work {
+    scope memory; /* of the arrays */
     const influence_options *options;
     influence_report *report;
     deberta_model *model;
@@ -301,11 +302,11 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
                                                      .ablation_count = o->of.ablation_count};
     const session_internal_options internal = {.interventions.changes = {.edit_hidden = move_source, .context = w}};
     DEBERTA_TRY(session_create_within(&w->session, w->model, &session_options, &internal, 0, err));
-    w->ids = memory_take(n, sizeof *w->ids);
-    w->direction = memory_take(h, sizeof *w->direction);
-    w->first = memory_take(n * h, sizeof *w->first);
-    w->upper = memory_take(layers * n * h, sizeof *w->upper);
-    w->influence = memory_take(layers * n, sizeof *w->influence);
+    w->ids = scope_take(&w->memory, n, sizeof *w->ids);
+    w->direction = scope_take(&w->memory, h, sizeof *w->direction);
+    w->first = scope_take(&w->memory, n * h, sizeof *w->first);
+    w->upper = scope_take(&w->memory, layers * n * h, sizeof *w->upper);
+    w->influence = scope_take(&w->memory, layers * n, sizeof *w->influence);
     w->report->layer = memory_take(layers, sizeof *w->report->layer);
     uint64_t state = o->of.seed;
     for (size_t t = 0; t < n; t++) {
@@ -350,11 +351,7 @@ deberta_status influence_measure(influence_report *report, const influence_optio
         status = prepare(&w, err);
     }
     if (status == DEBERTA_OK) status = measure(&w, err);
-    free(w.ids);
-    free(w.direction);
-    free(w.first);
-    free(w.upper);
-    free(w.influence);
+    scope_free(&w.memory);
     deberta_session_free(&w.session);
     deberta_model_free(&w.model);
     if (status != DEBERTA_OK) influence_report_free(report);

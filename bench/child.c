@@ -81,7 +81,7 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
         /* whoever stops the program does not mean a measurement of seconds to go on without it */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
         memory_on_shortage(end_for_memory);
-        if (!run_in_new_thread(&(child_task){work, context, shared})) _exit(1);
+        if (!run_in_new_thread(&(child_task){work, context, shared})) _exit(CHILD_SHORT);
         _exit(0); /* not exit: buffered output and handlers are the parent's */
     }
     deberta_status status;

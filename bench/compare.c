@@ -92,8 +92,8 @@ static bool can_decide(size_t a, size_t b)
     return 2 / orders <= SIGNIFICANCE;
 }
 
-static deberta_status add_pair(compare_list *list, const compare_side *left, const bench_result *a,
-                               const compare_side *right, const bench_result *b)
+static void add_pair(compare_list *list, const compare_side *left, const bench_result *a, const compare_side *right,
+                     const bench_result *b)
 {
     double *medians = memory_take(left->count + right->count, sizeof *medians), *other = medians + left->count;
     compare_pair *pair = &list->pairs[list->count];
@@ -107,7 +107,6 @@ static deberta_status add_pair(compare_list *list, const compare_side *left, con
     pair->seconds_b = statistics_median(other, pair->runs_b);
     list->count++;
     free(medians);
-    return DEBERTA_OK;
 }
 
 static int by_p(const void *left, const void *right)
@@ -144,17 +143,15 @@ static bool is_paired(const compare_list *list, const bench_result *r)
 }
 
 /* Those that are alike but for the facets, as far as they have no partner yet. */
-static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except)
+static void pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except)
 {
     for (size_t i = 0; i < a->runs[0].count; i++) {
         const bench_result *left = &a->runs[0].result[i];
         for (size_t j = 0; j < b->runs[0].count && !is_paired(list, left); j++) {
             const bench_result *right = &b->runs[0].result[j];
-            if (!is_paired(list, right) && bench_result_alike(left, right, except))
-                DEBERTA_TRY(add_pair(list, a, left, b, right));
+            if (!is_paired(list, right) && bench_result_alike(left, right, except)) add_pair(list, a, left, b, right);
         }
     }
-    return DEBERTA_OK;
 }
 
 static int by_first(const void *left, const void *right)
@@ -163,44 +160,29 @@ static int by_first(const void *left, const void *right)
     return (a->a > b->a) - (a->a < b->a);
 }
 
-static void make_room(compare_list *list, size_t pairs)
+void compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
 {
-    *list = (compare_list){.pairs = memory_take(pairs + 1, sizeof *list->pairs)};
-}
-
-deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
-{
-    deberta_status status = DEBERTA_OK;
-    make_room(list, a->runs[0].count);
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0));
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS));
+    *list = (compare_list){.pairs = memory_take(a->runs[0].count + 1, sizeof *list->pairs)};
+    pair_up(list, a, b, 0);
+    pair_up(list, a, b, ENGINE_FACETS);
     list->only_a = a->runs[0].count - list->count;
     list->only_b = b->runs[0].count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_first);
     judge(list);
-    return DEBERTA_OK;
-fail:
-    compare_free(list);
-    return status;
 }
 
-deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet)
+void compare_within(compare_list *list, const compare_side *runs, unsigned facet)
 {
     const bench_results *first = &runs->runs[0];
-    deberta_status status = DEBERTA_OK;
-    make_room(list, first->count);
+    *list = (compare_list){.pairs = memory_take(first->count + 1, sizeof *list->pairs)};
     for (size_t j = 0; j < first->count; j++) {
         const bench_result *b = &first->result[j], *a = b;
         for (size_t i = 0; i < j && a == b; i++)
             if (bench_result_alike(&first->result[i], b, facet)) a = &first->result[i];
-        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b));
+        if (a != b) add_pair(list, runs, a, runs, b);
     }
     for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
     judge(list);
-    return DEBERTA_OK;
-fail:
-    compare_free(list);
-    return status;
 }
 
 void compare_free(compare_list *list)

@@ -48,10 +48,10 @@ typedef struct compare_list {
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
 /* Pairs points that are the same work; then those left over that differ in engine, precision or tier only. */
-deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b);
+void compare_sides(compare_list *list, const compare_side *a, const compare_side *b);
 /* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
  * BENCH_MODEL, BENCH_LAYERS), the first value of which is A. */
-deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet);
+void compare_within(compare_list *list, const compare_side *runs, unsigned facet);
 void compare_free(compare_list *list);
 
 /* by: the facet of compare_within, or 0. The list must outlive the result. */

@@ -127,11 +127,10 @@ static bool is_empty(const char *line)
     return *line == '\0' || *line == '#';
 }
 
-static deberta_status append(problem_lines *list, const problem_line *line)
+static void append(problem_lines *list, const problem_line *line)
 {
     list->lines = memory_resize(list->lines, list->count + 1, sizeof *list->lines);
     list->lines[list->count++] = *line;
-    return DEBERTA_OK;
 }
 
 deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err)
@@ -148,7 +147,7 @@ deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *n
         if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
         status = problem_line_parse(&parsed, text, where, err);
-        if (status == DEBERTA_OK) status = append(list, &parsed);
+        if (status == DEBERTA_OK) append(list, &parsed);
     }
     free(line);
     return status;

@@ -49,6 +49,7 @@ static size_t draw_length(request_mix mix, size_t index, uint64_t *state)
 /* The drawn texts, one after the other; starts has count + 1 entries. due: seconds from the beginning of a unit rate.
  */
 typedef struct request_stream {
+    scope memory; /* of the arrays */
     const requests_options *options;
     const requests_measurement *found;
     deberta_session *session;
@@ -71,7 +72,7 @@ static void draw_stream(request_stream *s, requests_measurement *found, const de
         at -= log(1 - random_fraction(&state));
     }
     found->tokens = s->starts[o->count];
-    s->ids = memory_take(found->tokens, sizeof *s->ids);
+    s->ids = scope_take(&s->memory, found->tokens, sizeof *s->ids);
     for (size_t t = 0; t < found->tokens; t++) s->ids[t] = (int32_t)random_below(&state, info->vocabulary_size);
     s->hidden = info->hidden_size;
 }
@@ -201,10 +202,10 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     deberta_model *model = NULL;
     *found = (requests_measurement){.count = options->count};
     found->lengths = memory_take(options->count, sizeof *found->lengths);
-    s.starts = memory_take(options->count + 1, sizeof *s.starts);
-    s.batch_starts = memory_take(options->count + 1, sizeof *s.batch_starts);
-    s.due = memory_take(options->count, sizeof *s.due);
-    s.bits = memory_take(options->count, sizeof *s.bits);
+    s.starts = scope_take(&s.memory, options->count + 1, sizeof *s.starts);
+    s.batch_starts = scope_take(&s.memory, options->count + 1, sizeof *s.batch_starts);
+    s.due = scope_take(&s.memory, options->count, sizeof *s.due);
+    s.bits = scope_take(&s.memory, options->count, sizeof *s.bits);
     deberta_status status = deberta_model_open(&model, options->model, &options->model_options, err);
     if (status == DEBERTA_OK) {
         draw_stream(&s, found, deberta_model_describe(model));
@@ -217,11 +218,7 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     }
     deberta_session_free(&s.session);
     deberta_model_free(&model);
-    free(s.starts);
-    free(s.batch_starts);
-    free(s.ids);
-    free(s.due);
-    free(s.bits);
+    scope_free(&s.memory);
     if (status != DEBERTA_OK) requests_measurement_free(found);
     return status;
 }

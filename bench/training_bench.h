@@ -5,8 +5,18 @@
 #ifndef BENCH_TRAINING_BENCH_H
 #define BENCH_TRAINING_BENCH_H
 
-#include "bench/training_cost.h"
+#include "bench/cost_model.h"
+#include "train/engine/stage_clock.h"
 #include "train/engine/training.h"
+
+/* The least work of a step by stage: products only, three times those of the forward pass, with the position
+ * projections, and the head of labelled rows alone. What the backward pass computes again is not counted. */
+typedef struct training_cost {
+    double flops[TRAINING_STAGES], total;
+} training_cost;
+
+/* "forward", "input gradients" ... */
+const char *training_stage_name(training_stage stage);
 
 typedef struct training_bench_options {
     const char *model;

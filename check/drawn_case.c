@@ -107,16 +107,16 @@ static deberta_status draw_models(drawn_case *c, const case_shape *s, uint64_t *
 static void allocate(drawn_case *c, const case_shape *s)
 {
     const size_t cells = s->sequences * c->batch.columns;
-    c->ids = memory_take(cells, sizeof *c->ids);
-    c->sampled = memory_take(cells, sizeof *c->sampled);
-    c->types = memory_take(cells, sizeof *c->types);
-    c->positions = memory_take(cells, sizeof *c->positions);
-    c->labels = memory_take(cells, sizeof *c->labels);
-    c->starts = memory_take(s->sequences, sizeof *c->starts);
-    c->ends = memory_take(s->sequences, sizeof *c->ends);
-    c->mask = memory_take(cells, 1);
-    c->targets = memory_take(s->sequences, sizeof *c->targets);
-    c->delta = memory_take(cells * c->model.config.hidden_size, sizeof *c->delta);
+    c->ids = scope_take(&c->memory, cells, sizeof *c->ids);
+    c->sampled = scope_take(&c->memory, cells, sizeof *c->sampled);
+    c->types = scope_take(&c->memory, cells, sizeof *c->types);
+    c->positions = scope_take(&c->memory, cells, sizeof *c->positions);
+    c->labels = scope_take(&c->memory, cells, sizeof *c->labels);
+    c->starts = scope_take(&c->memory, s->sequences, sizeof *c->starts);
+    c->ends = scope_take(&c->memory, s->sequences, sizeof *c->ends);
+    c->mask = scope_take(&c->memory, cells, 1);
+    c->targets = scope_take(&c->memory, s->sequences, sizeof *c->targets);
+    c->delta = scope_take(&c->memory, cells * c->model.config.hidden_size, sizeof *c->delta);
 }
 
 /* A pair's smaller position table is the limit. */
@@ -306,15 +306,6 @@ void drawn_case_free(drawn_case *c)
 {
     drawn_model_free(&c->model);
     drawn_model_free(&c->generator);
-    free(c->ids);
-    free(c->sampled);
-    free(c->types);
-    free(c->positions);
-    free(c->labels);
-    free(c->starts);
-    free(c->ends);
-    free(c->mask);
-    free(c->targets);
-    free(c->delta);
+    scope_free(&c->memory);
     *c = (drawn_case){0};
 }

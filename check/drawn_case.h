@@ -8,6 +8,7 @@
 #include "check/drawn_model.h"
 #include "check/exact_loss.h"
 #include "include/deberta_training.h"
+#include "output/scope.h"
 
 typedef struct drawn_task {
     const char *name;
@@ -24,6 +25,7 @@ extern const size_t drawn_task_count; /* which take turns */
 bool drawn_labels_tokens(exact_task task);
 
 typedef struct drawn_case {
+    scope memory; /* of the arrays below */
     uint64_t seed;
     size_t number;
     const drawn_task *task;

@@ -10,7 +10,8 @@
 typedef struct drawn_feature {
     const char *name;
     bool (*applies)(const drawn_run *run);
-    deberta_status (*run)(drawn_run *run, const char *name, deberta_error *err); /* fails for want of memory only */
+    deberta_status (*run)(drawn_run *run, const char *name,
+                          deberta_error *err); /* fails where a file cannot be written */
 } drawn_feature;
 
 extern const drawn_feature drawn_training_features[], drawn_inference_features[]; /* up to one that runs nothing */

@@ -13,55 +13,33 @@
 
 /* ------------------------------------------------------------------------------------------------------------- texts */
 
-/* The texts of a case one after the other, without padding. */
-typedef struct flat_texts {
-    size_t *starts;
-    int32_t *ids, *types, *positions; /* types, positions: NULL where the case has none */
-    uint8_t *mask;
-    size_t sequences;
-} flat_texts;
-
-static void flat_free(flat_texts *flat)
-{
-    free(flat->starts);
-    free(flat->ids);
-    free(flat->types);
-    free(flat->positions);
-    free(flat->mask);
-}
-
-/* Many choices are enough in training. */
-static void flatten(const exact_batch *batch, flat_texts *flat)
+/* The texts of a case one after the other, without padding. Many choices are enough in training. */
+static verify_texts flatten(scope *memory, const exact_batch *batch)
 {
     enum { MOST_TEXTS = 6 };
     const size_t sequences = batch->sequences < MOST_TEXTS ? batch->sequences : MOST_TEXTS,
                  cells = sequences * batch->columns;
-    *flat = (flat_texts){.sequences = sequences};
-    flat->starts = memory_take(sequences + 1, sizeof *flat->starts);
-    flat->ids = memory_take(cells, sizeof *flat->ids);
-    flat->types = batch->types ? memory_take(cells, sizeof *flat->types) : NULL;
-    flat->positions = batch->positions ? memory_take(cells, sizeof *flat->positions) : NULL;
-    flat->mask = memory_take(cells, 1);
+    size_t *starts = scope_take(memory, sequences + 1, sizeof *starts);
+    int32_t *ids = scope_take(memory, cells, sizeof *ids),
+            *types = batch->types ? scope_take(memory, cells, sizeof *types) : NULL,
+            *positions = batch->positions ? scope_take(memory, cells, sizeof *positions) : NULL;
+    uint8_t *mask = scope_take(memory, cells, 1);
     for (size_t i = 0, to = 0; i < sequences; i++) {
         for (size_t t = 0; t < exact_length(batch, i); t++, to++) {
             const size_t at = i * batch->columns + t;
-            flat->ids[to] = (int32_t)batch->ids[at];
-            if (flat->types) flat->types[to] = (int32_t)batch->types[at];
-            if (flat->positions) flat->positions[to] = (int32_t)batch->positions[at];
-            flat->mask[to] = batch->mask[at];
+            ids[to] = (int32_t)batch->ids[at];
+            if (types) types[to] = (int32_t)batch->types[at];
+            if (positions) positions[to] = (int32_t)batch->positions[at];
+            mask[to] = batch->mask[at];
         }
-        flat->starts[i + 1] = to;
+        starts[i + 1] = to;
     }
-}
-
-static verify_texts view_of(const flat_texts *flat)
-{
-    return (verify_texts){.ids = flat->ids,
-                          .token_types = flat->types,
-                          .position_ids = flat->positions,
-                          .mask = flat->mask,
-                          .starts = flat->starts,
-                          .sequences = flat->sequences};
+    return (verify_texts){.ids = ids,
+                          .token_types = types,
+                          .position_ids = positions,
+                          .mask = mask,
+                          .starts = starts,
+                          .sequences = sequences};
 }
 
 /* ---------------------------------------------------------------------------------------------------- against float64 */
@@ -119,28 +97,23 @@ static void take_rows(drawn_run *run, const verify_report *found, const char *pr
     }
 }
 
-static deberta_status against_float64(drawn_run *run, const char *name, deberta_precision precision)
+static void against_float64(drawn_run *run, const char *name, deberta_precision precision)
 {
     verify_options options = run->options->verify;
     verify_report found = {0};
-    flat_texts flat;
+    scope memory = {0};
     deberta_error refusal;
     char path[128];
     options.precision = precision;
     options.reference = run->drawn->options.reference;
     drawn_path(run, "model", path);
-    flatten(&run->drawn->batch, &flat);
-    deberta_status status = DEBERTA_OK;
-    if (status == DEBERTA_OK) {
-        const verify_texts texts = view_of(&flat);
-        if (verify_texts_of(&found, &options, path, "", &texts, &refusal) == DEBERTA_OK)
-            take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name);
-        else
-            status = drawn_note_refusal(run, name, "float64", &refusal);
-    }
+    const verify_texts texts = flatten(&memory, &run->drawn->batch);
+    if (verify_texts_of(&found, &options, path, "", &texts, &refusal) == DEBERTA_OK)
+        take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name);
+    else
+        drawn_note_refusal(run, name, "float64", &refusal);
     verify_report_free(&found);
-    flat_free(&flat);
-    return status;
+    scope_free(&memory);
 }
 
 static bool always(const drawn_run *run)
@@ -152,49 +125,44 @@ static bool always(const drawn_run *run)
 static deberta_status run_float32(drawn_run *run, const char *name, deberta_error *err)
 {
     (void)err;
-    return against_float64(run, name, DEBERTA_PRECISION_FLOAT32);
+    against_float64(run, name, DEBERTA_PRECISION_FLOAT32);
+    return DEBERTA_OK;
 }
 static deberta_status run_int16(drawn_run *run, const char *name, deberta_error *err)
 {
     (void)err;
-    return against_float64(run, name, DEBERTA_PRECISION_INT16);
+    against_float64(run, name, DEBERTA_PRECISION_INT16);
+    return DEBERTA_OK;
 }
 static deberta_status run_int8(drawn_run *run, const char *name, deberta_error *err)
 {
     (void)err;
-    return against_float64(run, name, DEBERTA_PRECISION_INT8);
+    against_float64(run, name, DEBERTA_PRECISION_INT8);
+    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------ the same bits */
 
 /* What a model gives for all texts: H[L], and the logits of each of its heads. */
 typedef struct outputs {
+    scope memory;
     float *hidden;                     /* [tokens][h] */
     float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width] */
 } outputs;
-
-static void outputs_free(outputs *o)
-{
-    free(o->hidden);
-    for (int task = 0; task < DEBERTA_TASK_COUNT; task++) free(o->logits[task]);
-}
 
 static size_t rows_of(deberta_task task, const verify_texts *texts)
 {
     return task == DEBERTA_TASK_SEQUENCE ? texts->sequences : texts->starts[texts->sequences];
 }
 
-static deberta_status take_logits(deberta_session *session, const deberta_model *model, const verify_texts *texts,
-                                  size_t first_row, deberta_task task, float **logits, size_t rows, size_t all,
-                                  deberta_error *err)
+/* Of the first `rows` places of what was encoded, into the rows from `first_row` on. */
+static deberta_status take_logits(deberta_session *session, deberta_task task, outputs *to, size_t first_row,
+                                  size_t rows, size_t width, deberta_error *err)
 {
-    const size_t width = deberta_task_width(model, task);
     size_t *positions = memory_take(rows, sizeof *positions);
-    if (!*logits) *logits = memory_take(all * width, sizeof **logits);
-    (void)texts;
     for (size_t i = 0; i < rows; i++) positions[i] = i;
     const deberta_status status =
-        deberta_task_logits(session, task, positions, rows, *logits + first_row * width, width, err);
+        deberta_task_logits(session, task, positions, rows, to->logits[task] + first_row * width, width, err);
     free(positions);
     return status;
 }
@@ -221,9 +189,9 @@ static deberta_status encode(const deberta_model *model, deberta_session *sessio
     for (int k = 0; status == DEBERTA_OK && k < DEBERTA_TASK_COUNT; k++) {
         const deberta_task task = (deberta_task)k;
         const bool by_text = task == DEBERTA_TASK_SEQUENCE;
-        if (info->tasks_present & 1u << k)
-            status = take_logits(session, model, texts, by_text ? first : at, task, &to->logits[k],
-                                 by_text ? end - first : tokens, rows_of(task, texts), err);
+        if (to->logits[k])
+            status = take_logits(session, task, to, by_text ? first : at, by_text ? end - first : tokens,
+                                 deberta_task_width(model, task), err);
     }
     free(starts);
     return status;
@@ -239,7 +207,11 @@ static deberta_status encode_all(const deberta_model *model, const verify_texts 
         .max_tokens = texts->starts[texts->sequences],
         .features = info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0};
     deberta_session *session = NULL;
-    to->hidden = memory_take(texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
+    to->hidden = scope_take(&to->memory, texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
+    for (deberta_task task = 0; task < DEBERTA_TASK_COUNT; task++)
+        if (info->tasks_present & 1u << task)
+            to->logits[task] =
+                scope_take(&to->memory, rows_of(task, texts) * deberta_task_width(model, task), sizeof(float));
     deberta_status status = deberta_session_create(&session, model, &options, err);
     const size_t step = alone ? 1 : texts->sequences;
     for (size_t i = 0; status == DEBERTA_OK && i < texts->sequences; i += step)
@@ -324,23 +296,21 @@ static const struct {
     {"inference: packed, without weights", FROM_PACKED_ALONE, 2, .alone = false},
 };
 
-static deberta_status compare_place(drawn_run *run, size_t k, deberta_precision precision, const verify_texts *texts,
-                                    const outputs *base)
+static void compare_place(drawn_run *run, size_t k, deberta_precision precision, const verify_texts *texts,
+                          const outputs *base)
 {
     deberta_model *model = NULL;
     outputs other = {0};
     deberta_error refusal;
-    deberta_status status = open_from(run, places[k].place, precision, &model, &refusal);
-    if (status == DEBERTA_OK) status = encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal);
-    if (status == DEBERTA_OK) {
+    if (open_from(run, places[k].place, precision, &model, &refusal) == DEBERTA_OK &&
+        encode_all(model, texts, places[k].threads, places[k].alone, &other, &refusal) == DEBERTA_OK) {
         const char *difference = difference_of(model, texts, base, &other);
         drawn_note(run, places[k].name, "bits", difference ? INFINITY : 0, difference);
     } else {
-        status = drawn_note_refusal(run, places[k].name, "bits", &refusal);
+        drawn_note_refusal(run, places[k].name, "bits", &refusal);
     }
-    outputs_free(&other);
+    scope_free(&other.memory);
     deberta_model_free(&model);
-    return status;
 }
 
 static deberta_status run_places(drawn_run *run, const char *name, deberta_error *err)
@@ -349,23 +319,16 @@ static deberta_status run_places(drawn_run *run, const char *name, deberta_error
     const deberta_precision precision = (deberta_precision)(run->drawn->number / 3 % DEBERTA_PRECISION_COUNT);
     deberta_model *model = NULL;
     outputs base = {0};
-    flat_texts flat;
     deberta_error refusal;
-    flatten(&run->drawn->batch, &flat);
-    deberta_status status = DEBERTA_OK;
-    const verify_texts texts = view_of(&flat);
-    if (status == DEBERTA_OK) {
-        if (open_from(run, FROM_FILE, precision, &model, &refusal) != DEBERTA_OK ||
-            encode_all(model, &texts, 1, false, &base, &refusal) != DEBERTA_OK)
-            status = drawn_note_refusal(run, name, "bits", &refusal);
-        else
-            for (size_t k = 0; status == DEBERTA_OK && k < sizeof places / sizeof *places; k++)
-                status = compare_place(run, k, precision, &texts, &base);
-    }
-    outputs_free(&base);
+    const verify_texts texts = flatten(&base.memory, &run->drawn->batch);
+    if (open_from(run, FROM_FILE, precision, &model, &refusal) == DEBERTA_OK &&
+        encode_all(model, &texts, 1, false, &base, &refusal) == DEBERTA_OK)
+        for (size_t k = 0; k < sizeof places / sizeof *places; k++) compare_place(run, k, precision, &texts, &base);
+    else
+        drawn_note_refusal(run, name, "bits", &refusal);
+    scope_free(&base.memory);
     deberta_model_free(&model);
-    flat_free(&flat);
-    return status;
+    return DEBERTA_OK;
 }
 
 const drawn_feature drawn_inference_features[] = {

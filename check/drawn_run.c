@@ -35,11 +35,9 @@ void drawn_note(drawn_run *run, const char *feature, const char *against, double
     snprintf(row->where, sizeof row->where, "%s", where ? where : "");
 }
 
-deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal)
+void drawn_note_refusal(drawn_run *run, const char *feature, const char *against, const deberta_error *refusal)
 {
     drawn_note(run, feature, against, INFINITY, refusal->message);
-    return DEBERTA_OK;
 }
 
 void drawn_report_free(drawn_report *report)

@@ -43,8 +43,7 @@ typedef struct drawn_run {
 /* One result of a case: an error in units of its limit. where: NULL, or what was compared. */
 void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where);
 /* Something that should have worked did not. */
-deberta_status drawn_note_refusal(drawn_run *run, const char *feature, const char *against,
-                                  const deberta_error *refusal);
+void drawn_note_refusal(drawn_run *run, const char *feature, const char *against, const deberta_error *refusal);
 /* folder/name of the case in text. */
 void drawn_path(const drawn_run *run, const char *name, char text[128]);
 

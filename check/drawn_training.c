@@ -107,7 +107,7 @@ static deberta_status add_run_of_rounding(drawn_run *run, const opened_step *bas
     deberta_error refusal;
     snprintf(nudged.folder, sizeof nudged.folder, "%.40s/rounding%zu", run->folder, number);
     DEBERTA_TRY(drawn_case_save_nudged(run->drawn, nudged.folder, number, err));
-    deberta_status status = run_step(&nudged, &first_way, whole_batch, &other, &refusal);
+    const deberta_status status = run_step(&nudged, &first_way, whole_batch, &other, &refusal);
     const training_pair *pair = &base->trainer->pair;
     for (size_t i = 0; status == DEBERTA_OK && i < slopes->count; i++) {
         drawn_slope *slope = &slopes->items[i];
@@ -119,9 +119,9 @@ static deberta_status add_run_of_rounding(drawn_run *run, const opened_step *bas
             drawn_slope_of(run->drawn, parameter_find(&side->learner->set, slope->tensor->name), &norm);
         slope->rounding = fmax(slope->rounding, fabs(found - slope->found));
     }
-    if (status != DEBERTA_OK) status = drawn_note_refusal(run, "nudged weights", "float64", &refusal);
+    if (status != DEBERTA_OK) drawn_note_refusal(run, "nudged weights", "float64", &refusal);
     deberta_trainer_free(&other.trainer);
-    return status;
+    return DEBERTA_OK;
 }
 
 static double error_of(const drawn_slope *exact) /* of two steps of the difference the better: one may meet a kink */
@@ -129,8 +129,8 @@ static double error_of(const drawn_slope *exact) /* of two steps of the differen
     return fmin(fabs(exact->found - exact->slope), fabs(exact->found - exact->nearer));
 }
 
-static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_slopes *slopes, const double *units,
-                                  bool cancelling)
+static void note_slopes(drawn_run *run, const char *name, const drawn_slopes *slopes, const double *units,
+                        bool cancelling)
 {
     double worst = 0;
     char where[200] = "";
@@ -145,7 +145,6 @@ static deberta_status note_slopes(drawn_run *run, const char *name, const drawn_
         snprintf(where, sizeof where, "%s: slope %.9g, expected %.9g", exact->tensor->name, exact->found, exact->slope);
     }
     drawn_note(run, name, "float64", worst, where);
-    return DEBERTA_OK;
 }
 
 /* The gradient of a logit is p - 1 at the label, and a float32 next to 1 is rounded to half an epsilon: with a loss of
@@ -171,11 +170,12 @@ static deberta_status compare_slopes(drawn_run *run, const char *name, const ope
         units[i] = unit * (norm + exact->terms + share_of_all * drawn_norm_of_all(exact->set) + DBL_MIN);
         any_beyond = any_beyond || !(error_of(exact) <= units[i]);
     }
-    deberta_status status = note_slopes(run, name, slopes, units, false);
+    deberta_status status = DEBERTA_OK;
+    note_slopes(run, name, slopes, units, false);
     for (size_t k = 0; status == DEBERTA_OK && any_beyond && k < ROUNDING_RUNS; k++)
         status = add_run_of_rounding(run, base, slopes, k, err);
     snprintf(cancelling, sizeof cancelling, "cancelling %.50s", name);
-    if (status == DEBERTA_OK && any_beyond) status = note_slopes(run, cancelling, slopes, units, true);
+    if (status == DEBERTA_OK && any_beyond) note_slopes(run, cancelling, slopes, units, true);
     free(units);
     return status;
 }
@@ -238,25 +238,22 @@ static const training_way drop_ways[] = {
     {"dropout: recompute", DEBERTA_ISA_AUTO, 1, .recompute = true, .drops = true},
 };
 
-static deberta_status run_way(drawn_run *run, const opened_step *base, const training_way *way)
+static void run_way(drawn_run *run, const opened_step *base, const training_way *way)
 {
     opened_step other = {0};
     deberta_error refusal;
-    deberta_status status = DEBERTA_OK;
     if (way->isa != DEBERTA_ISA_AUTO && (deberta_isa_missing(way->isa) || !run->options->verify.tiers[way->isa]))
-        return DEBERTA_OK;
+        return;
     if (run_step(run, way, whole_batch, &other, &refusal) == DEBERTA_OK)
         compare_bits(run, way->name, base, &other);
     else
-        status = drawn_note_refusal(run, way->name, "bits", &refusal);
+        drawn_note_refusal(run, way->name, "bits", &refusal);
     deberta_trainer_free(&other.trainer);
-    return status;
 }
 
-static deberta_status run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count)
+static void run_ways(drawn_run *run, const opened_step *base, const training_way *list, size_t count)
 {
-    for (size_t i = 0; i < count; i++) DEBERTA_TRY(run_way(run, base, &list[i]));
-    return DEBERTA_OK;
+    for (size_t i = 0; i < count; i++) run_way(run, base, &list[i]);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ features */
@@ -270,8 +267,7 @@ static deberta_status against_float64(drawn_run *run, const opened_step *base, d
     char text[64];
     DEBERTA_TRY(drawn_slopes_find(&slopes, run->drawn, base->trainer, err));
     compare_loss(run, named(run->drawn, "loss", text), base->step.loss, slopes.loss);
-    deberta_status status = DEBERTA_OK;
-    if (status == DEBERTA_OK) status = compare_slopes(run, named(run->drawn, "gradients", text), base, &slopes, err);
+    const deberta_status status = compare_slopes(run, named(run->drawn, "gradients", text), base, &slopes, err);
     drawn_slopes_free(&slopes);
     return status;
 }
@@ -281,14 +277,13 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
     opened_step base = {0};
     deberta_error refusal;
     char text[64];
-    deberta_status status;
+    deberta_status status = DEBERTA_OK;
     (void)name;
     if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
         status = against_float64(run, &base, err);
-        if (status == DEBERTA_OK && !run->options->fault)
-            status = run_ways(run, &base, ways, sizeof ways / sizeof *ways);
+        if (status == DEBERTA_OK && !run->options->fault) run_ways(run, &base, ways, sizeof ways / sizeof *ways);
     } else {
-        status = drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal);
+        drawn_note_refusal(run, named(run->drawn, "gradients", text), "float64", &refusal);
     }
     deberta_trainer_free(&base.trainer);
     return status;
@@ -299,11 +294,12 @@ static deberta_status run_dropout(drawn_run *run, const char *name, deberta_erro
     (void)err;
     opened_step base = {0};
     deberta_error refusal;
-    const deberta_status status = run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK
-                                      ? run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways)
-                                      : drawn_note_refusal(run, name, "bits", &refusal);
+    if (run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK)
+        run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways);
+    else
+        drawn_note_refusal(run, name, "bits", &refusal);
     deberta_trainer_free(&base.trainer);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- runs */
@@ -375,8 +371,10 @@ static deberta_status run_resumed(drawn_run *run, const char *name, deberta_erro
     (void)err;
     bool same = true;
     deberta_error refusal;
-    if (run_and_resume(run, &same, &refusal) != DEBERTA_OK) return drawn_note_refusal(run, name, "bits", &refusal);
-    drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
+    if (run_and_resume(run, &same, &refusal) == DEBERTA_OK)
+        drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
+    else
+        drawn_note_refusal(run, name, "bits", &refusal);
     return DEBERTA_OK;
 }
 

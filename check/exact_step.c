@@ -18,6 +18,7 @@ typedef struct pair_rows {
 } pair_rows;
 
 struct exact_step {
+    scope memory;
     const exact_batch *batch;
     double value;
     double **moved_embedded; /* [sequences] of [n][h]: normalised at the first weights, and moved. NULL: no SiFT */
@@ -26,48 +27,36 @@ struct exact_step {
 
 /* ---------------------------------------------------------------------------------------------------- all sequences */
 
-static void free_each(double ***lists, size_t count)
-{
-    for (size_t i = 0; *lists && i < count; i++) free((*lists)[i]);
-    free(*lists);
-    *lists = NULL;
-}
-
 /* Logits of all sequences. embedded: what enters the first norm, NULL: the tables' rows as they are. */
-static deberta_status all_logits(const exact_batch *batch, const reference_model *model, double *const *embedded,
-                                 double ***logits, deberta_error *err)
+static deberta_status all_logits(scope *memory, const exact_batch *batch, const reference_model *model,
+                                 double *const *embedded, double ***logits, deberta_error *err)
 {
     const size_t width = exact_width(batch, model);
-    deberta_status status = DEBERTA_OK;
-    double **list = *logits = memory_take(batch->sequences, sizeof *list);
-    for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
+    double **list = *logits = scope_take(memory, batch->sequences, sizeof *list);
+    for (size_t i = 0; i < batch->sequences; i++) {
         reference_input input = exact_input(batch, i);
         if (embedded) input.embedded = embedded[i];
-        list[i] = memory_take(input.tokens * width, sizeof **list);
-        status = exact_logits(batch, model, &input, list[i], err);
+        list[i] = scope_take(memory, input.tokens * width, sizeof **list);
+        DEBERTA_TRY(exact_logits(batch, model, &input, list[i], err));
     }
-    if (status != DEBERTA_OK) free_each(logits, batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* z of every sequence: what enters the first norm in SiFT. */
-static deberta_status all_embedded(const exact_batch *batch, const reference_model *model, double ***embedded,
-                                   deberta_error *err)
+static deberta_status all_embedded(scope *memory, const exact_batch *batch, const reference_model *model,
+                                   double ***embedded, deberta_error *err)
 {
     const size_t h = model->config.hidden_size;
-    deberta_status status = DEBERTA_OK;
-    double *plain = memory_take(2 * h, sizeof *plain), **list = *embedded = memory_take(batch->sequences, sizeof *list);
+    double *plain = scope_take(memory, 2 * h, sizeof *plain),
+           **list = *embedded = scope_take(memory, batch->sequences, sizeof *list);
     for (size_t e = 0; e < h; e++) plain[e] = 1;
-    for (size_t i = 0; status == DEBERTA_OK && i < batch->sequences; i++) {
+    for (size_t i = 0; i < batch->sequences; i++) {
         const reference_input input = exact_input(batch, i);
-        list[i] = memory_take(input.tokens * h, sizeof **list);
-        status = reference_embedded(model, &input, list[i], err);
-        if (status == DEBERTA_OK && !batch->moves_raw)
-            reference_layer_norm(list[i], list[i], input.tokens, h, plain, plain + h, norm_epsilon);
+        list[i] = scope_take(memory, input.tokens * h, sizeof **list);
+        DEBERTA_TRY(reference_embedded(model, &input, list[i], err));
+        if (!batch->moves_raw) reference_layer_norm(list[i], list[i], input.tokens, h, plain, plain + h, norm_epsilon);
     }
-    free(plain);
-    if (status != DEBERTA_OK) free_each(embedded, batch->sequences);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- pairs */
@@ -103,12 +92,12 @@ static void gather_one(void *context, size_t row, size_t column, size_t logit)
     g->rows->values[row * g->rows->width + column] = g->logits[logit];
 }
 
-static void gather(const exact_batch *batch, size_t width, double *const *logits, pair_rows *rows)
+static void gather(scope *memory, const exact_batch *batch, size_t width, double *const *logits, pair_rows *rows)
 {
     const bool choices = batch->task == EXACT_CHOICES;
     size_t most = choices ? batch->sequences / batch->choices : batch->sequences * batch->columns, row = 0;
     *rows = (pair_rows){.width = choices ? batch->choices : width};
-    rows->values = memory_take(most * rows->width, sizeof *rows->values);
+    rows->values = scope_take(memory, most * rows->width, sizeof *rows->values);
     for (size_t i = 0; i < batch->sequences; i++) {
         gathering g = {rows, logits[i]};
         row = each_logit(batch, i, row, width, gather_one, &g);
@@ -226,48 +215,40 @@ static size_t skip_rows(const exact_batch *batch, size_t sequence, size_t row)
     return row;
 }
 
-static deberta_status ascend(const exact_step *step, const reference_model *model, const pair_rows *moved,
-                             deberta_error *err)
+static deberta_status ascend(scope *memory, const exact_step *step, const reference_model *model,
+                             const pair_rows *moved, deberta_error *err)
 {
     const exact_batch *batch = step->batch;
-    const size_t columns = batch->columns, h = model->config.hidden_size;
     ascending a = {.step = step, .model = model, .moved = moved};
-    double *moves = memory_take(columns * h, sizeof *moves);
-    deberta_status status = DEBERTA_OK;
-    a.logits = memory_take(columns * exact_width(batch, model), sizeof *a.logits);
-    for (; status == DEBERTA_OK && a.sequence < batch->sequences; a.sequence++) {
-        status = ascend_sequence(&a, step->moved_embedded[a.sequence], moves, err);
+    double *moves = scope_take(memory, batch->columns * model->config.hidden_size, sizeof *moves);
+    a.logits = scope_take(memory, batch->columns * exact_width(batch, model), sizeof *a.logits);
+    for (; a.sequence < batch->sequences; a.sequence++) {
+        DEBERTA_TRY(ascend_sequence(&a, step->moved_embedded[a.sequence], moves, err));
         a.row = skip_rows(batch, a.sequence, a.row);
     }
-    free(moves);
-    free(a.logits);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------------- step */
 
-static deberta_status pair_at(const exact_step *step, const reference_model *model, double *const *embedded,
-                              pair_rows *rows, double *own, deberta_error *err)
+static deberta_status pair_at(scope *memory, const exact_step *step, const reference_model *model,
+                              double *const *embedded, pair_rows *rows, double *own, deberta_error *err)
 {
-    const exact_batch *batch = step->batch;
-    const size_t width = exact_width(batch, model);
+    const size_t width = exact_width(step->batch, model);
     double **logits;
-    DEBERTA_TRY(all_logits(batch, model, embedded, &logits, err));
-    if (own) exact_own_loss(batch, width, logits, own);
-    gather(batch, width, logits, rows);
-    free_each(&logits, batch->sequences);
+    DEBERTA_TRY(all_logits(memory, step->batch, model, embedded, &logits, err));
+    if (own) exact_own_loss(step->batch, width, logits, own);
+    gather(memory, step->batch, width, logits, rows);
     return DEBERTA_OK;
 }
 
 /* Logits of the clean rows and the loss of their own, at any weights. */
-static deberta_status clean_pair(const exact_step *step, const reference_model *model, pair_rows *rows, double *own,
-                                 deberta_error *err)
+static deberta_status clean_pair(scope *memory, const exact_step *step, const reference_model *model, pair_rows *rows,
+                                 double *own, deberta_error *err)
 {
     double **embedded;
-    DEBERTA_TRY(all_embedded(step->batch, model, &embedded, err));
-    const deberta_status status = pair_at(step, model, embedded, rows, own, err);
-    free_each(&embedded, step->batch->sequences);
-    return status;
+    DEBERTA_TRY(all_embedded(memory, step->batch, model, &embedded, err));
+    return pair_at(memory, step, model, embedded, rows, own, err);
 }
 
 static deberta_status begin_moved(exact_step *step, const reference_model *model, deberta_error *err)
@@ -275,26 +256,22 @@ static deberta_status begin_moved(exact_step *step, const reference_model *model
     const exact_batch *batch = step->batch;
     const size_t h = model->config.hidden_size;
     pair_rows moved = {0};
-    DEBERTA_TRY(all_embedded(batch, model, &step->moved_embedded, err));
+    DEBERTA_TRY(all_embedded(&step->memory, batch, model, &step->moved_embedded, err));
     for (size_t i = 0; i < batch->sequences; i++)
         for (size_t e = 0; e < exact_length(batch, i) * h; e++)
             step->moved_embedded[i][e] += (double)batch->delta[i * batch->columns * h + e];
-    deberta_status status = pair_at(step, model, step->moved_embedded, &moved, NULL, err);
-    if (status == DEBERTA_OK) {
-        to_probabilities(batch, &moved);
-        status = ascend(step, model, &moved, err);
-    }
-    free(moved.values);
-    return status;
+    DEBERTA_TRY(pair_at(&step->memory, step, model, step->moved_embedded, &moved, NULL, err));
+    to_probabilities(batch, &moved);
+    return ascend(&step->memory, step, model, &moved, err);
 }
 
 static deberta_status begin_sift(exact_step *step, const reference_model *model, deberta_error *err)
 {
     double own = 0;
-    DEBERTA_TRY(clean_pair(step, model, &step->clean, &own, err));
+    DEBERTA_TRY(clean_pair(&step->memory, step, model, &step->clean, &own, err));
     to_probabilities(step->batch, &step->clean);
     DEBERTA_TRY(begin_moved(step, model, err));
-    DEBERTA_TRY(pair_at(step, model, step->moved_embedded, &step->moved, NULL, err));
+    DEBERTA_TRY(pair_at(&step->memory, step, model, step->moved_embedded, &step->moved, NULL, err));
     to_probabilities(step->batch, &step->moved);
     return DEBERTA_OK;
 }
@@ -312,41 +289,32 @@ deberta_status exact_step_begin(exact_step **result, const exact_batch *batch, c
 
 double exact_step_value(const exact_step *step) { return step->value; }
 
-static deberta_status loss_of_pairs(const exact_step *step, const reference_model *model, double *loss,
-                                    deberta_error *err)
+static deberta_status loss_in(scope *memory, const exact_step *step, const reference_model *model, double *loss,
+                              deberta_error *err)
 {
     pair_rows clean = {0}, moved = {0};
-    deberta_status status = clean_pair(step, model, &clean, loss, err);
-    if (status == DEBERTA_OK) status = pair_at(step, model, step->moved_embedded, &moved, NULL, err);
-    if (status == DEBERTA_OK) *loss += step->batch->sift_weight * mean_distance(step, &clean, &moved);
-    free(clean.values);
-    free(moved.values);
-    return status;
+    double **logits;
+    if (!step->moved_embedded) {
+        DEBERTA_TRY(all_logits(memory, step->batch, model, NULL, &logits, err));
+        exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(clean_pair(memory, step, model, &clean, loss, err));
+    DEBERTA_TRY(pair_at(memory, step, model, step->moved_embedded, &moved, NULL, err));
+    *loss += step->batch->sift_weight * mean_distance(step, &clean, &moved);
+    return DEBERTA_OK;
 }
 
 deberta_status exact_step_loss(const exact_step *step, const reference_model *model, double *loss, deberta_error *err)
 {
-    double **logits;
-    if (step->moved_embedded) return loss_of_pairs(step, model, loss, err);
-    DEBERTA_TRY(all_logits(step->batch, model, NULL, &logits, err));
-    exact_own_loss(step->batch, exact_width(step->batch, model), logits, loss);
-    free_each(&logits, step->batch->sequences);
-    return DEBERTA_OK;
-}
-
-static deberta_status clean_logits(const exact_step *step, const reference_model *model, double ***logits,
-                                   deberta_error *err)
-{
-    double **embedded = NULL;
-    if (step->moved_embedded) DEBERTA_TRY(all_embedded(step->batch, model, &embedded, err));
-    const deberta_status status = all_logits(step->batch, model, embedded, logits, err);
-    free_each(&embedded, step->batch->sequences);
+    scope memory = {0};
+    const deberta_status status = loss_in(&memory, step, model, loss, err);
+    scope_free(&memory);
     return status;
 }
 
 /* One sequence after the other has its logits from the other model. */
-static deberta_status terms_between(const exact_batch *batch, size_t width, double **logits, double *const *others,
-                                    double *terms)
+static void terms_between(const exact_batch *batch, size_t width, double **logits, double *const *others, double *terms)
 {
     double base, mixed;
     exact_own_loss(batch, width, logits, &base);
@@ -357,29 +325,34 @@ static deberta_status terms_between(const exact_batch *batch, size_t width, doub
         logits[i] = kept;
         *terms += fabs(mixed - base);
     }
+}
+
+static deberta_status terms_in(scope *memory, const exact_step *step, const reference_model *const models[2],
+                               double *terms, deberta_error *err)
+{
+    double **logits[2], **embedded = NULL;
+    for (int k = 0; k < 2; k++) {
+        if (step->moved_embedded) DEBERTA_TRY(all_embedded(memory, step->batch, models[k], &embedded, err));
+        DEBERTA_TRY(all_logits(memory, step->batch, models[k], embedded, &logits[k], err));
+    }
+    terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms);
     return DEBERTA_OK;
 }
 
 deberta_status exact_step_terms(const exact_step *step, const reference_model *const models[2], double *terms,
                                 deberta_error *err)
 {
-    double **logits[2] = {0};
+    scope memory = {0};
     *terms = 0;
-    deberta_status status = clean_logits(step, models[0], &logits[0], err);
-    if (status == DEBERTA_OK) status = clean_logits(step, models[1], &logits[1], err);
-    if (status == DEBERTA_OK)
-        status = terms_between(step->batch, exact_width(step->batch, models[0]), logits[0], logits[1], terms);
-    for (int k = 0; k < 2; k++) free_each(&logits[k], step->batch->sequences);
+    const deberta_status status = terms_in(&memory, step, models, terms, err);
+    scope_free(&memory);
     return status;
 }
 
 void exact_step_free(exact_step **place)
 {
-    exact_step *step = *place;
-    if (!step) return;
-    free_each(&step->moved_embedded, step->batch->sequences);
-    free(step->clean.values);
-    free(step->moved.values);
-    free(step);
+    if (!*place) return;
+    scope_free(&(*place)->memory);
+    free(*place);
     *place = NULL;
 }

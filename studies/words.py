@@ -93,7 +93,7 @@ def asked(folder):
 def main():
     s = study.begin(trained.command_line(__doc__, "losses by seed"))
     rows = trained.rows_of(s, models, measure, lambda settings: recipe(*settings))
-    trained_rows = {k: sorted((row for row in rows if row["k"] == k and row["steps"]), key=lambda row: row["seed"]) for k in dict.fromkeys(row["k"] for row in rows)}
+    trained_rows = {k: sorted((row for row in rows if row["k"] == k and row["steps"]), key=lambda row: row["seed"]) for k in sorted({row["k"] for row in rows})}
     losses = {k: np.array([row["loss"] / row["asked"] for row in of_k]) for k, of_k in trained_rows.items()}
     table = s.add_table("words", "Masked pieces of another book: loss (nats) before and after training with k, and its change from k = 16",
                         ["k", "seeds", "cut only", "trained", "right (%)", "against 16"])

@@ -119,9 +119,13 @@ def findings_in(tool, output, folder):
         match = FINDING.match(line) or NO_PLACE.match(line)
         if match:
             path, number, message, check = match.groups()
-            # gcc names files as seen from the build folder, the others as they were given.
-            places = [os.path.normpath(os.path.join(base, path)) for base in ((folder, ROOT) if tool == "gcc" else (ROOT,))]
-            yield Finding(tool, os.path.relpath(places[0], ROOT) if path else "-", number, check.split(",")[0], message)
+            yield Finding(tool, in_project(path, folder) if path else "-", number, check.split(",")[0], message)
+
+
+def in_project(path, folder):
+    """Some name files as seen from the folder of the build, some as they were given, and clang-tidy both."""
+    places = [os.path.normpath(os.path.join(base, path)) for base in (folder, ROOT)]
+    return os.path.relpath(next((place for place in places if os.path.exists(place)), places[1]), ROOT)
 
 
 def findings_of(tool, sources, folder):

@@ -381,6 +381,12 @@ def check_calls(build):
     check_circles(includes, "includes and calls")
 
 
+def check_sizes(paths):
+    for path in paths:
+        size = os.path.getsize(os.path.join(ROOT, path))
+        check(size <= 8_000_000, f"{path}: {size} bytes, 8 MB is the limit")
+
+
 def check_sources(format_too):
     everything = list_sources()
     code = [path for path in everything if path.endswith((".c", ".h", ".py", ".sh", ".js", ".css", ".html", "meson.build"))]
@@ -397,9 +403,7 @@ def check_sources(format_too):
     if format_too:
         check_format(c_files)
     check(len(code) > 100, f"{len(code)} source files found: too few to be all")
-    for path in everything:
-        size = os.path.getsize(os.path.join(ROOT, path))
-        check(size <= 8_000_000, f"{path}: {size} bytes, 8 MB is the limit")
+    check_sizes(everything)
 
 
 def main():

@@ -9,6 +9,7 @@ In docs/deberta.1.in three kinds of comments stand for what is made:
     .\\" commands: attention       usage and summary of each command of two words
     .\\" options: train mlm, ...   the options of these commands, each once, with the names of those that take it
     .\\" options: common           the options of all commands
+    .\\" options: shared           options that are the same in several sections, which then name them only
     .\\" also seed: A sentence.    below options: what the page adds to the help of an option
 
 A command whose options stand nowhere, or twice, is an error, as is a sentence about an option that is not there.
@@ -82,41 +83,72 @@ def takers_of(commands, count):
     return "(" + ", ".join(", ".join([names[0], *(name.split()[-1] for name in names[1:])]) for names in groups.values()) + ") "
 
 
-def option_entries(program, commands, also):
-    found, out = {}, []
-    is_common = commands == ["common"]
-    for command in program.options if is_common else commands:
+def options_of(program, commands, is_common=False):
+    """{name: {(letter, value, help): commands}}"""
+    found = {}
+    for command in commands:
         for group, letter, name, value, text in program.options[command]:
             if (group == COMMON) == is_common:
                 found.setdefault(name, {}).setdefault((letter, value, text), []).append(command)
-    for name, texts in found.items():
-        (letter, value, _), count = next(iter(texts)), 0 if is_common else len(commands)
-        words = [takers_of(takers, count) + sentence(text) for (_, _, text), takers in texts.items()]
-        out.append(entry(letter, name, value, roff(" ".join(words + [also.pop(name)] if name in also else words))))
+    return found
+
+
+def shared_options(program, sections):
+    """{(name, letter, value, help)} of the options that several sections would describe in the same words, for all of their commands that take them."""
+    counts = {}
+    for commands in sections:
+        for name, texts in options_of(program, commands).items():
+            if len(texts) == 1:
+                key = name, *next(iter(texts))
+                counts[key] = counts.get(key, 0) + 1
+    return {key for key, count in counts.items() if count > 1}
+
+
+def described(name, texts, count, also):
+    letter, value, _ = next(iter(texts))
+    words = [takers_of(takers, count) + sentence(text) for (_, _, text), takers in texts.items()]
+    return entry(letter, name, value, roff(" ".join(words + [also.pop(name)] if name in also else words)))
+
+
+def option_entries(program, commands, also, shared):
+    """The options of a section, or of all commands, or those of several sections."""
+    out, elsewhere = [], {}
+    if commands == ["shared"]:
+        out = [described(name, {(letter, value, text): []}, 0, also) for name, letter, value, text in sorted(shared)]
+    else:
+        is_common = commands == ["common"]
+        for name, texts in options_of(program, program.options if is_common else commands, is_common).items():
+            if not is_common and len(texts) == 1 and (name, *next(iter(texts))) in shared and name not in also:
+                (takers,) = texts.values()
+                elsewhere.setdefault(takers_of(takers, len(commands)), []).append(f"--{name}")
+            else:
+                out.append(described(name, texts, 0 if is_common else len(commands), also))
     if also:
         raise SystemExit(f"docs/deberta.1.in: {', '.join(commands)}: no option is called {', '.join(also)}")
-    return "".join(out)
+    named = "; ".join(takers + ", ".join(names) for takers, names in elsewhere.items())
+    return "".join(out) + (f".PP\nShared: {roff(named)}.\n" if named else "")
 
 
 def make(program):
-    described = []
+    with open(PROSE, encoding="utf-8") as file:
+        prose = file.read()
+    sections = {names: [one for name in names.split(", ")
+                        for one in ([kind for kind in program.options if kind.startswith(name[:-1])] if name.endswith(" *") else [name])]
+                for what, names, _ in DIRECTIVE.findall(prose) if what == "options"}
+    shared = shared_options(program, [commands for names, commands in sections.items() if names not in ("common", "shared")])
 
     def fill(match):
         what, names, lines = match.groups()
         if what == "commands":
             return "".join(f".TP\n\\fBdeberta {roff(name)}\\fR {roff(program.usages[name].split(name + ' ', 1)[-1])}\n{roff(sentence(summary))}\n"
                            for name, summary in program.summaries.items() if name.startswith(names + " "))
-        commands = [one for name in names.split(", ") for one in ([kind for kind in program.options if kind.startswith(name[:-1])]
-                                                                 if name.endswith(" *") else [name])]
-        described.extend(commands)
-        return option_entries(program, commands, dict(re.findall(r'^\.\\" also ([\w-]+): (.*)$', lines, re.M)))
+        return option_entries(program, sections[names], dict(re.findall(r'^\.\\" also ([\w-]+): (.*)$', lines, re.M)), shared)
 
-    with open(PROSE, encoding="utf-8") as file:
-        page = DIRECTIVE.sub(fill, file.read())
+    page, named = DIRECTIVE.sub(fill, prose), [name for commands in sections.values() for name in commands]
     for name, rows in program.options.items():
         own = [row for row in rows if row[0] != COMMON]
-        if described.count(name) != bool(own):
-            raise SystemExit(f"docs/deberta.1.in: the options of {name} stand in it {described.count(name)} times")
+        if named.count(name) != bool(own):
+            raise SystemExit(f"docs/deberta.1.in: the options of {name} stand in it {named.count(name)} times")
         if f"deberta {roff(name)}" not in page:
             raise SystemExit(f"docs/deberta.1.in: deberta {name} has no section")
     return '.\\" Made by tools/make_man.py from docs/deberta.1.in and what the program says.\n' + page

@@ -3,6 +3,7 @@
 
     tools/peers.py --work W --out R [--models v3-base] [-n 16,128,512] [--threads 1,2]      latency, batch 1
     tools/peers.py --work W --out R --documents      throughput on bench/shapes/document_lengths.txt
+    tools/peers.py --work W --out R --batches 1,4,16,64 -n 16,128       so many equal texts at once
     tools/peers.py --work W --out R --neighbour      each row with and without a busy process on one core
     tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers of latencies
     tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
@@ -43,6 +44,7 @@ QUIET_SECONDS = 0.5  # how long the machine is looked at before each visit
 MOST_MIXES = 64  # --mix options of one `deberta bench`
 CHECKED_DOCUMENTS = 16
 FEWEST_CALLS = 3  # of ours
+MODES = ("latency", "batches", "neighbour", "documents")
 
 
 class Failure(Exception):
@@ -53,14 +55,14 @@ class Failure(Exception):
 class Row:
     """What all engines are measured at in turn."""
 
-    mode: str  # "latency", "neighbour" or "documents"
+    mode: str  # one of MODES
     model: str
     threads: int
     n: int  # tokens; documents: of the longest
     batch: int = 1  # sequences at once
 
     def __str__(self):
-        batch = f" batch {self.batch}" if self.mode == "documents" else ""
+        batch = f" batch {self.batch}" if self.mode in ("documents", "batches") else ""
         return f"{self.mode} {self.model} n={self.n}{batch} threads={self.threads}"
 
 
@@ -180,7 +182,9 @@ class Work:
         return path
 
     def input(self, name, lengths):
-        called = str(lengths[0]) if len(lengths) == 1 else f"documents-{sum(lengths)}"
+        called = f"documents-{sum(lengths)}"
+        if len(set(lengths)) == 1:
+            called = str(lengths[0]) if len(lengths) == 1 else f"{len(lengths)}x{lengths[0]}"
         path = self.folder / "inputs" / name / f"{called}-float64.safetensors"
         return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
 
@@ -271,8 +275,9 @@ def visit_peer(row, engine, campaign, runner):
                              "--reps", campaign.reps, "--min-time", campaign.min_time)  # fmt: skip
     if spec.graph:
         command += ["--graph", str(work.graph(row.model, spec.graph, row.n))]
+    command += ["--batch", str(row.batch)]
     if row.mode == "documents":
-        command += ["--documents", ",".join(map(str, campaign.documents)), "--batch", str(row.batch)]
+        command += ["--documents", ",".join(map(str, campaign.documents))]
     done = runner.run(command, engine_environment(row.threads, engine))
     visit = json.loads(done.output.splitlines()[-1])
     return visit | {"precision": spec.precision, "isa": "native", "stolen_cores": done.stolen_cores,
@@ -287,7 +292,7 @@ def visit_ours(row, engine, campaign, runner):
     reps = max(FEWEST_CALLS, enough_calls(visit["first_result_s"], campaign.reps))  # the start may have been slow, not the call
     common = [campaign.program, "bench", model, *alike, "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]
     if row.mode != "documents":
-        done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
+        done = runner.run([*map(str, common), "-n", str(row.n), "--batch", str(row.batch)], engine_environment(row.threads, OURS))
         report = json.loads(done.output)
         found = report["results"][0]
     else:
@@ -339,7 +344,7 @@ def bench_documents(row, campaign, common, runner):
 
 def checked_lengths(row, campaign):
     """Of the sequences whose last hidden state is compared."""
-    return campaign.documents[:CHECKED_DOCUMENTS] if row.mode == "documents" else (row.n,)
+    return campaign.documents[:CHECKED_DOCUMENTS] if row.mode == "documents" else (row.n,) * row.batch
 
 
 def foreign_load(row, visit):
@@ -503,7 +508,7 @@ def collect_results(journal, mode, environment, documents):
 
 
 def write_reports(journal, folder, environment, documents):
-    for mode in ("latency", "neighbour", "documents"):
+    for mode in MODES:
         results = collect_results(journal, mode, environment, documents)
         if not results:
             continue
@@ -557,6 +562,7 @@ def parse_arguments():
     add("--lengths-file", type=Path, default=DOCUMENTS)
     add("--document-count", type=int, default=256, help="the first so many of the file")
     add("--batch-documents", type=number_list, default=[1, 8, 32], help="documents at once; the table takes each engine's best")
+    add("--batches", type=number_list, default=[], help="equal texts at once, of each -n")
     add("--neighbour", action="store_true")
     add("--table", action="store_true")
     add("--csv", action="store_true")
@@ -583,6 +589,9 @@ def planned_rows(arguments, documents):
                     yield Row("documents", model, threads, max(documents), batch)
                 continue
             for n in (n for n in arguments.tokens if n <= SHAPES[model].longest):
+                if arguments.batches:
+                    yield from (Row("batches", model, threads, n, batch) for batch in arguments.batches)
+                    continue
                 yield Row("latency", model, threads, n)
                 if arguments.neighbour:
                     yield Row("neighbour", model, threads, n)

@@ -161,9 +161,20 @@ def print_documents(results):
     print_table(["row", "engine", "documents at once", "tokens / s", "time: ours / best peer"], lines)
 
 
+def print_batches(results):
+    """Time a text, of equal texts at once."""
+    rows, names = by_row(results, ("model", "threads", "n", "batch")), in_order(results)
+    print("Equal texts at once: milliseconds a text, by medians; ratio of ours to the best float32 peer\n")
+    for group in dict.fromkeys(key[:3] for key in rows):
+        print(f"**{label(group)}**\n")
+        lines = [[str(key[3]), *(f"{in_milliseconds(engines[e]['median_s'] / key[3])}{mark(engines[e])}" if e in engines else "–" for e in names),
+                  *ratio(engines)] for key, engines in rows.items() if key[:3] == group]  # fmt: skip
+        print_table(["texts", *names, "best peer", "ours / best"], lines)
+
+
 def print_tables(folder):
     found = {}
-    for mode in ("latency", "neighbour", "documents"):
+    for mode in ("latency", "batches", "neighbour", "documents"):
         path = folder / mode / "all.json"
         if path.exists():
             found[mode] = json.loads(path.read_text("utf-8"))
@@ -177,6 +188,8 @@ def print_tables(folder):
     results = {mode: report["results"] for mode, report in found.items()}
     if "latency" in results:
         print_latency(results["latency"], "Latency, batch 1")
+    if "batches" in results:
+        print_batches(results["batches"])
     if "neighbour" in results:
         print_neighbours(results.get("latency", []), results["neighbour"])
     if "documents" in results:

@@ -4,6 +4,7 @@
     input FOLDER FILE --lengths    token ids, mask, and what PyTorch makes of them in float64
     graph FOLDER FILE.onnx         the same weights for ONNX Runtime and OpenVINO
     measure ...                    one engine, one shape: a line of JSON
+    serve ...                      one engine, a stream of texts: a line of JSON
 
 An engine is a function from a Job to a function (ids, mask) -> last hidden state. All packages are imported by the engine
 that uses them, so that no process pays for another engine's memory or start.
@@ -363,18 +364,20 @@ def errors_of(output, tensors, shape=None):
     return {"max_abs_difference": float(numpy.abs(difference).max()), "relative_error": norms[0] / norms[1]}
 
 
+def padded_batch(lengths, random, vocabulary):
+    import numpy
+
+    mask = (numpy.arange(max(lengths)) < numpy.array(lengths)[:, None]).astype(numpy.int64)
+    return mask * random.integers(1, vocabulary, mask.shape), mask
+
+
 def bucketed_batches(lengths, size, vocabulary):
     """Documents of like length together, each batch padded to its longest: what one does for engines that need rectangles."""
     import numpy
 
     random = numpy.random.default_rng(7)
     ordered = sorted(lengths)
-    batches = []
-    for start in range(0, len(ordered), size):
-        part = ordered[start : start + size]
-        mask = (numpy.arange(max(part)) < numpy.array(part)[:, None]).astype(numpy.int64)
-        batches.append((mask * random.integers(1, vocabulary, mask.shape), mask))
-    return batches
+    return [padded_batch(ordered[start : start + size], random, vocabulary) for start in range(0, len(ordered), size)]
 
 
 # --------------------------------------------------------------------------------------------------------- measuring
@@ -467,6 +470,28 @@ def measure(arguments):
             "peak_rss_bytes": peak_memory_bytes(), **errors}  # fmt: skip
 
 
+def serve(arguments):
+    """A stream of texts, one after the other: each alone, and in padded batches in the order of the stream."""
+    import numpy
+    from safetensors.numpy import load_file
+
+    limit_memory()
+    tensors = load_file(arguments.input)
+    encode, version = ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, None))
+    errors = errors_of(encode(tensors["input_ids"], tensors["attention_mask"]), tensors)
+    random, vocabulary = numpy.random.default_rng(7), int(tensors["input_ids"].max()) + 1
+    latencies, seconds = {}, {}
+    for way, size in (("alone", 1), ("batches", arguments.group)):
+        groups = [arguments.stream[start : start + size] for start in range(0, len(arguments.stream), size)]
+        batches = [padded_batch(group, random, vocabulary) for group in groups]
+        for batch in batches:  # what an engine allocates and compiles once, for each new length too, is no request's
+            encode(*batch)
+        times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
+        seconds[way] = sum(times)
+        latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]
+    return {"version": version, "latencies_s": latencies, "seconds": seconds, **errors}
+
+
 def length_list(text):
     return [int(part) for part in text.split(",")]
 
@@ -497,6 +522,14 @@ def main():
     command.add_argument("--reps", type=int, required=True)
     command.add_argument("--min-time", type=float, required=True)
     command.add_argument("--spawned", type=float, required=True, help="CLOCK_MONOTONIC when this process was started")
+    command = commands.add_parser("serve")
+    command.add_argument("folder")
+    command.add_argument("--engine", choices=ENGINES, required=True)
+    command.add_argument("--graph", default="")
+    command.add_argument("--input", required=True, help="the text that is checked")
+    command.add_argument("--stream", type=length_list, required=True, help="lengths in order")
+    command.add_argument("--group", type=int, required=True, help="texts of a batch")
+    command.add_argument("--threads", type=int, required=True)
     arguments = parser.parse_args()
     if arguments.command == "model":
         write_model(arguments.name, arguments.folder)
@@ -505,7 +538,7 @@ def main():
     elif arguments.command == "graph":
         write_graph(arguments.folder, arguments.file, arguments.precision, arguments.traced)
     else:
-        print(json.dumps(measure(arguments)))
+        print(json.dumps((measure if arguments.command == "measure" else serve)(arguments)))
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ static void write_entries(png_structp png, png_infop info, const provenance_entr
 typedef struct colour_table {
     png_color colours[256];
     int count;
-    uint8_t *indexes; /* [pixels], NULL: too many colours, or no memory for them */
+    uint8_t *indexes; /* [pixels], NULL: too many colours */
 } colour_table;
 
 static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels)
@@ -69,7 +69,8 @@ static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels
     int16_t slots[SLOTS];
     memset(slots, -1, sizeof slots);
     table->indexes = malloc(pixels);
-    for (size_t i = 0; table->indexes && i < pixels; i++, rgb += 3) {
+    if (!table->indexes) memory_short(); /* an image of the colours themselves has other bytes */
+    for (size_t i = 0; i < pixels; i++, rgb += 3) {
         size_t slot = (rgb[0] * 7u + rgb[1] * 61u + rgb[2] * 577u) % SLOTS;
         for (; slots[slot] >= 0; slot = (slot + 1) % SLOTS) {
             const png_color *known = &table->colours[slots[slot]];

@@ -129,7 +129,7 @@ class Build:
     def module(self, tier):
         ours = [*PARTS, *WARNINGS, f"-DWASM_TIER=\\\"{tier}\\\""]
         own = [self.compile(path, ours, f"-{tier}") for path in ("wasm/module.c", "wasm/module_text.c", "wasm/platform/memory_files.c", "wasm/platform/midpoints.c")]
-        own += [self.compile(path, [*PARTS, *WARNINGS]) for path in EXPLORER]
+        own += [self.compile(path, [*PARTS, *WARNINGS, "-O2"]) for path in EXPLORER]
         self.link(f"deberta-{tier}.wasm", self.core(tier) + own + self.libraries(), ["-mexec-model=reactor", *FILE_CALLS])
 
 

@@ -53,17 +53,17 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
 }
 
 /* A word as the text has it; a token that is none by its name. */
-static char *label_of(const token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
+static const char *label_of(token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
 {
     const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
     const deberta_tokens *list = tokens_of(input, view->row);
-    if (!choice->words || list->roles[first] != DEBERTA_TOKEN_TEXT)
-        return strdup(input->labels[view->first_token + first]);
+    if (!choice->words || list->roles[first] != DEBERTA_TOKEN_TEXT) return input->labels[view->first_token + first];
     const char *text = token_segment(input, view->row, first);
     size_t begin = list->byte_spans[first].begin;
     const size_t end = list->byte_spans[last].end;
     for (size_t space; (space = leading_space(text + begin, end - begin)) > 0;) begin += space;
-    return begin < end ? strndup(text + begin, end - begin) : strdup(input->labels[view->first_token + first]);
+    return begin < end ? scope_text(&view->memory, "%.*s", (int)(end - begin), text + begin)
+                       : input->labels[view->first_token + first];
 }
 
 static void choose_tokens(token_view *view, const input_batch *input, const token_view_choice *choice)
@@ -95,14 +95,12 @@ static bool is_inside(const token_view *view, const input_batch *input, size_t t
            strcmp(input->labels[place - 1], lone_space) != 0;
 }
 
-static char *drawn_label(const token_view *view, const input_batch *input, size_t token, const char *name)
+static const char *drawn_label(token_view *view, const input_batch *input, size_t token, const char *name)
 {
     const deberta_tokens *list = tokens_of(input, view->row);
-    char *label = NULL;
-    if (!list || list->roles[token] != DEBERTA_TOKEN_TEXT) return strdup(name);
-    if (strcmp(name, lone_space) == 0) return strdup("\u2423");
-    if (!is_inside(view, input, token)) return strdup(name);
-    return asprintf(&label, "\u00b7%s", name) < 0 ? NULL : label;
+    if (!list || list->roles[token] != DEBERTA_TOKEN_TEXT) return name;
+    if (strcmp(name, lone_space) == 0) return "\u2423";
+    return is_inside(view, input, token) ? scope_text(&view->memory, "\u00b7%s", name) : name;
 }
 
 static bool is_unknown(const input_batch *input, size_t token)
@@ -115,12 +113,10 @@ static void label_tokens(token_view *view, const input_batch *input, const token
     const deberta_tokens *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
         const size_t token = view->tokens[k];
-        char *name = label_of(view, input, choice, k);
+        const char *name = label_of(view, input, choice, k);
         const bool special = input->special[view->first_token + token] || is_unknown(input, view->first_token + token);
         view->names[k] = (figure_label){.text = name, .special = special};
-        view->labels[k] =
-            (figure_label){.text = name ? drawn_label(view, input, token, name) : NULL, .special = special};
-        if (!view->labels[k].text) memory_short();
+        view->labels[k] = (figure_label){.text = drawn_label(view, input, token, name), .special = special};
         if (k > 0 && !view->boundary && list && list->segments > 1 && list->token_types[token]) view->boundary = k;
     }
 }
@@ -142,11 +138,11 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
     view->span[1] = n;
     if (choice->first >= n || (choice->end != SIZE_MAX && choice->end > n))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--token-range: the text has %zu tokens, 0:%zu are all of them", n, n);
-    view->starts = memory_take(n + 1, sizeof *view->starts);
-    view->members = memory_take(n, sizeof *view->members);
-    view->tokens = memory_take(n, sizeof *view->tokens);
-    view->names = memory_take(n, sizeof *view->names);
-    view->labels = memory_take(n, sizeof *view->labels);
+    view->starts = scope_take(&view->memory, n + 1, sizeof *view->starts);
+    view->members = scope_take(&view->memory, n, sizeof *view->members);
+    view->tokens = scope_take(&view->memory, n, sizeof *view->tokens);
+    view->names = scope_take(&view->memory, n, sizeof *view->names);
+    view->labels = scope_take(&view->memory, n, sizeof *view->labels);
     choose_tokens(view, input, choice);
     if (view->count == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
@@ -156,15 +152,7 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
 
 void token_view_free(token_view *view)
 {
-    for (size_t k = 0; view->names && view->labels && k < view->count; k++) {
-        free((char *)view->names[k].text);
-        free((char *)view->labels[k].text);
-    }
-    free(view->names);
-    free(view->labels);
-    free(view->starts);
-    free(view->members);
-    free(view->tokens);
+    scope_free(&view->memory);
     *view = (token_view){0};
 }
 

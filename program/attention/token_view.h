@@ -9,6 +9,7 @@
 
 #include "program/frame/input/input.h"
 #include "viz/figure.h"
+#include "output/scope.h"
 
 /* From --words, --pieces, --drop-special, --token-range. */
 typedef struct token_view_choice {
@@ -19,6 +20,7 @@ typedef struct token_view_choice {
 } token_view_choice;
 
 typedef struct token_view {
+    scope memory;         /* of all that follows */
     size_t row;           /* of the input */
     size_t first_token;   /* of the batch, where the text begins */
     size_t span[2];       /* 0 and the tokens of the text: a batch of this text alone */
@@ -26,7 +28,7 @@ typedef struct token_view {
     size_t *starts;       /* [count + 1] into members */
     size_t *members;      /* tokens of the text, ascending */
     size_t *tokens;       /* [count] the token of the text that each begins with */
-    figure_label *names;  /* [count] what the data calls them; their texts belong to the view, as those of labels */
+    figure_label *names;  /* [count] what the data calls them */
     figure_label *labels; /* [count] what stands beside rows: "·ll" for a piece inside a word, grey what is no word */
     size_t boundary;      /* what the second segment begins with; 0: there is none to be seen */
     bool whole;           /* shows every token as it is */

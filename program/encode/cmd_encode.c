@@ -104,7 +104,7 @@ static int encode(encoded_input *e, const encode_options *o)
     if (status != EXIT_OK) return status;
     e->info = *deberta_model_describe(e->model);
     if ((status = input_read(&o->reading, e->options->arguments[0], &e->info, &e->input)) != EXIT_OK) return status;
-    if (encoded_prepare(e) != DEBERTA_OK) return say_error(e->options, &error);
+    encoded_prepare(e);
     if (!choose(e, o)) return EXIT_USAGE;
     if (encoded_run(e, &session_options, &error) != DEBERTA_OK ||
         (e->input.sequences && deberta_session_check_finite(e->session, &error) != DEBERTA_OK) ||

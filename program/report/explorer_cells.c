@@ -74,6 +74,8 @@ typedef struct cell {
 static cell pool_cell(const cell_layout *layout, const float *matrix, size_t I, size_t J)
 {
     const size_t n = layout->n, pool = layout->pool;
+    const double only = (double)matrix[I * pool * n + J * pool];
+    if (pool == 1) return isfinite(only) ? (cell){only, only, only} : (cell){NAN, NAN, NAN};
     const size_t last_i = (I + 1) * pool < n ? (I + 1) * pool : n, last_j = (J + 1) * pool < n ? (J + 1) * pool : n;
     cell found = {0, INFINITY, -INFINITY};
     size_t count = 0;

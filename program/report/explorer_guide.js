@@ -55,7 +55,7 @@ function openOnAnswer() {
 const sumOver = (text, kept, place) => recompute(text, headCells(...place), kept).values[PROBS];
 
 const WORDS_OF_VIEW = {
-    matrix: 'Each row is a token that asks, each column a token that it can look at: the darker, the more. ',
+    matrix: 'Each row is a token, a word or a piece of one, that asks; each column is one that it can look at: the darker, the more. ',
     lines: 'Each line leads from a token that asks, on the left, to one that it looks at: the stronger, the more. ',
     heads: 'Each square is a head, each row of squares a layer; a click chooses a head, a second one shows it alone. ',
 };
@@ -74,9 +74,11 @@ function wordsOfTerms(text, [i, j]) {
     const said = {[C2C]: () => [`c2c ${value(C2C)}, what both tokens are, wherever they stand`],
         [C2P]: () => [`; c2p ${value(C2P)}, what `, inWords(text, i), ' looks for at this distance, whatever stands there'],
         [P2C]: () => [`; p2c ${value(P2C)}, what `, inWords(text, j), ' offers at this distance, whoever asks']};
-    return ['A logit is a sum. For ', inWords(text, i), ' and ', inWords(text, j), ': ', ...termsOf(text).flatMap((c) => said[c]()),
-        '. All less their row means, which a softmax ignores.'];
+    return ['A softmax makes these shares of scores, the logits. A logit is a sum; for ', inWords(text, i), ' and ', inWords(text, j), ': ',
+        ...termsOf(text).flatMap((c) => said[c]()), '. All are less their row means, which a softmax ignores.'];
 }
+
+const hasPositionsAtInput = () => readJson('info')?.model?.position_biased_input ?? live.opened?.model.position_biased_input ?? false;
 
 const positionTerms = (text) => termsOf(text).filter((c) => c !== C2C).map((c) => COMPONENTS[c].name);
 
@@ -84,7 +86,9 @@ function wordsOfOrder(text, [i]) {
     const about = text.heads[state.layer][state.head], share = about.share[C2P] + about.share[P2C];
     const names = positionTerms(text), them = names.length > 1 ? 'them' : 'it';
     if (!names.length) return ['This model has neither c2p nor p2c: whatever it knows of order comes from positions at its input.'];
-    const said = ['No position is added to a token: order enters through the distance i − j alone, in ', listOf(names, 'and'), names.length > 1 ? '. They make up ' : '. It makes up ',
+    const opening = hasPositionsAtInput() ? 'Positions are added to the tokens at the input. Here order enters through the distance i − j, in '
+        : 'No position is added to a token: order enters through the distance i − j alone, in ';
+    const said = [opening, listOf(names, 'and'), names.length > 1 ? '. They make up ' : '. It makes up ',
         Number.isFinite(share) ? inPercent(share) : 'an unknown part', ' of what varies in the logits of this head. '];
     if (!canRecompute(text)) return said;
     const without = sumOver(text, [C2C], [state.text, state.layer, state.head]), key = strongestKey(text, without, i);
@@ -95,9 +99,9 @@ function wordsOfReach(text) {
     const field = readJson('receptive-field'), about = headNumbers(state.text, state.layer, state.head);
     const said = [`This head looks ${formatNumber(about.distance, 2)} tokens away on average; the map of heads shows this number for all. `];
     if (!positionTerms(text).length) return [...said, 'No term of this model depends on the distance: no limit of a table bears on what a layer tells apart.'];
-    if (!field) return [...said, 'The relative table has a row for each near distance, while far ones share rows: beyond them a layer cannot tell two places apart.'];
+    if (!field) return [...said, 'It can look at any token. But only near distances have a row of the relative table each; farther ones share rows, and a layer cannot tell them apart.'];
     const near = field.contiguous_unique, last = field.per_layer[field.per_layer.length - 1];
-    return [...said, `One layer tells ${near.left} distances to the left and ${near.right} to the right from all others; farther ones share rows of the relative table. `,
+    return [...said, `It can look at any token, but tells only ${near.left} distances to the left and ${near.right} to the right from all others, its receptive field: farther ones share rows of the relative table. `,
         `${last.layers} layers, one after the other, tell ${last.run} distances apart.`];
 }
 
@@ -116,14 +120,15 @@ function wordsOfAblation(text, [i, j]) {
     const k = i * text.cells + j, full = headCells(state.text, state.layer, state.head).values[PROBS][k], now = currentHead().values[PROBS][k];
     const out = TERMS.filter((c) => removalMask(state.text, state.layer, state.head) >> c & 1).map((c) => COMPONENTS[c].name);
     if (!out.length) return [`An ablation takes a term out and computes again: untick ${termNames(text, 'or')} under “In the softmax”, and watch `, inWords(text, i), ' and ', inWords(text, j), '.'];
-    return [`Without ${out.join(' and ')} in this head `, inWords(text, i), ' looks at ', inWords(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
+    return [`An ablation takes a term out and computes again. Without ${out.join(' and ')} in this head `, inWords(text, i), ' looks at ', inWords(text, j), ` with ${inPercent(now)} instead of ${inPercent(full)}. `,
         now < full / 2 ? 'So this head needs it for that. ' : now < full ? 'So it helps, and is not all. ' : 'So it does not help here. ', `Tick and untick ${termNames(text, 'and')} under “In the softmax”.`];
 }
 
 function wordsOfBits() {
     const verify = readJson('verify'), tiers = (readJson('info')?.tiers ?? []).filter((tier) => tier.available).map((tier) => tier.name);
+    const {sha256, digest} = currentText(), isSame = sha256 && digest === sha256;
     return ['Whoever computes these numbers again gets them to the last bit: every sum has one order and one rounding a step, on every processor and with any number of threads. ',
-        verify ? `On the machine of this page ${tiers.join(', ')} were compared: ${verify.checks} checks, ${verify.failed ?? 0} failed.` : `The machine of this page has ${tiers.join(', ')}; deberta verify compares them.`];
+        isSame ? 'Your browser just did: it found the SHA-256 of the program. ' : '', verify ? `On the machine of this page ${tiers.join(', ')} were compared: ${verify.checks} checks, ${verify.failed ?? 0} failed.` : `The machine of this page has ${tiers.join(', ')}; deberta verify compares them.`];
 }
 
 const strongerPosition = (text) => {
@@ -136,17 +141,22 @@ const GUIDE = [
     {name: 'Terms', words: wordsOfTerms, view: () => ({component: SUM, centre: true, pinned: [...pairInWords().slice(0, 2), 0]})},
     {name: 'Order', words: wordsOfOrder, view: (text) => ({component: hasComponent(text, strongerPosition(text)) ? strongerPosition(text) : SUM, centre: true})},
     {name: 'Reach', words: wordsOfReach, view: () => ({component: PROBS, map: 'distance'})},
-    {name: 'Take one out', words: wordsOfAblation, view: () => ({component: PROBS}), enter: () => {
+    {name: 'Take out', words: wordsOfAblation, view: () => ({component: PROBS}), enter: () => {
         const term = state.removed ? null : decisiveTerm();
         if (term !== null) removedTerms.add(removalName(term, state.layer, state.head));
     }},
     {name: 'Same bits', words: wordsOfBits, view: () => ({component: PROBS})},
 ];
 
-let removedByGuide = ''; // goes back when the step is left
+const TERMS_STEP = GUIDE.findIndex(({words}) => words === wordsOfTerms);
+
+/* What a step did goes back when it is left: the terms it took out and, where the numbers of a pair cover the matrix, its pair. */
+let removedByGuide = '', pinnedByGuide = null;
+const isOneColumn = () => matchMedia('(max-width: 45.99rem)').matches;
 
 function chooseStep(number) {
     const step = GUIDE[number], text = currentText();
+    if (pinnedByGuide && state.pinned === pinnedByGuide && isOneColumn()) change({token: state.pinned[0] * text.pool, pinned: null});
     if (removedByGuide && state.removed === removedByGuide) removedTerms.clear();
     if (state.map === 'distance') byId('heads-show').value = 'picture';
     const before = [...removedTerms].length;
@@ -154,6 +164,7 @@ function chooseStep(number) {
     const removed = formatRemoved();
     removedByGuide = removedTerms.size > before ? removed : '';
     change({step: number, removed, view: 'matrix', map: 'picture', ...step.view(text)});
+    if (number === TERMS_STEP) pinnedByGuide = state.pinned;
     byId('heads-show').value = state.map;
 }
 

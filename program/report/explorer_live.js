@@ -6,13 +6,17 @@ const WAIT_MS = 350; // after the last key
 const SLOW_MS = 1500; // a text that took longer is computed when it is asked for, not while it is typed
 const NOTHING_TYPED = 'There is no sentence yet: type one, then Compute.';
 const OPENING = 'Opening the model …';
-const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, picked: '', message: '', timer: 0, slow: false};
+const live = {worker: null, file: 0, piece: 0, sent: false, opened: null, tier: '', queue: [], running: null, number: 0, files: null, good: undefined, picked: '', message: '', wrong: false, timer: 0, slow: false};
+
+/* wrong: something failed, which the reader should not overlook. */
+const tell = (message, wrong = false) => Object.assign(live, {message, wrong});
 
 /* ------------------------------------------------------------------------------------------------------- the worker */
 
-function startWorker(message = OPENING) {
+function startWorker(message = OPENING, wrong = false) {
     live.worker?.terminate();
-    Object.assign(live, {opened: null, running: null, message});
+    Object.assign(live, {opened: null, running: null});
+    tell(message, wrong);
     const modules = {}, modelBytes = (live.files ?? page.live.files).reduce((sum, {bytes}) => sum + bytes, 0);
     for (const {id, name, bytes} of page.live.modules) modules[name] = {pieces: [...document.getElementsByClassName(id)].map((element) => element.textContent), bytes};
     const code = new Blob([document.getElementById('live-worker').textContent], {type: 'text/javascript'});
@@ -61,24 +65,32 @@ function startWithPage() {
 
 function takeReady(ready) {
     live.opened = ready;
-    if (live.message === OPENING) live.message = '';
+    if (live.message === OPENING) tell('');
+    if (!live.picked) live.good = live.files;
     fillChoice('tier', ready.tiers, ready.tiers);
     byId('tier').value = ready.tier;
     document.documentElement.dataset.live = 'ready';
     next();
 }
 
+/* A folder was picked in vain: the model from before is opened again. */
+function goBack(message) {
+    Object.assign(live, {files: live.good, picked: '', queue: []});
+    startWorker(`${message}. The model from before is open again.`, true);
+}
+
 /* A worker whose module ended is of no further use; a new one is started for the next request. */
 function takeFailure({number, message, broken}) {
-    live.message = number === null ? `Nothing can be computed here: ${message}. The texts of the page are as the program computed them.`
-        : `This could not be computed: ${message}.`;
+    if (live.picked && live.good !== undefined) return goBack(`${live.picked} cannot be used: ${message}`);
+    tell(number === null ? `Nothing can be computed here: ${message}. The texts of the page are as the program computed them.`
+        : `This could not be computed: ${message}.`, true);
     live.running = null;
     if (number === null || broken) live.opened = null;
     if (number === null) {
         live.queue = [];
         document.documentElement.dataset.live = 'failed';
     }
-    if (number !== null && broken) startWorker(live.message);
+    if (number !== null && broken) startWorker(live.message, true);
     else next();
 }
 
@@ -96,7 +108,7 @@ function ask(request) {
 function next() {
     if (live.opened && !live.running && live.queue.length) {
         const {words: [text, pair = null], removed} = live.running = live.queue.shift();
-        live.message = '';
+        tell('');
         byId('live-progress').value = 0;
         live.running.number = ++live.number;
         live.worker.postMessage({run: {number: live.number, text, pair, removed}});
@@ -108,6 +120,7 @@ function next() {
 
 function stop() {
     live.queue = [];
+    if (live.picked && live.good !== undefined) return goBack('Stopped');
     startWorker('Stopped. The text is still there; Compute starts again.');
 }
 
@@ -117,9 +130,11 @@ function takeAnswer({number, about, cells, masks, sha256, milliseconds}) {
     live.running = null;
     live.slow = milliseconds > SLOW_MS;
     keptHeads.clear();
-    if (text === null) showTyped(words, computed);
+    if (text === null && live.picked) adoptModel(words, computed);
+    else if (text === null) showTyped(words, computed);
     else if (removed) Object.assign(text, {ablated: {...computed, removed}});
     else takeAgain(text, computed);
+    live.good = live.files;
     change({run: number});
     next();
 }
@@ -169,7 +184,7 @@ function adoptModel(words, computed) {
 /* What has to be computed for what is shown: the text itself for its candidates and its digest, and without its terms. */
 function askForView() {
     const text = currentText();
-    if (!page.live || !text.words || live.running?.text === text && live.running.removed === state.removed) return;
+    if (!page.live || live.picked || !text.words || live.running?.text === text && live.running.removed === state.removed) return;
     if (!text.masks && text.digest === undefined) ask({text, words: text.words, removed: ''});
     if (state.removed && text.ablated?.removed !== state.removed) ask({text, words: text.words, removed: state.removed});
 }
@@ -182,8 +197,8 @@ function computeTyped() {
     clearTimeout(live.timer);
     const words = typedWords(), known = page.texts.findIndex((text) => text.words && text.words.join('\0') === words.join('\0'));
     if (!words[0].trim()) return;
-    if (live.message === NOTHING_TYPED) live.message = '';
-    live.queue = [];
+    if (live.message === NOTHING_TYPED) tell('');
+    live.queue = live.queue.filter((request) => live.picked && kindOf(request) === 'again'); // what tells whether it is another model
     if (known >= 0) {
         chooseText(known);
         return next();
@@ -195,7 +210,7 @@ function computeTyped() {
 function computeAsked() {
     computeTyped();
     if (byId('words').value.trim()) return;
-    live.message = NOTHING_TYPED;
+    tell(NOTHING_TYPED);
     byId('words').focus();
     drawLive();
 }
@@ -220,13 +235,22 @@ function showWords() {
     growBox();
 }
 
+/* Why no model can be read from files of these names, or nothing. */
+function lackOf(names) {
+    const elsewhere = names.filter((name) => /\.(bin|pt|pth|ckpt|h5|msgpack|gguf|onnx)$/.test(name));
+    if (names.some((name) => name.endsWith('.safetensors')) && names.includes('config.json')) return '';
+    return names.includes('config.json') && elsewhere.length ? `weights are read from .safetensors, and here they are in ${elsewhere.slice(0, 3).join(', ')}`
+        : `a model folder has a config.json and weights in .safetensors; found ${names.slice(0, 6).join(', ') || 'nothing'}`;
+}
+
 /* Files of the folder itself, not of folders in it. */
 function openFolder(list) {
     const inside = [...list].filter((file) => file.webkitRelativePath.split('/').length <= 2);
     const files = inside.filter(({name, size}) => size && !/^training\.safetensors$|^adapter_/.test(name) && /\.(json|safetensors|model)$|^merges\.txt$|^bpe_encoder\.bin$/.test(name));
-    const name = list[0]?.webkitRelativePath.split('/')[0] ?? '';
-    if (!files.some((file) => file.name.endsWith('.safetensors')) || !files.some((file) => file.name === 'config.json')) {
-        live.message = `${name}: a model folder has a config.json and weights in .safetensors; found ${inside.map((file) => file.name).slice(0, 6).join(', ') || 'nothing'}.`;
+    const name = list[0]?.webkitRelativePath.split('/')[0] || 'The folder';
+    const lack = lackOf(inside.filter(({name, size}) => size || !/\.safetensors$|^config\.json$/.test(name)).map((file) => file.name));
+    if (lack) {
+        tell(`${name}: ${lack}.`, true);
         return drawLive();
     }
     const isWeights = ({name}) => name.endsWith('.safetensors');
@@ -264,7 +288,7 @@ function drawLive() {
     const text = currentText(), waits = !live.worker, shown = text.ablated?.removed === state.removed ? text.ablated : text;
     byId('stop').hidden = byId('live-progress').hidden = !live.running;
     byId('compute').disabled = !live.opened;
-    byId('live-note').classList.toggle('bad', document.documentElement.dataset.live === 'failed');
+    byId('live-note').classList.toggle('bad', live.wrong);
     const cut = text.dropped ? [` · the first ${text.n} tokens, ${text.dropped} more are left out`] : [];
     byId('live-note').replaceChildren(...live.message ? [live.message] : waits ? [`This page holds no model. Open the folder of ${page.model} to compute sentences of your own.`]
         : live.running ? ['Computing …'] : shown.milliseconds ? [`${text.n} tokens, computed here in ${inTime(shown.milliseconds)}`, ...cut, ...wordsOfDigest(text)] : []);

@@ -89,7 +89,7 @@ static deberta_status place_answer(question *q)
 }
 
 /* [CLS] question [SEP] the window's tokens [SEP]. */
-static deberta_status add_window(const question *q, size_t offset, size_t count, example_list *list)
+static void add_window(const question *q, size_t offset, size_t count, example_list *list)
 {
     const size_t tokens = q->first + count + 1;
     const deberta_tokens *all = q->tokens;
@@ -114,7 +114,6 @@ static deberta_status add_window(const question *q, size_t offset, size_t count,
     list->windows[list->count] = (answer_window){list->questions, q->first, count, offset, q->answer, q->answer_end};
     example_list_add(list, &example, &added);
     free(ids);
-    return DEBERTA_OK;
 }
 
 static deberta_status add_windows(const finetune_reader *r, const question *q, example_list *list)
@@ -125,7 +124,7 @@ static deberta_status add_windows(const finetune_reader *r, const question *q, e
                                  q->first);
     for (size_t offset = 0; offset == 0 || offset + room - room / 2 < q->count; offset += room / 2) {
         const size_t count = q->count - offset < room ? q->count - offset : room;
-        DEBERTA_TRY(add_window(q, offset, count, list));
+        add_window(q, offset, count, list);
         if (offset + count == q->count) break;
     }
     list->questions++;

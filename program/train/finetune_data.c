@@ -254,13 +254,12 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
     return EXIT_OK;
 }
 
-static deberta_status sort_labels(finetune_data *data)
+static void sort_labels(finetune_data *data)
 {
     size_t *places = NULL;
     label_list_sort(&data->reader.labels, &places);
     example_list_renumber(&data->train, places);
     free(places);
-    return DEBERTA_OK;
 }
 
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
@@ -275,7 +274,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     if (status != EXIT_OK) return status;
     if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
-    if (collects && sort_labels(data) != DEBERTA_OK) return say_error(&o->common, &error);
+    if (collects) sort_labels(data);
     if (collects && data->reader.labels.count < 2) {
         status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
                     data->reader.labels.names[0]);

@@ -188,7 +188,7 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
                                                .ablation_count = job->verify->ablation_count};
     job->isa = isa;
     job->compared = 0;
-    DEBERTA_TRY(encoded_prepare(ours));
+    encoded_prepare(ours);
     ours->capture.hidden = true;
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&ours->capture, (deberta_component)c);
     for (int task = 0; task < DEBERTA_TASK_COUNT; task++) ours->tasks[task] = ours->info.tasks_present & 1u << task;

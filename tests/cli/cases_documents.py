@@ -102,16 +102,20 @@ def claims(bench):
     """Every claim has a verdict that the table repeats, and commands that exist with options that exist."""
     with open(os.path.join(bench.root, "docs", "claims.md"), encoding="utf-8") as file:
         text = file.read()
-    head = text.split("\n## ")[0]
-    sections = re.split(r"^## ", text, flags=re.M)[1:]
-    numbers = list(range(1, len(sections) + 1))
-    assert len(sections) >= 29 and [int(n) for n in re.findall(r"^\| (\d+) \|", head, re.M)] == numbers
-    faults = [line.split()[0] for line in bench.fine("verify", "--mutate", "list").out.splitlines()]
-    assert [int(s.split(".")[0]) for s in sections] == numbers
+    head, short = text.split("\n## ")[0], text.split("\n## Claims 26 to ")[1].split("\n## ")[0]
+    sections = re.split(r"^## (?=\d+\.)", text.replace(short, ""), flags=re.M)[1:]
     verdicts = dict(re.findall(r"^\| (\d+) \|.*\| (true|false|conditional|open)[^|]*\|$", head, re.M))
+    rows = re.findall(r"^\| (\d+) \| ([PRIKN, ]+) \| ([^|]+) \| (true|false|conditional|open)[^|]* \| ([^|]{4,}) \|$", short, re.M)
+    assert len(verdicts) == len(re.findall(r"^\| \d+ \|", head, re.M)) and len(rows) == len(re.findall(r"^\| \d+ \|", short, re.M))
+    numbers = [*map(int, verdicts), *(int(row[0]) for row in rows)]
+    assert len(numbers) >= 53 and numbers == list(range(1, len(numbers) + 1)), numbers
+    verdicts |= {row[0]: row[3] for row in rows}
+    named = [int(section.split(".")[0]) for section in sections]
+    assert named[: len(numbers) - len(rows)] == numbers[: len(numbers) - len(rows)] and set(named) <= set(numbers), named
+    faults = [line.split()[0] for line in bench.fine("verify", "--mutate", "list").out.splitlines()]
     for section in sections:
         number = section.split(".")[0]
-        found = re.findall(r"\*\*(True|False|Conditional|Open)\*\*", section)
+        found = re.findall(r"\*\*(True|False|Conditional|Open)\*\*", section) or [row[3] for row in rows if row[0] == number]
         assert [f.lower() for f in found] == [verdicts[number]], (number, found, verdicts.get(number))
         lines = re.findall(r"^    (\S.*)$", section, re.M)
         assert lines or "arxiv.org/abs/" in section, f"claim {number} has neither a command nor a source"
@@ -178,6 +182,10 @@ def readme(bench):
         assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
     for word in ("./build.sh demo", "./build.sh test", "not yet"):
         assert word in text, word
+    if kinds := [name for name in commands_of(bench) if name.startswith("attention ") and name != "attention list"]:
+        for page in ("README.md", "CHANGELOG.md", "docs/tutorial.md"):
+            with open(os.path.join(bench.root, page), encoding="utf-8") as file:
+                assert f"{len(kinds)} kinds" in file.read(), f"{page}: there are {len(kinds)} kinds of figures"
     with open(os.path.join(bench.root, "docs", "images", "attention.png"), "rb") as file:
         assert len(file.read()) < 200_000
 

@@ -8,12 +8,14 @@ training) is named below, and going on from it must give the bytes of a run with
 The same commands while one request for memory, a mapping or a thread fails (tests/failing_calls/failing_memory.c): exit 0 and every byte,
 or one sentence that names what is short, exit 4 and nothing half written.
 
-The suite lets a drawn 5 % of each command's calls fail, four at least, every other one with all that follow it, by
-DEBERTA_TEST_CALLS_SEED (1); the nightly stage failing-calls, with DEBERTA_TEST_EVERY_CALL=1, lets each fail.
-Of the requests for memory, of which a command has thousands, the suite takes four and the stage 200.
+Of calls of one kind on one file that follow each other, as writes of a large file do, the first, the last and a drawn one count; of the
+requests that one place in the program makes, likewise. The nightly stage failing-calls, with DEBERTA_TEST_EVERY_CALL=1, lets each of these
+fail. The suite takes a drawn 5 % of the calls, four at least, every other one with all that follow it, and four requests; the seed is
+DEBERTA_TEST_CALLS_SEED (1).
 
 SPDX-License-Identifier: MIT
 """
+import itertools
 import json
 import os
 import pathlib
@@ -32,7 +34,6 @@ MEMORY_LIBRARY = "tests/failing_calls/failing_memory.so"
 EVERY = bool(os.environ.get("DEBERTA_TEST_EVERY_CALL"))
 SEED = int(os.environ.get("DEBERTA_TEST_CALLS_SEED", "1"))
 SHARE, FEWEST = 0.05, 4
-MOST_REQUESTS = 200
 NO_SPACE, INPUT_OUTPUT = 28, 5
 TEMPORARY = re.compile(r"\.deberta-\d+-\d+\.tmp$")
 REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, set())  # rmdir, unlink, unlinkat
@@ -185,14 +186,19 @@ class Trial:
         bench.write("log.jsonl", LOG)
         bench.write("problems.txt", "softmax rows=2 columns=16\n")
         self.start = {}
-        first, self.whole, self.calls = self.run(0)
+        first, self.whole, self.calls = self.run(0, log=bench.path("calls"))
+        self.worth = self.worth_failing(bench.read("calls").splitlines())
         second, again, _ = self.run(0)
         assert first.code == second.code == 0, first.describe()
         self.out = first.bytes[0]
         self.varies = {name for name in self.whole if again.get(name) != self.whole[name] or name.endswith("log.jsonl")} | ({"stdout"} if second.bytes[0] != self.out else set())
 
-    def run(self, k, on=False):
-        """(result, files, calls), or the report in place of calls where one is to fail."""
+    def worth_failing(self, calls):
+        """Numbers, from 1, of calls that differ: a line for each says what it is."""
+        return representatives(list(group) for _, group in itertools.groupby(range(1, len(calls) + 1), lambda k: calls[k - 1]))
+
+    def run(self, k, on=False, log=None):
+        """(result, files, how many calls there were); `failed` is which one failed."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir()
         if self.case.prepare:
@@ -204,7 +210,7 @@ class Trial:
         self.start = tree(self.work)
         pathlib.Path(self.report).unlink(missing_ok=True)
         environment = {"LD_PRELOAD": self.library, "FAIL_REPORT": self.report, "FAIL_AT": str(k), "FAIL_WITH": str(NO_SPACE if on or k % 2 else INPUT_OUTPUT),
-                       "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {})}
+                       "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {}), **({"FAIL_LOG": log} if log else {})}
         os.chdir(self.work)
         result = self.program(self.words, environment)
         calls, failed, *which = struct.unpack(self.report_format, pathlib.Path(self.report).read_bytes())
@@ -270,15 +276,27 @@ class Trial:
         if result.code:
             return [f"going on: {result.err[-300:]!r}"]
         files = tree(self.work)
-        rests = r"x/checkpoint-.*" if self.failed[0] in REMOVALS else "$."  # of an older checkpoint that could not be removed
         return [f"after going on, {name} is not what it should be" for name in self.whole.keys() | files.keys()
-                if not re.fullmatch(rests, name) and (name not in files or name not in self.whole or not self.same(name, files[name]))]
+                if name not in files or name not in self.whole or not self.same(name, files[name])]
 
 
-def chosen(calls, share, most):
-    """The last, and others by the seed: most of them, or a share."""
-    count = min(calls, most if EVERY else max(FEWEST, round(share * calls)))
-    return sorted({calls, *random.Random(SEED).sample(range(1, calls + 1), count)})
+def representatives(groups):
+    """Of each group the first, the last and a drawn one."""
+    draw = random.Random(SEED)
+    return sorted({k for group in groups for k in (group[0], draw.choice(group), group[-1])})
+
+
+def chosen(worth, share):
+    """The last, and others by the seed: all in the nightly stage, or a share."""
+    count = len(worth) if EVERY else min(len(worth), max(FEWEST, round(share * len(worth))))
+    return sorted({worth[-1], *random.Random(SEED).sample(worth, count)})
+
+
+def note_counts(kind, case, tried, wrong):
+    """For the table of docs/reliability.md: a line in the file that DEBERTA_TEST_COUNTS names."""
+    if os.environ.get("DEBERTA_TEST_COUNTS"):
+        with open(os.environ["DEBERTA_TEST_COUNTS"], "a", encoding="utf-8") as file:
+            file.write(f"{kind}\t{case.name}\t{tried}\t{len(wrong)}\n")
 
 
 def failing(case):
@@ -293,15 +311,13 @@ def failing(case):
         trial = Trial(bench, case)
         assert trial.calls, "no call was seen that could fail"
         tried, wrong = 0, []
-        for k in chosen(trial.calls, SHARE, trial.calls):
-            for on in (False, True) if EVERY or k == trial.calls else (k % 2 == 0,):
+        for k in chosen(trial.worth, SHARE):
+            for on in (False, True) if EVERY or k == trial.worth[-1] else (k % 2 == 0,):
                 faults = trial.faults(k, on)
                 tried += faults is not None
                 if faults:
                     wrong.append(f"call {k} of {trial.calls}{' and all that follow' if on else ''} ({trial.failed[0]} {trial.failed[1]}): " + "; ".join(faults))
-        if os.environ.get("DEBERTA_TEST_COUNTS"):
-            with open(os.environ["DEBERTA_TEST_COUNTS"], "a", encoding="utf-8") as file:
-                file.write(f"{case.name}\t{tried}\t{len(wrong)}\n")
+        note_counts("call", case, tried, wrong)
         assert tried, "no call failed"
         assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
     return test
@@ -311,6 +327,12 @@ class MemoryTrial(Trial):
     """The same with requests for memory."""
 
     library_name, report_format = MEMORY_LIBRARY, "<QQ"
+
+    def worth_failing(self, calls):
+        of_place = {}
+        for k, place in enumerate(calls, 1):
+            of_place.setdefault(place, []).append(k)
+        return representatives(of_place.values())
 
     def faults_of_message(self, result):
         told = [line for line in result.err.splitlines() if line.startswith("deberta")]
@@ -331,11 +353,12 @@ def short_of_memory(case):
         trial = MemoryTrial(bench, case)
         assert trial.calls, "no request was seen that could fail"
         tried, wrong = 0, []
-        for k in chosen(trial.calls, 0, MOST_REQUESTS):
+        for k in chosen(trial.worth, 0):
             faults = trial.faults(k, False)
             tried += faults is not None
             if faults:
                 wrong.append(f"request {k} of {trial.calls}: " + "; ".join(faults))
+        note_counts("request", case, tried, wrong)
         assert tried, "no request failed"
         assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {tried} end neither well nor with an error:\n" + "\n".join(wrong[:12])
     return test

@@ -1,4 +1,5 @@
-"""Do the gates close: less covered, a mutant that nobody notices, a finding of an analyser (tools/coverage.py, mutation.py, analysis.py)?
+"""Do the gates close: less covered, a mutant that nobody notices, a finding of an analyser (tools/coverage.py, mutation.py, analysis.py), a
+reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
 
 SPDX-License-Identifier: MIT
 """
@@ -16,7 +17,10 @@ from helpers import ROOT, check, contains, equal
 
 sys.path.insert(0, str(ROOT / "tools"))
 import analysis
+import cases_failing_writes
+import cases_info
 import coverage
+import lint
 import mutation
 
 SOURCE = """int smaller(int a, int b);
@@ -127,6 +131,8 @@ def test_analysers_see_planted_faults_and_new_findings(bench):
     equal(analysis.not_accepted(findings, {kind: 2}), [])
     equal(len(analysis.not_accepted(findings, {kind: 1})), 2)
     equal(analysis.unneeded("cppcheck", findings, {kind: 3}), [kind])
+    seen = [analysis.findings_in("clang-tidy", f"{path}core/base/path.c:3:1: warning: m [k]\n", str(ROOT / "tools")) for path in ("../", "", str(ROOT) + "/")]
+    equal({finding.file for found in seen for finding in found}, {"core/base/path.c"})
     sources = [("core/io/a.c", ["cc"])]
     with mock.patch.object(analysis, "findings_of", lambda *_: findings), mock.patch.object(analysis, "version_of", lambda _: "1"), \
             mock.patch.object(analysis, "compilations", lambda _: sources), mock.patch.object(analysis, "sees_planted_faults", lambda _: set()), \
@@ -135,3 +141,81 @@ def test_analysers_see_planted_faults_and_new_findings(bench):
         sources.clear()
         equal(analysis.judge("cppcheck", "build"), (1, 1))
     contains(said.getvalue(), "core/io/a.c:3: leak of", "0 of them read and accepted", "build: no file of the library is compiled with its warnings")
+
+
+CARELESS = """#include <stdio.h>
+int main(void)
+{
+    FILE *file = fopen("x.json", "w");
+    if (!file || fputs("whole\\n", file) < 0) return 4;
+    fclose(file);
+    return 0;
+}
+"""
+
+
+def test_a_write_that_nobody_looks_at_is_noticed(bench):
+    preloaded = os.path.join(os.path.dirname(bench.program), cases_failing_writes.LIBRARY)
+    if not os.path.exists(preloaded) or cases_failing_writes.is_sanitized(bench.program):
+        raise SkipTest("system calls cannot be made to fail here")
+    os.makedirs("tests/failing_calls")
+    os.symlink(preloaded, cases_failing_writes.LIBRARY)
+    bench.program = compiled(bench, "deberta", CARELESS)
+    try:
+        cases_failing_writes.failing(cases_failing_writes.Case("careless", ["careless", "-q"], ["x.json"]))(bench)
+    except AssertionError as failure:
+        contains(str(failure), "exit 0, and x.json is not what it should be")
+    else:
+        check(False, "a careless program passed")
+
+
+def compiled(bench, name, source, *more):
+    path = bench.path(name)
+    subprocess.run(["gcc", "-x", "c", "-", "-x", "none", *more, "-I", ROOT, "-o", path], input=source.encode(), check=True)
+    return path
+
+
+READER = """#include <stdlib.h>
+#include "tests/fuzz/fuzz.h"
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > 3 && data[0] == 'd' && data[3] != 'e') abort();
+    return 0;
+}
+"""
+
+
+def test_a_reader_that_a_damaged_file_ends_is_noticed(bench):
+    replay = compiled(bench, "replay", READER, str(ROOT / "tests" / "fuzz" / "replay.c"))
+    bench.write("seed", "deberta")
+    equal([subprocess.run([replay, "--mutations", count, "seed"], check=False, stdout=subprocess.DEVNULL).returncode for count in ("0", "300")], [0, -6])
+    equal(subprocess.run([replay, "nothing"], check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode, 1)
+
+
+def test_a_digest_of_other_bits_is_noticed(bench):
+    rows = (ROOT / "tests" / "golden" / "published.tsv").read_text(encoding="utf-8").splitlines()
+    name, *digests = next(row for row in rows if row.startswith("synthetic:")).split("\t")
+    for changed in (None, 0, len(digests) - 1):
+        expected = [digest if k != changed else "0" + digest[1:] if digest[0] != "0" else "1" + digest[1:] for k, digest in enumerate(digests)]
+        bench.write("published.tsv", "\t".join([name, *expected]) + "\n")
+        bench.golden, failed = bench.folder, False
+        try:
+            cases_info.published_digests(bench)
+        except AssertionError:
+            failed = True
+        equal(failed, changed is not None, changed)
+
+
+def test_a_big_endian_processor_is_refused(bench):
+    bench.write("cross.ini", "[binaries]\nc = 'gcc'\nar = 'ar'\nstrip = 'strip'\npkg-config = 'pkg-config'\n"
+                             "[host_machine]\nsystem = 'linux'\ncpu_family = 's390x'\ncpu = 's390x'\nendian = 'big'\n")
+    ended = subprocess.run(["meson", "setup", bench.path("big"), ROOT, "--cross-file", "cross.ini"], stdout=subprocess.PIPE, text=True, check=False)
+    equal(ended.returncode, 1)
+    contains(ended.stdout, "big-endian processors are not supported")
+
+
+def test_a_large_file_is_noticed(bench):
+    for size, breaches in ((8_000_000, 0), (8_000_001, 1)):
+        with mock.patch.multiple(lint, failures=[], passes=0), mock.patch.object(os.path, "getsize", lambda _: size):
+            lint.check_sizes(["a"])
+            equal(len(lint.failures), breaches, size)

@@ -4,11 +4,12 @@ SPDX-License-Identifier: MIT
 """
 from unittest import mock
 
+import cases_live_folders as folders
 import cases_live_page as live
 from firefox import Firefox, find_firefox
 
 TESTS = (live.test_bits_of_typed_sentences, live.test_ablation_is_that_of_the_program, live.test_keys_alone, live.test_browsers_that_lack_something,
-         live.test_folder_of_the_reader, live.test_first_screen)
+         live.test_first_screen, folders.test_folder_of_the_reader, folders.test_other_model, folders.test_folders_that_cannot_be_used)
 
 
 def in_firefox(test):

@@ -29,8 +29,8 @@ SENTENCES = 50
 MOST_PAGE_BYTES = 11e6  # with the bundled model
 
 
-def make_page(bench, *arguments, name="page.html"):
-    result = bench.fine("report", DEMO, "--live", "--skip", "verify", "-o", name, *arguments)
+def make_page(bench, *arguments, name="page.html", model=DEMO):
+    result = bench.fine("report", model, "--live", "--skip", "verify", "-o", name, *arguments)
     if "no modules" in result.err:
         raise SkipTest("no module is built: ./build.sh wasm")
     check(sorted(os.listdir(bench.folder)) == [name], f"one file: {os.listdir(bench.folder)}")
@@ -107,10 +107,10 @@ def draw_sentences(seed):
     return sorted(drawn)[:SENTENCES]
 
 
-def digests_of_program(bench, sentences, *options):
+def digests_of_program(bench, sentences, *options, model=DEMO):
     found = []
     for sentence in sentences:
-        bench.fine("encode", DEMO, "--text", sentence, "-q", "-o", "states.safetensors", *options)
+        bench.fine("encode", model, "--text", sentence, "-q", "-o", "states.safetensors", *options)
         raw = pathlib.Path(bench.path("states.safetensors")).read_bytes()
         size = struct.unpack("<Q", raw[:8])[0]
         begin, end = next(about["data_offsets"] for name, about in json.loads(raw[8:8 + size]).items() if name.startswith("hidden_states."))
@@ -319,21 +319,6 @@ def test_damaged_model(bench):
             check("opened" in page.text("#tokens"), f"{what}: the page shows what it has")
 
 
-def test_folder_of_the_reader(bench):
-    """A page without the model opens its folder; another model takes its place; a folder of something else is refused."""
-    url = make_page(bench, "--no-model")
-    check(os.path.getsize(bench.path("page.html")) < 3e6, "without the model")
-    with LivePage(url) as page:
-        contains(page.text("#live-note"), "holds no model", DEMO)
-        page.browser.pick_folder("#folder", pathlib.Path(DEMO).parent.parent / "docs" / "images")
-        page.wait("document.getElementById('live-note').textContent.includes('a model folder has')")
-        page.browser.pick_folder("#folder", DEMO)
-        page.ready()
-        contains(page.text("#live-note"), "identical to the program")
-        sentences = draw_sentences(3)[:3]
-        equal([page.compute(sentence) for sentence in sentences], digests_of_program(bench, sentences), "from the folder")
-
-
 def test_wrong_use(bench):
     check_message(bench.run("report", DEMO, "--no-model"), 2, ["--live"])
     check_message(bench.run("report", DEMO, "--live", "--ablate", "c2p@1"), 2, ["--ablate"])
@@ -352,6 +337,19 @@ def test_one_page_alone(bench):
     with LivePage("file://" + bench.path("page.html")) as page:
         contains(page.text("#commands"), "deberta report --live")
         check(page.js("document.getElementById('live').hidden"), "no box")
+
+
+def test_pairs(bench):
+    """The page's own pair and one that is typed over its first segment."""
+    url = make_page(bench, "--text", "the king", "--pair", "opened a door")
+    with LivePage(url) as page:
+        page.ready()
+        contains(page.text("#live-note"), "identical to the program")
+        equal(page.js("[document.getElementById('words').value, document.getElementById('pair').value]"), ["the king", "opened a door"])
+        equal([page.compute("the queen")], digests_of_program(bench, ["the queen"], "--pair", "opened a door"), "another first segment")
+        page.choose("#text", "0")
+        page.ready()
+        equal(page.js("document.getElementById('pair').value"), "opened a door", "the text of the page is back")
 
 
 WIDTHS = ((1440, 900), (1024, 768), (390, 844))
@@ -374,3 +372,12 @@ def test_first_screen(bench):
                 check(top("#words") < top("#guide-words") < top("#matrix") < height - 120, f"{width}: {top('#matrix')} of {height}")
                 check(page.js("document.getElementById('words').offsetWidth") > width / 2, f"{width}: the box is narrow")
                 check(page.js("document.documentElement.scrollWidth") <= width, f"{width}, {scheme}: scrolls sideways")
+            for step in range(6):
+                page.click(f"#step-{step}")
+                sentence, buttons, matrix = page.js("""['guide-words', 'guide-steps', 'matrix'].map((id) => document.getElementById(id).getBoundingClientRect())
+                    .map(({top, bottom, height}) => ({top, bottom, height}))""")
+                check(0 <= sentence["top"] and buttons["bottom"] < height - 300 and buttons["height"] < 60, f"{width}, step {step}: {sentence}, {buttons}")
+                covered = page.js("getComputedStyle(document.getElementById('cell-pane')).position === 'fixed' && document.getElementById('cell-pane').checkVisibility()")
+                equal(covered, width < 700 and step == 1, f"{width}, step {step}: the numbers of the pair lie over the page")
+                check(covered or matrix["top"] < height - 80, f"{width}, step {step}: {matrix}")
+                equal(page.js("document.getElementById('keep').checkVisibility()"), width > 700 or step == 4, f"{width}, step {step}: the ticks it speaks of")

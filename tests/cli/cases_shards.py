@@ -301,6 +301,16 @@ def test_what_a_shard_refuses(bench):
     assert "are missing or have another size" in bench.expect(3, *arguments).err
 
 
+def test_a_journal_that_was_left_goes(bench):
+    """Of a shard that was killed after its manifest was written."""
+    arguments = ["encode", DEMO, "--file", plain("left.txt", 20), "-o", "left.npy", "--shards", 1, "--shard", 0, "-q"]
+    bench.fine(*arguments)
+    whole = {path: digest(path) for path in pathlib.Path("left.npy.shards").iterdir()}
+    pathlib.Path("left.npy.shards/0-of-1.npy.part.journal").write_text("{}\n")
+    bench.fine(*arguments)
+    assert {path: digest(path) for path in pathlib.Path("left.npy.shards").iterdir()} == whole
+
+
 def test_words_of_shards(bench):
     source = plain("words.txt", 5)
     for env, words, wanted in (({}, ["--shards", 3], "--shard 0 to 2"), ({}, ["--shards", 3, "--shard", 3], "expected 0 to 2 of 3 shards, found 3"),

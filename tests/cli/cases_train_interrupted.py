@@ -231,6 +231,14 @@ def test_remains_are_removed(bench):
     equal(sorted(name for name in os.listdir(bench.path("run")) if name.startswith("checkpoint")), ["checkpoint-000006", "checkpoint-000007"])
 
 
+def test_older_checkpoints_are_removed_on_going_on(bench):
+    """Also those that an interrupted run should have removed, where no other checkpoint is written."""
+    words = small_run(bench, 4, "--checkpoint-every", "1")
+    bench.fine(*words, "--keep", "3", "--stop-at", "3", "--out", "run")
+    bench.fine(*words, "--keep", "1", "--resume", "--out", "run")
+    equal([name for name in sorted(os.listdir("run")) if name.startswith("checkpoint-")], ["checkpoint-000003"])
+
+
 def test_many_labels(bench):
     """A run with thousands of labels is resumed: its recipe is long."""
     data = bench.write("many.jsonl", "".join(json.dumps({"label": f"label {n // 2}", "text": LINES[n % 60]}) + "\n" for n in range(2400)))

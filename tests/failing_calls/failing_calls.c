@@ -6,7 +6,7 @@
  * writing to standard output. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_WITH is its
  * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_UNDER=out: only calls about
  * paths that have this part count. FAIL_REPORT, a file of sizeof(struct report) bytes, tells how many calls there were,
- * and which one failed.
+ * and which one failed. FAIL_LOG, a file, gets a line for each call that counts: its number and what it is about.
  *
  * The C library's streams do not call its exported write(), so names cannot be taken over. The kernel hands the calls
  * over instead: a filter (seccomp) turns them into the signal SIGSYS, whose handler makes them itself or not. That
@@ -48,6 +48,7 @@ static uint64_t fail_at;
 static long fail_with = ENOSPC;
 static bool fail_from;
 static const char *fail_under;
+static int log_file = -1;
 
 static const int watched[] = {
 #ifdef __x86_64__
@@ -98,14 +99,21 @@ static const char *path_of(long number, const long a[5])
     }
 }
 
+enum { MOST_PATH = 4096 };
+
+static const char *path_of_descriptor(char found[MOST_PATH], int descriptor)
+{
+    char place[64];
+    snprintf(place, sizeof place, "/proc/self/fd/%d", descriptor);
+    const ssize_t length = readlink(place, found, MOST_PATH - 1);
+    found[length < 0 ? 0 : length] = 0;
+    return found;
+}
+
 static bool is_under(const char *path, int descriptor)
 {
-    char place[64], found[4096];
-    if (!fail_under || path) return !fail_under || strstr(path, fail_under);
-    snprintf(place, sizeof place, "/proc/self/fd/%d", descriptor);
-    const ssize_t length = readlink(place, found, sizeof found - 1);
-    found[length < 0 ? 0 : length] = 0;
-    return strstr(found, fail_under);
+    char found[MOST_PATH];
+    return !fail_under || strstr(path ? path : path_of_descriptor(found, descriptor), fail_under);
 }
 
 static bool counts(long number, const long a[5])
@@ -114,6 +122,16 @@ static bool counts(long number, const long a[5])
     if (!is_under(path, (int)a[0])) return false;
     if (path) return strncmp(path, "/dev/", 5) != 0 && strncmp(path, "/proc/", 6) != 0;
     return is_file(number, (int)a[0]);
+}
+
+static void log_call(long number, const long a[5])
+{
+    char found[MOST_PATH], line[MOST_PATH + 32];
+    const char *path = path_of(number, a);
+    const int length =
+        snprintf(line, sizeof line, "%ld %s\n", number, path ? path : path_of_descriptor(found, (int)a[0]));
+    const long write_line[5] = {log_file, (long)line, length};
+    make_call(SYS_write, write_line);
 }
 
 /* A full disk does not mind. */
@@ -129,6 +147,7 @@ static bool is_removal(long number)
 static bool is_chosen(long number, const long a[5])
 {
     const uint64_t count = __atomic_add_fetch(&report->calls, 1, __ATOMIC_SEQ_CST);
+    if (log_file >= 0) log_call(number, a);
     if (!fail_at || (fail_from ? count < fail_at : count != fail_at)) return false;
     if (fail_from && count > fail_at && is_removal(number)) return false;
     if (__atomic_add_fetch(&report->failed, 1, __ATOMIC_SEQ_CST) > 1) return true;
@@ -207,6 +226,7 @@ __attribute__((constructor)) static void begin(void)
     fail_from = getenv("FAIL_FROM") != NULL;
     fail_under = getenv("FAIL_UNDER");
     report = open_report();
+    if (getenv("FAIL_LOG")) log_file = open(getenv("FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     struct sigaction action = {.sa_sigaction = on_call, .sa_flags = SA_SIGINFO | SA_NODEFER};
     /* The program would run without a failure and pass: whoever cannot watch says so. */
     if (sigaction(SIGSYS, &action, NULL) != 0 || !install_filter()) _exit(77);

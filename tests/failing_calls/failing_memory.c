@@ -4,7 +4,8 @@
  *
  * What counts: calls of malloc, calloc, realloc, mmap and pthread_create by the program's own code; other libraries are
  * left alone. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_REPORT, a file of
- * sizeof(struct report) bytes, tells how many calls there were, and whether one failed. SPDX-License-Identifier: MIT */
+ * sizeof(struct report) bytes, tells how many calls there were, and whether one failed. FAIL_LOG, a file, gets a line
+ * for each call that counts: the place in the program that makes it. SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -30,6 +32,7 @@ struct report {
 
 static struct report own_report, *report = &own_report;
 static uint64_t fail_at;
+static int log_file = -1;
 static uintptr_t first_byte, end_byte; /* of the program's code */
 
 /* The first object is the program. */
@@ -54,14 +57,24 @@ __attribute__((constructor)) static void begin(void)
         if (shared != MAP_FAILED) report = shared;
     }
     if (file >= 0) close(file);
+    if (getenv("FAIL_LOG")) log_file = open(getenv("FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     fail_at = at ? strtoull(at, NULL, 10) : 0;
     dl_iterate_phdr(find_program, NULL);
+}
+
+static void log_place(uintptr_t place)
+{
+    char line[32];
+    const int length = snprintf(line, sizeof line, "%zx\n", (size_t)place);
+    if (write(log_file, line, (size_t)length) != length) abort();
 }
 
 static bool fails(const void *caller)
 {
     if ((uintptr_t)caller < first_byte || (uintptr_t)caller >= end_byte) return false;
-    if (__atomic_add_fetch(&report->calls, 1, __ATOMIC_RELAXED) != fail_at) return false;
+    const uint64_t count = __atomic_add_fetch(&report->calls, 1, __ATOMIC_RELAXED);
+    if (log_file >= 0) log_place((uintptr_t)caller - first_byte);
+    if (count != fail_at) return false;
     report->failed = 1;
     errno = ENOMEM;
     return true;

@@ -21,9 +21,11 @@ typedef struct run_checkpoint {
 /* The models into a folder that exists. */
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err);
 
-/* Then removes all but the `keep` latest checkpoints of the folder. */
+/* Then removes the older ones. */
 deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
                                     deberta_error *err);
+/* Keeps the checkpoint of the step and the latest before it, `keep` in all. */
+deberta_status run_checkpoint_remove_older(const char *folder, size_t step, size_t keep, deberta_error *err);
 
 /* Writes the files after the last step, in the folder itself; older checkpoints stay. */
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,

@@ -15,6 +15,7 @@
 #include "core/base/integers.h"
 #include "core/base/stream.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "core/io/quote.h"
 #include "train/run/run_evaluation.h"
 
@@ -131,7 +132,7 @@ static deberta_status pass_over(const training_run *run, FILE *log, size_t step,
                                 deberta_error *err)
 {
     json_t *line = json_pack("{s:I, s:s}", "step", (json_int_t)step, "skipped", why->message);
-    char *text = line ? json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
+    char *text = line ? json_print(line, JSON_PRESERVE_ORDER) : NULL;
     json_decref(line);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line of the log");
     fprintf(log, "%s\n", text);
@@ -264,9 +265,13 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     run_log log;
     const optimizer *o = &run->parts.items[0].training->optimizer;
     *finished = o->done == o->options.steps;
+    const bool leads = ranks_lead(run->ranks);
     DEBERTA_TRY(open_log(&log, run, o->done, err));
-    const deberta_status status = take_steps(run, &log, finished, err);
-    const bool leads = ranks_lead(run->ranks), is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
+    deberta_status status = DEBERTA_OK;
+    /* What the interrupted run had not removed yet. */
+    if (o->done > 0 && !*finished && leads) status = run_checkpoint_remove_older(run->folder, o->done, run->keep, err);
+    if (status == DEBERTA_OK) status = take_steps(run, &log, finished, err);
+    const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     const bool written = stream_close(log.file);
     if (status != DEBERTA_OK && is_empty && leads) remove_log(run);
     DEBERTA_TRY(status);

@@ -30,6 +30,7 @@ export interface About {
     max_tokens: number;
     has_c2p: boolean;
     has_p2c: boolean;
+    position_biased_input: boolean;
     has_mlm: boolean;
     precision: Precision;
     isa: string;

@@ -115,6 +115,15 @@ static const char *differing_setting(const json_t *ours, const json_t *theirs)
     return json_equal(ours, theirs) ? NULL : "settings";
 }
 
+/* A run that ended between the manifest and its last step has left its journal, which nobody needs any more. */
+static void remove_leftover(const char *rows)
+{
+    char *journal;
+    if (asprintf(&journal, "%s.part.journal", rows) < 0) memory_short();
+    unlink(journal);
+    free(journal);
+}
+
 /* Is a finished shard the one that is asked for? */
 static deberta_status check_finished(const corpus_shard *shard, const text_stream *stream, deberta_error *err)
 {
@@ -138,6 +147,7 @@ static deberta_status check_finished(const corpus_shard *shard, const text_strea
         status = status_fail(err, DEBERTA_E_FORMAT,
                              "%s: its rows, %s, are missing or have another size: remove it to compute them again",
                              shard->manifest, manifest.file);
+    if (status == DEBERTA_OK) remove_leftover(rows);
     free(rows);
     json_decref(files);
     shard_manifest_close(&manifest);
@@ -270,7 +280,8 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
     DEBERTA_TRY(status);
     DEBERTA_TRY(shard_manifest_write(shard->manifest,
                                      describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
-    if (unlink(output->journal_path) == 0) return DEBERTA_OK;
+    /* Whoever found the shard finished has removed it. */
+    if (unlink(output->journal_path) == 0 || errno == ENOENT) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }
 

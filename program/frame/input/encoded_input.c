@@ -83,11 +83,10 @@ static void list(encoded_input *e)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-deberta_status encoded_prepare(encoded_input *e)
+void encoded_prepare(encoded_input *e)
 {
     capture_create(&e->capture, &e->info, e->input.sequence_starts, e->input.sequences);
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
-    return DEBERTA_OK;
 }
 
 /* What is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than can be

@@ -34,7 +34,7 @@ typedef struct encoded_input {
 } encoded_input;
 
 /* Model, info and input are set: makes the capture, for the caller to choose layers, components and tasks. */
-deberta_status encoded_prepare(encoded_input *e);
+void encoded_prepare(encoded_input *e);
 /* Encodes within the limit of the whole and lists the tensors; max_tokens and features are set here. */
 deberta_status encoded_run(encoded_input *e, deberta_session_options *options, deberta_error *err);
 /* Session and capture, to begin again with encoded_prepare; and everything. */

@@ -63,11 +63,10 @@ static input_row trim(const padded *p, size_t row)
 /* A token's own text where there is one, else the id. */
 static void label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id)
 {
-    char number[24];
-    snprintf(number, sizeof number, "%lld", (long long)id);
-    input->labels[token] = input->token_lists ? token_label(input, row, column) : memory_copy_text(number);
-    if (input->token_lists) input->special[token] = input->token_lists[row]->roles[column] != DEBERTA_TOKEN_TEXT;
-    if (!input->labels[token]) memory_short();
+    const bool of_text = input->token_lists != NULL;
+    input->labels[token] =
+        of_text ? token_label(input, row, column) : scope_text(&input->memory, "%lld", (long long)id);
+    if (of_text) input->special[token] = input->token_lists[row]->roles[column] != DEBERTA_TOKEN_TEXT;
 }
 
 static deberta_status fill(input_batch *input, const padded *p, deberta_error *err)
@@ -89,14 +88,8 @@ static deberta_status fill(input_batch *input, const padded *p, deberta_error *e
             label_token(input, r, row.first_column + c, t, p->ids[from + c]);
         }
     }
-    if (!holes) {
-        free(input->mask);
-        input->mask = NULL;
-    }
-    if (!shifted) {
-        free(input->position_ids);
-        input->position_ids = NULL;
-    }
+    if (!holes) input->mask = NULL;
+    if (!shifted) input->position_ids = NULL;
     return DEBERTA_OK;
 }
 
@@ -104,8 +97,8 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
 {
     input->rows = p->rows;
     input->columns = p->columns;
-    input->row = memory_take(p->rows, sizeof *input->row);
-    input->sequence_starts = memory_take(p->rows + 1, sizeof *input->sequence_starts);
+    input->row = scope_take(&input->memory, p->rows, sizeof *input->row);
+    input->sequence_starts = scope_take(&input->memory, p->rows + 1, sizeof *input->sequence_starts);
     for (size_t r = 0; r < p->rows; r++) {
         input->row[r] = trim(p, r);
         if (input->row[r].tokens == 0) continue;
@@ -114,12 +107,12 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
         input->sequence_starts[input->sequences] = input->tokens;
     }
     const size_t tokens = input->tokens;
-    input->ids = memory_take(tokens, sizeof *input->ids);
-    input->position_ids = memory_take(tokens, sizeof *input->position_ids);
-    input->mask = memory_take(tokens, 1);
-    input->labels = memory_take(tokens, sizeof *input->labels);
-    input->special = memory_take(tokens, sizeof *input->special);
-    if (p->types) input->token_types = memory_take(tokens, sizeof *input->token_types);
+    input->ids = scope_take(&input->memory, tokens, sizeof *input->ids);
+    input->position_ids = scope_take(&input->memory, tokens, sizeof *input->position_ids);
+    input->mask = scope_take(&input->memory, tokens, 1);
+    input->labels = scope_take(&input->memory, tokens, sizeof *input->labels);
+    input->special = scope_take(&input->memory, tokens, sizeof *input->special);
+    if (p->types) input->token_types = scope_take(&input->memory, tokens, sizeof *input->token_types);
     return fill(input, p, err);
 }
 
@@ -264,7 +257,7 @@ static deberta_status tokenize(const reading_options *options, const char *folde
 {
     deberta_tokens *list = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
-    input->token_lists = memory_take(input->rows, sizeof *input->token_lists);
+    input->token_lists = scope_take(&input->memory, input->rows, sizeof *input->token_lists);
     p->rows = input->rows;
     deberta_status status = DEBERTA_OK;
     for (size_t r = 0; status == DEBERTA_OK && r < input->rows; r++) {

@@ -11,27 +11,14 @@
 
 void input_free(input_batch *input)
 {
-    for (size_t t = 0; input->labels && t < input->tokens; t++) free(input->labels[t]);
-    free(input->labels);
-    free(input->special);
     for (size_t r = 0; r < input->rows; r++) {
         if (input->token_lists) deberta_tokens_free(&input->token_lists[r]);
         if (input->texts) free(input->texts[r]);
         if (input->pairs) free(input->pairs[r]);
     }
-    free(input->token_lists);
-    free(input->texts);
-    free(input->pairs);
-    free(input->text_bytes);
-    free(input->pair_bytes);
     deberta_tokenizer_free(&input->tokenizer);
-    free(input->row);
-    free(input->ids);
-    free(input->sequence_starts);
-    free(input->token_types);
-    free(input->position_ids);
-    free(input->mask);
-    memset(input, 0, sizeof *input);
+    scope_free(&input->memory);
+    *input = (input_batch){0};
 }
 
 deberta_batch input_as_batch(const input_batch *input)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "include/deberta.h"
+#include "output/scope.h"
 
 /* Attention is quadratic: a row of 10 MB would take days. Whoever wants more says so (--max-tokens, --memory-limit). */
 enum { INPUT_LONGEST_UNASKED = 32768 };
@@ -18,6 +19,7 @@ typedef struct input_row {
 } input_row;
 
 typedef struct input_batch {
+    scope memory;         /* of all arrays, and of the labels */
     size_t rows, columns; /* B, N: shorter rows are padded to the longest */
     input_row *row;       /* [rows] */
     size_t sequences, tokens;
@@ -25,7 +27,7 @@ typedef struct input_batch {
     size_t *sequence_starts;             /* [sequences + 1] */
     int32_t *token_types, *position_ids; /* NULL: the default */
     uint8_t *mask;                       /* NULL: no holes */
-    char **labels;                       /* [tokens] what figures write beside a row: "7", or the token */
+    const char **labels;                 /* [tokens] what figures write beside a row: "7", or the token */
     bool *special;                       /* [tokens] framing and other special tokens */
 
     /* Only from texts: */

@@ -41,10 +41,10 @@ static deberta_status read_all(text_stream *stream, record_list *list, deberta_e
 /* The texts go from the records to the rows. */
 static void fill_rows(input_batch *input, record_list *list)
 {
-    input->texts = memory_take(list->count, sizeof *input->texts);
-    input->text_bytes = memory_take(list->count, sizeof *input->text_bytes);
-    input->pairs = memory_take(list->count, sizeof *input->pairs);
-    input->pair_bytes = memory_take(list->count, sizeof *input->pair_bytes);
+    input->texts = scope_take(&input->memory, list->count, sizeof *input->texts);
+    input->text_bytes = scope_take(&input->memory, list->count, sizeof *input->text_bytes);
+    input->pairs = scope_take(&input->memory, list->count, sizeof *input->pairs);
+    input->pair_bytes = scope_take(&input->memory, list->count, sizeof *input->pair_bytes);
     input->rows = list->count;
     for (size_t r = 0; r < list->count; r++) {
         text_record *record = &list->records[r];

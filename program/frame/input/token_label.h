@@ -7,9 +7,9 @@
 /* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
 const char *token_segment(const input_batch *input, size_t row, size_t column);
 
-/* The token without its mark for a space, in new memory; NULL: there is none. A byte-level BPE writes bytes in a code
+/* The token without its mark for a space; lives as long as the batch. A byte-level BPE writes bytes in a code
  * of its own ("\u00e4\u00bd"): its tokens show what they stand for in the text, in hexadecimal where that is part of a
  * character. */
-char *token_label(const input_batch *input, size_t row, size_t column);
+const char *token_label(input_batch *input, size_t row, size_t column);
 
 #endif
