@@ -4,6 +4,8 @@
 #include "core/io/json_file.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/base/byte_order_mark.h"
 #include "core/io/mapped_file.h"
@@ -122,4 +124,44 @@ deberta_status json_file_read(json_t **root, const char *path, const json_limits
     deberta_status status =
         json_file_parse(root, (const char *)file.bytes, file.size_bytes, limits, file.name.text, err);
     return mapped_file_end(&file, status, err);
+}
+
+void json_add_member(json_t *object, const char *key, json_t *value, bool *lost)
+{
+    if (json_object_set_new(object, key, value) != 0) *lost = true;
+}
+
+void json_add_item(json_t *array, json_t *value, bool *lost)
+{
+    if (json_array_append_new(array, value) != 0) *lost = true;
+}
+
+typedef struct text_buffer {
+    char *text;
+    size_t bytes, capacity;
+    bool lost;
+} text_buffer;
+
+static int add_text(const char *text, size_t bytes, void *context)
+{
+    text_buffer *buffer = context;
+    if (!buffer->lost && buffer->capacity - buffer->bytes <= bytes) { /* room for an end as well */
+        const size_t capacity = 2 * (buffer->bytes + bytes) + 256;
+        char *more = realloc(buffer->text, capacity);
+        buffer->lost = !more;
+        if (more) *buffer = (text_buffer){more, buffer->bytes, capacity, false};
+    }
+    if (buffer->lost) return -1;
+    memcpy(buffer->text + buffer->bytes, text, bytes);
+    buffer->bytes += bytes;
+    buffer->text[buffer->bytes] = '\0';
+    return 0;
+}
+
+char *json_print(const json_t *value, size_t flags)
+{
+    text_buffer buffer = {0};
+    if (json_dump_callback(value, add_text, &buffer, flags) == 0 && !buffer.lost) return buffer.text;
+    free(buffer.text);
+    return NULL;
 }

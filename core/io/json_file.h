@@ -26,6 +26,15 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                                const char *where, deberta_error *err);
 deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
 
+/* Sets a member, and takes the value. Where there is no memory for either, *lost becomes true; it never becomes false.
+ */
+void json_add_member(json_t *object, const char *key, json_t *value, bool *lost);
+void json_add_item(json_t *array, json_t *value, bool *lost);
+
+/* json_dumps, but NULL if there is no memory for a part of the text: jansson leaves out a key for which there is none.
+ */
+char *json_print(const json_t *value, size_t flags);
+
 /* "an array", "the number 8.5", "the text 'abc'", "missing" of NULL: what a message says was found. */
 quoted json_describe(const json_t *value);
 

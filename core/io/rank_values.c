@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/sha256.h"
+#include "core/io/json_file.h"
 
 enum { MOST_VALUES = 128, DIGEST_BYTES = 65 };
 
@@ -17,7 +18,7 @@ typedef struct digests {
 static bool digest_value(char digest[DIGEST_BYTES], const char *key, const json_t *value)
 {
     sha256 hash;
-    char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    char *text = json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!text) return false;
     sha256_begin(&hash, 0);
     sha256_add(&hash, key, strlen(key) + 1);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
+#include "core/io/json_file.h"
 #include "core/io/quote.h"
 
 deberta_status tensor_place_values(tensor_place *place, const export_tensor *declared, uint64_t *end, const char *path,
@@ -81,7 +82,7 @@ static deberta_status describe_all(json_t *header, const tensor_contents *conten
 /* u64 length, JSON padded with blanks. */
 static bool compose(tensor_header *header, const json_t *object, size_t least_bytes)
 {
-    char *text = json_dumps(object, JSON_COMPACT);
+    char *text = json_print(object, JSON_COMPACT);
     const size_t text_bytes = text ? strlen(text) : 0, needed = 8 + text_bytes;
     header->size_bytes = ((needed > least_bytes ? needed : least_bytes) + 7) / 8 * 8;
     header->bytes = text ? malloc(header->size_bytes) : NULL;

@@ -176,10 +176,10 @@ def test_told_to_stop(bench):
 def test_lock(bench):
     source = plain("lock.txt", 4000)
     arguments = ["encode", DEMO, "--file", source, "-o", "lock.npy", "--shards", 2, "--shard", 1, "--batch-tokens", 64]
-    journal = pathlib.Path("lock.npy.shards/1-of-2.npy.part.journal")
+    part = pathlib.Path("lock.npy.shards/1-of-2.npy.part")  # it is made once the journal, which is there before, is locked
     first = bench.start(*arguments, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     with ending(first):
-        assert wait_until(journal.exists)
+        assert wait_until(part.exists)
         first.send_signal(signal.SIGSTOP)
         told = bench.run(*arguments)
         assert told.code == 4 and "1-of-2.npy.part is being written by another run" in told.err, told.describe()

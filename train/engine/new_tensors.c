@@ -111,7 +111,7 @@ static void add_language_head(new_tensors *n, const new_head *head, const model_
     parameter_set_sort(n->set);
     if (head->decodes && !n->failed && !parameter_find(n->set, positions))
         add(n, positions, "deberta.", 2, (size_t[]){config->max_positions, config->hidden_size}, VALUES_NORMAL);
-    json_object_set_new(n->config, "legacy", json_false());
+    json_add_member(n->config, "legacy", json_false(), &n->failed);
 }
 
 static void add_replaced_head(new_tensors *n, size_t width)
@@ -170,7 +170,7 @@ static bool has_labels(deberta_training_task task)
     return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_CHOICE || task == DEBERTA_TRAIN_TOKEN;
 }
 
-static void name_labels(json_t *config, const new_head *head)
+static void name_labels(json_t *config, const new_head *head, bool *lost)
 {
     json_t *names = json_object(), *numbers = json_object();
     for (size_t k = 0; k < head->labels; k++) {
@@ -178,11 +178,11 @@ static void name_labels(json_t *config, const new_head *head)
         snprintf(number, sizeof number, "%zu", k);
         snprintf(made_up, sizeof made_up, "LABEL_%zu", k);
         const char *name = head->names ? head->names[k] : made_up;
-        json_object_set_new(names, number, json_string(name));
-        json_object_set_new(numbers, name, json_integer((json_int_t)k));
+        json_add_member(names, number, json_string(name), lost);
+        json_add_member(numbers, name, json_integer((json_int_t)k), lost);
     }
-    json_object_set_new(config, "id2label", names);
-    json_object_set_new(config, "label2id", numbers);
+    json_add_member(config, "id2label", names, lost);
+    json_add_member(config, "label2id", numbers, lost);
     json_object_del(config, "num_labels");
 }
 
@@ -192,15 +192,15 @@ static deberta_status edit_config(new_tensors *n, const new_head *head, char **t
     const char *type = json_string_value(json_object_get(n->config, "model_type")), *suffix = class_of(head->task);
     const bool first = type && strcmp(type, "deberta") == 0, regression = head->labels == 1;
     snprintf(class, sizeof class, "%s%s", first ? "Deberta" : "DebertaV2", suffix ? suffix : "Model");
-    json_object_set_new(n->config, "architectures", json_pack("[s]", class));
-    json_object_set_new(n->config, "dtype", json_string("float32"));
+    json_add_member(n->config, "architectures", json_pack("[s]", class), &n->failed);
+    json_add_member(n->config, "dtype", json_string("float32"), &n->failed);
     json_object_del(n->config, "torch_dtype");
     json_object_del(n->config, "problem_type");
-    if (has_labels(head->task)) name_labels(n->config, head);
+    if (has_labels(head->task)) name_labels(n->config, head, &n->failed);
     if (head->task == DEBERTA_TRAIN_SEQUENCE)
-        json_object_set_new(n->config, "problem_type",
-                            json_string(regression ? "regression" : "single_label_classification"));
-    *text = json_dumps(n->config, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        json_add_member(n->config, "problem_type",
+                        json_string(regression ? "regression" : "single_label_classification"), &n->failed);
+    *text = n->failed ? NULL : json_print(n->config, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!*text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a configuration");
     return DEBERTA_OK;
 }

@@ -13,6 +13,7 @@
 
 #include "core/base/integers.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "train/run/run_claim.h"
 #include "train/run/run_digests.h"
 #include "train/run/save.h"
@@ -170,7 +171,7 @@ static deberta_status write_state(const char *folder, size_t step, const json_t 
     char path[RUN_PATH_BYTES];
     atomic_file *file = NULL;
     json_t *state = json_pack("{s:I, s:O, s:O}", "step", (json_int_t)step, "recipe", recipe, "sha256", digests);
-    char *text = state ? json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    char *text = state ? json_print(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(state);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
     join(path, folder, STATE_FILE);
@@ -227,7 +228,7 @@ deberta_status run_checkpoint_write_last(const run_parts *parts, const char *fol
 
 static char *show(const json_t *value)
 {
-    return value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+    return value ? json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
 }
 
 /* Texts of 64 hexadecimal digits: SHA-256 of data and of models, which tell a reader only that they differ. */

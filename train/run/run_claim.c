@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "core/io/quote.h"
 
 enum { PATH_BYTES = 4096 };
@@ -63,7 +64,7 @@ static bool write_all(int file, const char *text, size_t count)
 
 static deberta_status write_recipe(int file, const char *folder, const json_t *recipe, deberta_error *err)
 {
-    char *text = json_dumps(recipe, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+    char *text = json_print(recipe, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a run");
     const bool written = ftruncate(file, 0) == 0 && write_all(file, text, strlen(text));
     free(text);

@@ -15,6 +15,7 @@
 #include "core/base/integers.h"
 #include "core/base/stream.h"
 #include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
 #include "core/io/quote.h"
 #include "train/run/run_evaluation.h"
 
@@ -131,7 +132,7 @@ static deberta_status pass_over(const training_run *run, FILE *log, size_t step,
                                 deberta_error *err)
 {
     json_t *line = json_pack("{s:I, s:s}", "step", (json_int_t)step, "skipped", why->message);
-    char *text = line ? json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
+    char *text = line ? json_print(line, JSON_PRESERVE_ORDER) : NULL;
     json_decref(line);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line of the log");
     fprintf(log, "%s\n", text);

@@ -14,6 +14,7 @@
 #include "core/base/integers.h"
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
+#include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 
@@ -234,19 +235,23 @@ static deberta_status save_config(const char *folder, const char *text, deberta_
     char path[PATH_BYTES];
     const char *name = dtype == DEBERTA_FLOAT16 ? "float16" : "float32";
     json_t *config = json_loads(text, 0, NULL);
-    bool differs = dtype != DEBERTA_FLOAT32;
+    bool differs = dtype != DEBERTA_FLOAT32, lost = !config;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char *named = json_string_value(json_object_get(config, keys[i]));
         differs = differs || (named && strcmp(named, name) != 0);
-        if (named) json_object_set_new(config, keys[i], json_string(name));
+        if (named) json_add_member(config, keys[i], json_string(name), &lost);
     }
-    if (dtype != DEBERTA_FLOAT32) json_object_set_new(config, keys[0], json_string(name));
-    char *edited = differs ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    if (dtype != DEBERTA_FLOAT32) json_add_member(config, keys[0], json_string(name), &lost);
+    char *edited = differs ? json_print(config, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(config);
+    if (lost || (differs && !edited)) {
+        free(edited);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the configuration of %s", QUOTE(folder));
+    }
     snprintf(path, sizeof path, "%s/config.json", folder);
     const char *content = edited ? edited : text;
     const deberta_status status = atomic_file_replace(path, content, strlen(content), err);
     free(edited);
-    json_decref(config);
     return status;
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/kernels.h"
 #include "core/base/status.h"
+#include "core/io/json_file.h"
 
 typedef enum option_type { COUNT, NUMBER, CHOICE, SWITCH, PATH } option_type;
 
@@ -84,10 +85,10 @@ static json_t *describe(const trainer_option *row, const deberta_trainer_options
     return json_null();
 }
 
-void trainer_options_describe(json_t *recipe, const deberta_trainer_options *o)
+void trainer_options_describe(json_t *recipe, const deberta_trainer_options *o, bool *lost)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (table[i].key) json_object_set_new(recipe, table[i].key, describe(&table[i], o));
+        if (table[i].key) json_add_member(recipe, table[i].key, describe(&table[i], o), lost);
 }
 
 const char *trainer_option_of_key(const char *key)

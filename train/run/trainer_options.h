@@ -13,6 +13,8 @@
 #ifndef TRAIN_TRAINER_OPTIONS_H
 #define TRAIN_TRAINER_OPTIONS_H
 
+#include <stdbool.h>
+
 #include <jansson.h>
 
 #include "include/deberta_training.h"
@@ -168,8 +170,8 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 
 /* Fails where an option is outside its range. */
 deberta_status trainer_options_check(const deberta_trainer_options *options, deberta_error *err);
-/* Sets the members of a recipe that the list has keys for. */
-void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options);
+/* Sets the members of a recipe that the list has keys for; *lost as json_add_member has it. */
+void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options, bool *lost);
 /* The command line's name of the option that stands under a key, or the key itself. */
 const char *trainer_option_of_key(const char *key);
 
