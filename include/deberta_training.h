@@ -163,6 +163,10 @@ typedef struct deberta_trainer_options {
     /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
     double checkpoint_minutes;
     const deberta_ranks *ranks; /* must stay; NULL: this process alone */
+    /* [drop_count]: names of tensors, * and ? stand for others, which the trained model does not have; of a pair the
+     * discriminator */
+    const char *const *drop;
+    size_t drop_count;
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \

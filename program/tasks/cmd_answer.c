@@ -97,8 +97,8 @@ const command command_answer = {
     .options = options,
     .size = sizeof(answer_options),
     .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},
-    .example = "  deberta answer deberta-v3-squad2 --question 'Where was she born?' --context 'Ada Lovelace was born "
-               "in London.'\n"
+    .example = "  deberta answer models/answers --question 'Who opened the door?' --context 'The captain waited. "
+               "Tom opened the door.'\n"
                "\nwith --json, one line a question; places are places in the context:\n"
                "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], "
                "\"no_answer\"}\n",

@@ -181,7 +181,7 @@ const command command_tag = {
     .arguments = "MODEL",
     .options = options,
     .size = sizeof(tag_options),
-    .example = "  deberta tag deberta-v3-ner --text 'Ada Lovelace was born in London.'\n"
+    .example = "  deberta tag models/discriminator --text 'Come in, said the captain, and Tom opened the door.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "
                "\"probability\"}]}\n"

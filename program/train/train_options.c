@@ -71,6 +71,8 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.begin = o->config != NULL;
     if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
     take_freeze(o, &t);
+    t.drop = (const char *const *)o->drop.items;
+    t.drop_count = o->drop.count;
     if (option_given(&o->common, &o->trainer.checkpoint_every) &&
         !option_given(&o->common, &o->trainer.checkpoint_minutes))
         t.checkpoint_minutes = 0;

@@ -9,7 +9,7 @@ typedef struct train_options {
     common_options common;
     deberta_trainer_options trainer; /* but for what stands beside it */
     text_list texts, held_out;
-    text_list data, freeze; /* of finetune: labelled examples; tensors that stay as they are */
+    text_list data, freeze, drop; /* of finetune: labelled examples; tensors that stay as they are, that go */
     const char *labels, *config;
     bool new_head, cut;
     const char *gradients;

@@ -105,6 +105,8 @@ static const option run_rows[] = {
         "freeze", 0, "WHAT",
         "leave as it is: embeddings, encoder, layers:0-3, or a tensor's name with * and ?; may be repeated",
         TEXTS_AT(train_options, freeze)},
+    {"drop", 0, "TENSOR", "leave out of the model: a tensor's name with * and ?; may be repeated",
+     TEXTS_AT(train_options, drop)},
     NO_MORE,
 };
 

@@ -321,10 +321,52 @@ RECIPE_DIGESTS = {"demo": {"mlm": "8c9a73d81474c2fc0ef85649e8f0098244d89b03efd0f
                                 "books": "f53ecf084354f68fb552a062bf7ba61b5b5e187bbe4db4a08deed702c91b3f6e"}}
 
 
+DISCRIMINATOR_DIGESTS = {"generator": "94d9e907df34384b6523493e6e355d301d75848b818057b92051ba6e856baec2",
+                         "pair/discriminator": "18deb18134572f31362fa9cd73dde21b2c694e1b7f36a2ddba7b9f4f089c610d",
+                         "answers": "fd98137bc418db515004ad062d8253eccc77c09d8fcb21e2c1bf7b0d4e80cccb",
+                         "discriminator": "3372a5ddb7c17c7075da8c391f77fa41dca7ec6bcb555d91762254138315c7f3"}
+
+
 def run_recipe(bench, kind):
     words = ["sh", os.path.join(DEMO, "recipe.sh"), "corpus", f"out-{kind}", "20", kind]
     done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_discriminator_recipe(bench):
+    """models/discriminator/recipe.sh on a tiny book: replaced words, tags and answers, always the same bits."""
+    needs_speed(bench)
+    book = ['"I see the sea {},"'.format(n) + " said Tom. The captain looked at the house." for n in range(20)]
+    book += ['"No," said the captain.' + f" Tom opened the door {n}." for n in range(20)]
+    os.mkdir(bench.path("corpus"))
+    bench.write("corpus/README.md", "| 1 | The Sea | 40 | 1 | train.txt |\n")
+    bench.write("corpus/train.txt", "".join(line + "\n" for line in book))
+    bench.write("corpus/valid.txt", "".join(line + "\n" for line in book[::10]))
+    words = ["sh", os.path.join(os.path.dirname(DEMO), "discriminator/recipe.sh"), "corpus", "out", "18"]
+    for _ in "ab":  # a second call changes nothing
+        done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        equal({part: digest(bench, f"out/{part}/model.safetensors") for part in DISCRIMINATOR_DIGESTS}, DISCRIMINATOR_DIGESTS)
+    equal(json.loads(bench.read("out/data/held-out.jsonl").splitlines()[0])["text"], "The captain")
+    equal(bench.read("out/data/train.tsv").split("\n\n")[0].splitlines()[4:8], ["0,\tI-SPEECH", "said\tO", "Tom.\tB-SPEAKER", "The\tO"])
+    for part, heads in (("discriminator", "rtd token"), ("answers", "qa")):
+        contains(bench.fine("info", f"out/{part}").out, f"heads             {heads}\n")
+
+
+def test_drop(bench):
+    """--drop: tensors that the trained model does not have; no bit of the others moves."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "rtd", DEMO, "--new-head", "--generator", DEMO, *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
+    dropped = ["--drop", "lm_predictions*", "--drop", "embeddings.position_embeddings.*", "--drop", "pooler.*"]
+    bench.fine(*words, "--out", "all")
+    bench.fine(*words, *dropped, "--out", "less", "--stop-at", "1")
+    bench.fine(*words, *dropped, "--out", "less", "--resume")
+    whole, less = (tensors(bench.path(f"{out}/discriminator/model.safetensors")) for out in ("all", "less"))
+    gone = {name for name in whole if "lm_predictions" in name or "position_embeddings" in name or "pooler" in name}
+    assert gone and set(less) == set(whole) - gone, set(whole) - set(less)
+    assert all(less[name][2] == whole[name][2] for name in less)
+    result = bench.run(*words, "--drop", "nothing*", "--out", "x")
+    assert result.code == 3 and "no tensor 'nothing*' that could be left out" in result.err, result.describe()
 
 
 def test_demo_recipe(bench):

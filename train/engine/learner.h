@@ -44,9 +44,11 @@ typedef struct learner_options {
     bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not where memory is saved */
     bool differs;  /* has differences from the tables that a generator shares: added as zeros where there are none */
     const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
-    bool begins;                 /* the folder has a configuration and no weights: all are new */
-    uint32_t seed;               /* of new weights */
-    const deberta_ranks *ranks;  /* that share the shards; NULL: none */
+    const char *const *drop;     /* [drop_count]: patterns of tensors that it leaves out; each fits one at least */
+    size_t drop_count;
+    bool begins;                /* the folder has a configuration and no weights: all are new */
+    uint32_t seed;              /* of new weights */
+    const deberta_ranks *ranks; /* that share the shards; NULL: none */
 } learner_options;
 
 /* The floats that the gradient of any matrix or norm of the model needs: for its weights, for a vector. */

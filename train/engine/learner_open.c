@@ -148,11 +148,24 @@ static deberta_status keep_config(learner *l, const char *folder, deberta_error 
     return DEBERTA_OK;
 }
 
+static deberta_status drop_parameters(learner *l, const char *folder, deberta_error *err)
+{
+    const learner_options *o = &l->options;
+    for (size_t i = 0; i < o->drop_count; i++)
+        if (parameter_set_drop(&l->set, o->drop[i]) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be left out", folder, o->drop[i]);
+    return DEBERTA_OK;
+}
+
 static deberta_status open_parameters(learner *l, const char *folder, deberta_error *err)
 {
     const learner_options *o = &l->options;
-    if (synthetic_names(folder)) return parameter_set_make(&l->set, folder, err);
+    if (synthetic_names(folder)) {
+        DEBERTA_TRY(parameter_set_make(&l->set, folder, err));
+        return drop_parameters(l, folder, err);
+    }
     DEBERTA_TRY(o->begins ? new_model_begin(&l->set, folder, o->seed, err) : parameter_set_read(&l->set, folder, err));
+    DEBERTA_TRY(drop_parameters(l, folder, err));
     return o->head ? new_head_add(&l->set, folder, o->head, o->seed, &l->config, err) : keep_config(l, folder, err);
 }
 

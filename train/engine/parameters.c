@@ -142,12 +142,17 @@ parameter *parameter_set_append(parameter_set *set, const char *name, const char
     return NULL;
 }
 
+static void remove_at(parameter_set *set, size_t i)
+{
+    free_parameter(&set->items[i]);
+    memmove(set->items + i, set->items + i + 1, (--set->count - i) * sizeof *set->items);
+}
+
 void parameter_set_remove(parameter_set *set, const char *name)
 {
     for (size_t i = 0; i < set->count; i++) {
         if (strcmp(set->items[i].name, name) != 0) continue;
-        free_parameter(&set->items[i]);
-        memmove(set->items + i, set->items + i + 1, (--set->count - i) * sizeof *set->items);
+        remove_at(set, i);
         return;
     }
 }
@@ -159,16 +164,28 @@ static int compare_items(const void *a, const void *b)
 
 void parameter_set_sort(parameter_set *set) { qsort(set->items, set->count, sizeof *set->items, compare_items); }
 
+static bool fits(const parameter *p, const char *pattern)
+{
+    return fnmatch(pattern, p->name, 0) == 0 || fnmatch(pattern, p->stored_name, 0) == 0;
+}
+
 size_t parameter_set_freeze(parameter_set *set, const char *pattern)
 {
     size_t count = 0;
     for (size_t i = 0; i < set->count; i++) {
-        parameter *p = &set->items[i];
-        if (fnmatch(pattern, p->name, 0) != 0 && fnmatch(pattern, p->stored_name, 0) != 0) continue;
-        p->trained = false;
+        if (!fits(&set->items[i], pattern)) continue;
+        set->items[i].trained = false;
         count++;
     }
     return count;
+}
+
+size_t parameter_set_drop(parameter_set *set, const char *pattern)
+{
+    const size_t before = set->count;
+    for (size_t i = set->count; i-- > 0;)
+        if (fits(&set->items[i], pattern)) remove_at(set, i);
+    return before - set->count;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- finding */

@@ -43,8 +43,10 @@ parameter *parameter_set_append(parameter_set *set, const char *name, const char
 /* Nothing happens if there is none of that name. */
 void parameter_set_remove(parameter_set *set, const char *name);
 void parameter_set_sort(parameter_set *set);
-/* Tensors whose name, canonical or stored, fits a shell's pattern are no longer trained. Returns how many. */
+/* Tensors whose name, canonical or stored, fits a shell's pattern are no longer trained, or no longer there. Returns
+ * how many. */
 size_t parameter_set_freeze(parameter_set *set, const char *pattern);
+size_t parameter_set_drop(parameter_set *set, const char *pattern);
 
 /* The set must stay where it is. */
 weight_source parameter_set_source(parameter_set *set);

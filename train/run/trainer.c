@@ -170,6 +170,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     const new_head head = {
         .task = o->task, .names = o->labels, .labels = o->new_labels, .decodes = run->options.decodes};
     run->batches = t->data.source;
+    const bool is_main = run == &t->pair.discriminator;
     const learner_options options = {
         .threads = o->threads,
         .max_tokens = passes * t->data.most_tokens,
@@ -179,14 +180,16 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .moments = o->steps > 0,
         .reference = o->reference,
         .decodes = run->options.decodes,
-        .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
+        .differs = t->generator && is_main && o->sharing == DEBERTA_SHARING_GDES,
         .longest = passes * t->data.longest,
         .micro_tokens = o->micro_tokens,
         .predicts_words = run->options.task == DEBERTA_TRAIN_MLM,
         .recomputes = o->recompute != 0,
         .pairs_up = o->sift_weight > 0,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
-        .head = o->new_labels && !goes_on && run == &t->pair.discriminator ? &head : NULL,
+        .head = o->new_labels && !goes_on && is_main ? &head : NULL,
+        .drop = o->drop,
+        .drop_count = is_main && !goes_on ? o->drop_count : 0,
         .begins = o->begin && !goes_on,
         .seed = (uint32_t)o->seed,
         .ranks = o->ranks,

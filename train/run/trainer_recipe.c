@@ -48,6 +48,7 @@ static void add_tensors(json_t *recipe, const deberta_trainer_options *o, bool *
     json_add_member(recipe, "new-labels", count(o->new_labels), lost);
     json_add_member(recipe, "labels", texts(o->labels, o->new_labels, lost), lost);
     json_add_member(recipe, "freeze", texts(o->freeze, o->freeze_count, lost), lost);
+    json_add_member(recipe, "drop", texts(o->drop, o->drop_count, lost), lost);
 }
 
 deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_options *o, const trainer_data *data,
