@@ -236,6 +236,9 @@ TEST(test_labels)
     parse_good(&c, V2 ",\"num_labels\":7,\"architectures\":[],\"id2label\":null,\"pad_token_id\":null}");
     assert_true(c.labels == 7 && !c.label_names[6] && !c.architecture);
     config_free(&c);
+    parse_good(&c, V2 ",\"pad_token_id\":-1}"); /* none: rows are padded with 0 all the same */
+    assert_int_equal(c.pad_token_id, 0);
+    config_free(&c);
     parse_good(&c, V2 ",\"num_labels\":7,\"id2label\":{}}");
     assert_int_equal(c.labels, 0);
     config_free(&c);

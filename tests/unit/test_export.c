@@ -7,6 +7,7 @@
 #include "tests/unit/io_helpers.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 
 #include "core/io/atomic_file.h"
@@ -272,6 +273,21 @@ TEST(test_leftovers)
     check_content(path, "first", 5);
     atomic_file_discard(&second);
     assert_int_equal(count_files(folder), 3);
+    remove_folder(folder);
+}
+
+/* A file that has its name closes nothing more: other files may have its numbers, and 0 is somebody's input. */
+TEST(test_closes_only_what_it_opened)
+{
+    char *folder = make_folder(), path[256];
+    deberta_error error;
+    const int nothing = open("/dev/null", O_RDONLY);
+    assert_true(nothing >= 0 && dup2(nothing, STDIN_FILENO) == STDIN_FILENO);
+    snprintf(path, sizeof path, "%s/out", folder);
+    OK(atomic_file_replace(path, "text", 4, &error));
+    check_content(path, "text", 4);
+    assert_int_not_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    if (nothing != STDIN_FILENO) close(nothing);
     remove_folder(folder);
 }
 

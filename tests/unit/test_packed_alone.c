@@ -12,7 +12,7 @@
 #include "core/model/session.h"
 
 /* Both parameterisations, tables of positions and types, talking heads, a convolution, an embedding projection, padded
- * heads, every task, a decoder that is not the words' table, a sharded file, and one of halves. */
+ * heads, every task, a sharded file, and one of halves. */
 static const char *const cases[] = {"01-v1-both-n33",
                                     "05-v1-posbias-types-b3",
                                     "08-v1-talking-head",
@@ -133,6 +133,52 @@ TEST(the_file_alone_gives_the_bits_of_the_weights)
             remove_folder(folder);
         }
     }
+}
+
+/* Adds a decoder of [rows][columns] to a file of safetensors, with values that no other matrix has. */
+static void add_decoder(const char *folder, size_t rows, size_t columns)
+{
+    char path[512], *header;
+    uint8_t *content = calloc(1, 1 << 20);
+    buffer out = {0};
+    uint64_t header_bytes;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    FILE *file = fopen(path, "rb");
+    assert_true(content && file);
+    const size_t count = fread(content, 1, 1 << 20, file);
+    fclose(file);
+    memcpy(&header_bytes, content, 8);
+    const size_t data_bytes = count - 8 - header_bytes, more = rows * columns * sizeof(float);
+    assert_true(asprintf(&header,
+                         "{\"cls.predictions.decoder.weight\":{\"dtype\":\"F32\",\"shape\":[%zu,%zu],"
+                         "\"data_offsets\":[%zu,%zu]},%.*s",
+                         rows, columns, data_bytes, data_bytes + more, (int)header_bytes - 1, content + 9) > 0);
+    uint8_t *data = malloc(data_bytes + more);
+    memcpy(data, content + 8 + header_bytes, data_bytes);
+    for (size_t i = 0; i < rows * columns; i++)
+        memcpy(data + data_bytes + i * sizeof(float), &(float){(float)(i * 37 % 101) / 64 - 0.75f}, sizeof(float));
+    put_safetensors(&out, header, data, data_bytes + more);
+    write_file(folder, "model.safetensors", out.bytes, out.count);
+    buffer_free(&out);
+    free(header);
+    free(data);
+    free(content);
+}
+
+/* A decoder that is not the words' table has a table of its own in the packed file. */
+TEST(a_decoder_of_its_own_is_packed)
+{
+    enum { VOCABULARY = 61, WIDTH = 20 };
+    char *folder = copy_of_model("32-v3-mlm-legacy"), tied[65], made[65], packed[65];
+    encode_folder(folder, DEBERTA_PRECISION_INT8, DEBERTA_PACKED_NONE, DEBERTA_ISA_AUTO, 1, tied);
+    add_decoder(folder, VOCABULARY, WIDTH);
+    encode_folder(folder, DEBERTA_PRECISION_INT8, DEBERTA_PACKED_NONE, DEBERTA_ISA_AUTO, 1, made);
+    assert_string_not_equal(made, tied);
+    pack(folder, DEBERTA_PRECISION_INT8);
+    remove_weights(folder);
+    encode_folder(folder, DEBERTA_PRECISION_INT8, DEBERTA_PACKED_MAPPED, DEBERTA_ISA_AUTO, 2, packed);
+    assert_string_equal(packed, made);
+    remove_folder(folder);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ damage */

@@ -220,6 +220,32 @@ static bool try_exact(const uint8_t *bytes, size_t size_bytes)
     return loads;
 }
 
+/* Each switch of the trainer (part 2) and of the normaliser (part 3), written as bytes in place of a number. */
+TEST(test_switches_that_are_no_numbers)
+{
+    static const struct {
+        uint8_t part;
+        unsigned field;
+        const char *name;
+    } switches[] = {{2, 24, "treat_whitespace_as_suffix"},
+                    {2, 35, "byte_fallback"},
+                    {3, 3, "add_dummy_prefix"},
+                    {3, 4, "remove_extra_whitespaces"},
+                    {3, 5, "escape_whitespaces"}};
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+        const unsigned tag = switches[i].field << 3 | 2; /* a block, here of one byte */
+        const uint8_t part[] = {(uint8_t)(tag | 0x80), (uint8_t)(tag >> 7), 1, 1};
+        uint8_t bytes[2 + sizeof part] = {(uint8_t)(switches[i].part << 3 | 2), sizeof part};
+        char expected[100];
+        piece_model model;
+        deberta_error error = {0};
+        memcpy(bytes + 2, part, sizeof part);
+        snprintf(expected, sizeof expected, "%s has wire type 2, expected 0", switches[i].name);
+        check_refused(piece_model_read(&model, bytes, sizeof bytes, "test", &error), &error, DEBERTA_E_FORMAT,
+                      expected);
+    }
+}
+
 TEST(test_cut_off_models)
 {
     static const char *const names[] = {"spm-flags/spm.model", "spm-unigram/spm.model"};

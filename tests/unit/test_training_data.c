@@ -322,6 +322,7 @@ TEST(test_examples)
     }
     const batch_order_options options = {.batch_items = STEP_QUESTIONS, .seed = 3};
     assert_int_equal(example_batches_open(&batches, &set, &options, NULL), DEBERTA_OK);
+    assert_int_equal(batch_order_most_tokens(&batches.order), STEP_QUESTIONS * (2 + 3 + 4)); /* of three choices */
     const batch_source source = example_batches_source(&batches);
     for (size_t step = 0; step * STEP_QUESTIONS < QUESTIONS * STEP_QUESTIONS; step++) {
         assert_int_equal(source.read(source.context, step, SHARDS, 0, &batch, NULL), DEBERTA_OK);
