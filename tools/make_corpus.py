@@ -188,11 +188,14 @@ def book_of(folder, row, say):
 
 def compare(path, found, expected, say):
     """Says where a book begins to differ from a finished corpus."""
+    if found == expected:
+        return
     gone, new = (sum((collections.Counter(a) - collections.Counter(b)).values()) for a, b in ((expected, found), (found, expected)))
-    if found != expected:
-        at = next((k for k, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
-        say(f"{path}: {gone} paragraphs of the corpus are missing and {new} are new; paragraph {at + 1} is {(found + ['no more'])[at][:60]!r}, "
-            f"expected {(expected + ['no more'])[at][:60]!r}")
+    at = next((k for k, (a, b) in enumerate(zip(found, expected)) if a != b), min(len(found), len(expected)))
+    mine, theirs = ((paragraphs + ["(no more)"])[at] for paragraphs in (found, expected))
+    begin = max(0, len(os.path.commonprefix([mine, theirs])) - 20)
+    say(f"{path}: paragraphs of the corpus that are missing: {gone}, new ones: {new}; paragraph {at + 1} from character {begin + 1}: "
+        f"{mine[begin:begin + 60]!r}, expected {theirs[begin:begin + 60]!r}")
 
 
 def readme_of(made):
