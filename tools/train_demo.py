@@ -7,7 +7,7 @@
     train_demo.py export [--twin] FOLDER     F16 safetensors, configuration, tokenizer
     train_demo.py check [FOLDER]             the lean implementation against transformers
 
-Folders: --corpus holds train.txt, valid.txt and the README.md that counts their paragraphs, --state the checkpoints.
+Folders: --corpus holds what make_corpus.py makes, --state the checkpoints.
 Nothing here is needed to run the models. Needs torch, numpy, sentencepiece, safetensors; check also transformers, protobuf.
 A batch is a function of (seed, step) and training runs on one thread, so a stopped run that resumes from its
 checkpoint sees what an uninterrupted run would have seen.
@@ -31,6 +31,7 @@ import torch
 import torch.nn.functional as F
 
 from lean_deberta import LeanDeberta
+from make_corpus import books_of, is_held_out, table_of, texts_of
 
 PIECES, TABLE_ROWS = 5990, 6000
 CLS, SEP, MASK = 1, 2, PIECES
@@ -47,7 +48,6 @@ TWIN_LENGTHS = ((600, 16), (1200, 32))
 # also meets queries that show their own token.
 MIXED_FROM = 1920
 BOOK_WEIGHT = 0.1
-HELD_OUT_EVERY = 20
 
 DEBERTA = {
     "model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "legacy": False,
@@ -62,15 +62,6 @@ DEBERTA = {
 TWIN = {key: value for key, value in DEBERTA.items()
         if key not in ("max_relative_positions", "position_buckets", "norm_rel_ebd", "share_att_key", "pos_att_type")}
 TWIN |= {"position_biased_input": True, "relative_attention": False, "pos_att_type": []}
-
-# Project Gutenberg's numbers of the training books; the classifier's labels.
-TITLES = {
-    98: "A Tale of Two Cities", 11: "Alice's Adventures in Wonderland", 18304: "American Adventures", 345: "Dracula",
-    1400: "Great Expectations", 16215: "Jack Sheppard", 14263: "Katrine", 2701: "Moby-Dick",
-    3261: "News from Nowhere", 1342: "Pride and Prejudice", 1661: "The Adventures of Sherlock Holmes",
-    74: "The Adventures of Tom Sawyer", 15122: "The Little Colonel's Hero", 36: "The War of the Worlds",
-    55: "The Wonderful Wizard of Oz", 120: "Treasure Island",
-}
 
 
 # ------------------------------------------------------------------------------------------------ text
@@ -87,11 +78,9 @@ def train_tokenizer(corpus, state):
             pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
 
 
-def books_of(corpus):
-    """(title, number of paragraphs) of the books in train.txt, in its order, from the table in README.md."""
-    rows = [line.split("|") for line in (corpus / "README.md").read_text(encoding="utf-8").splitlines()
-            if line.rstrip().endswith("train.txt |")]
-    return [(TITLES[int(row[1])], int(row[3])) for row in rows]
+def titles_of_labels():
+    """{number of a book: the label that the classifier has for it}; README.md of a corpus may have a longer title."""
+    return {row.ebook: row.title for row in table_of()[0]}
 
 
 class Corpus:
@@ -99,21 +88,19 @@ class Corpus:
     everything, so that the classifier can be judged on paragraphs that no stage has seen."""
 
     def __init__(self, folder, pieces):
-        paragraphs = pieces.encode((folder / "train.txt").read_text(encoding="utf-8").splitlines())
         self.titles, self.streams, self.starts, self.held_out = [], [], [], []
-        first = 0
-        for book, (title, count) in enumerate(books_of(folder)):
+        titles, first = titles_of_labels(), 0
+        for number, (book, paragraphs) in enumerate(texts_of(folder, "train.txt")):
             kept = []
-            for index in range(first, first + count):
-                if index % HELD_OUT_EVERY == 7:
-                    self.held_out.append((book, paragraphs[index]))
+            for index, paragraph in enumerate(pieces.encode(paragraphs), first):
+                if is_held_out(index):
+                    self.held_out.append((number, paragraph))
                 else:
-                    kept.append(paragraphs[index])
-            first += count
-            self.titles.append(title)
+                    kept.append(paragraph)
+            first += len(paragraphs)
+            self.titles.append(titles[book.ebook])
             self.streams.append(np.concatenate([np.array(p + [SEP], np.int32) for p in kept]))
             self.starts.append(np.cumsum([0] + [len(p) + 1 for p in kept[:-1]]))
-        assert first == len(paragraphs), "README.md of the corpus does not count the paragraphs of train.txt"
         sizes = np.array([len(s) for s in self.streams], float)
         self.share = sizes / sizes.sum()
 
@@ -238,7 +225,7 @@ def export(arguments):
     the right, which no training sequence holds; transformers would read it beyond 512 tokens, so it gets the
     values of its trained neighbour, the row that Microsoft's code reads there."""
     base, folder = TWIN if arguments.twin else DEBERTA, arguments.folder
-    titles = [title for title, _ in books_of(arguments.corpus)]
+    titles = [titles_of_labels()[book.ebook] for book in books_of(arguments.corpus)]
     weights = torch.load(arguments.state / ("twin.pt" if arguments.twin else "demo.pt"), weights_only=True)["model"]
     if not arguments.twin:
         table = weights["deberta.encoder.rel_embeddings.weight"]

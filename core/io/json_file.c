@@ -145,13 +145,15 @@ typedef struct text_buffer {
 static int add_text(const char *text, size_t bytes, void *context)
 {
     text_buffer *buffer = context;
-    if (!buffer->lost && buffer->capacity - buffer->bytes <= bytes) { /* room for an end as well */
+    if (buffer->lost) return -1;
+    if (buffer->capacity - buffer->bytes <= bytes) { /* room for an end as well */
         const size_t capacity = 2 * (buffer->bytes + bytes) + 256;
         char *more = realloc(buffer->text, capacity);
         buffer->lost = !more;
-        if (more) *buffer = (text_buffer){more, buffer->bytes, capacity, false};
+        if (!more) return -1;
+        buffer->text = more;
+        buffer->capacity = capacity;
     }
-    if (buffer->lost) return -1;
     memcpy(buffer->text + buffer->bytes, text, bytes);
     buffer->bytes += bytes;
     buffer->text[buffer->bytes] = '\0';

@@ -3,10 +3,10 @@
 #
 #     models/demo/recipe.sh CORPUS OUT [STEPS [demo-bert]]
 #
-# CORPUS holds train.txt and valid.txt, a paragraph a line, and a README.md whose table counts the paragraphs of each
-# book. OUT becomes mlm (the language model), books (with the classifier, float16) and both logs drawn. Configuration
-# and pieces are those of the committed model, so that numbers can be compared; `deberta train tokenizer` makes others.
-# Every 20th paragraph is held out for the classifier, as in tools/train_demo.py. DEBERTA names the program.
+# CORPUS is what tools/make_corpus.py makes: train.txt, valid.txt and README.md. OUT becomes mlm (the language model),
+# books (with the classifier, float16) and both logs drawn. Configuration and pieces are those of the committed model,
+# so that numbers can be compared; `deberta train tokenizer` makes others. Every 20th paragraph is held out for the
+# classifier. DEBERTA names the program.
 # STEPS of 2,048 tokens: 12,096 (default) are the 24.8 M tokens of the committed model; at least 20. A second call goes
 # on where the first one was stopped.
 #
@@ -22,12 +22,8 @@ deberta() { command "${DEBERTA:-deberta}" "$@"; }
 
 mkdir -p "$out/config" "$out/data"
 for file in config.json spm.model added_tokens.json tokenizer_config.json; do cp "$models/$kind/$file" "$out/config"; done
-awk -F'|' '/train.txt \|$/ { gsub(/^ +| +$/, "", $3); print $4 + 0 "\t" $3 }' "$corpus/README.md" > "$out/data/books"
-awk -F'\t' -v out="$out/data" '
-    NR == FNR { last[++books] = last[books - 1] + $1; title[books] = $2; next }
-    FNR > last[book] { book++; if (book > 1) print "" > (out "/text.txt") }
-    (FNR - 1) % 20 == 7 { print title[book] "\t" $0 > (out "/held-out.tsv"); next }
-    { print > (out "/text.txt"); print title[book] "\t" $0 > (out "/train.tsv") }' "$out/data/books" "$corpus/train.txt"
+python3 "$models/../tools/make_corpus.py" split "$corpus" \
+    --text "$out/data/text.txt" --train "$out/data/train.tsv" --held-out "$out/data/held-out.tsv"
 
 resume() { if [ -e "$1/log.jsonl" ]; then echo --resume; fi; }
 # Steps of 2,048 tokens: train FOLDER STEPS WARMUP TOKENS SEQUENCES OPTIONS...

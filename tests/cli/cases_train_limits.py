@@ -367,6 +367,9 @@ def test_drop(bench):
     assert all(less[name][2] == whole[name][2] for name in less)
     result = bench.run(*words, "--drop", "nothing*", "--out", "x")
     assert result.code == 3 and "no tensor 'nothing*' that could be left out" in result.err, result.describe()
+    for option in ("drop", "freeze"):
+        result = bench.run(*words, f"--{option}", b"\xff*", "--out", "x")
+        assert result.code in (2, 3) and f"{option}[0] is no text in UTF-8" in result.err, result.describe()
 
 
 def test_demo_recipe(bench):

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
 #include "core/io/rank_values.h"
 #include "core/model/config.h"
 #include "core/model/synthetic_name.h"
@@ -18,10 +19,22 @@ static training *main_training(deberta_trainer *t) { return &t->pair.discriminat
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
+/* They go into the recipe and the model's configuration, which are JSON. */
+static deberta_status check_texts(const char *what, const char *const *items, size_t count, deberta_error *err)
+{
+    for (size_t i = 0; items && i < count; i++)
+        if (!items[i] || !utf8_is_valid(items[i], strlen(items[i])))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s[%zu] is no text in UTF-8", what, i);
+    return DEBERTA_OK;
+}
+
 static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
 {
     const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
     DEBERTA_TRY(trainer_options_check(o, err));
+    DEBERTA_TRY(check_texts("labels", o->labels, o->new_labels, err));
+    DEBERTA_TRY(check_texts("freeze", o->freeze, o->freeze_count, err));
+    DEBERTA_TRY(check_texts("drop", o->drop, o->drop_count, err));
     if (!o->model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: no model");
     if (sources != 1)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches, texts and examples, found %d",
