@@ -18,17 +18,28 @@ typedef enum made_role {
     ROLE_LINEAR,    /* 1 / sqrt(inputs): keeps variance */
 } made_role;
 
-/* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution
- * width, 1 one. */
+/* Sizes by letter: V vocabulary, h hidden, E embedding, T 3 h, f intermediate, R 2K rows, P positions, t token types,
+ * c convolution width, k labels, 1 one, 2 two. */
 static const struct {
     const char *name; /* "*" stands for "encoder.layer.N." */
     char shape[4];
     made_role role;
-    enum { ALWAYS, V1_ONLY, V2_ONLY, WITH_LM, WITH_RTD } when;
+    enum {
+        ALWAYS,
+        V1_ONLY,
+        V2_ONLY,
+        IF_NARROW,
+        WITH_LM,
+        WITH_RTD,
+        WITH_SEQUENCE,
+        WITH_CLASSIFIER,
+        WITH_QA,
+    } when;
 } tensors[] = {
-    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS},
-    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS},
-    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS},
+    {"embeddings.word_embeddings.weight", "VE", ROLE_TABLE, ALWAYS},
+    {"embeddings.position_embeddings.weight", "PE", ROLE_TABLE, ALWAYS},
+    {"embeddings.token_type_embeddings.weight", "tE", ROLE_TABLE, ALWAYS},
+    {"embeddings.embed_proj.weight", "hE", ROLE_LINEAR, IF_NARROW},
     {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
     {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
     {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS},
@@ -60,10 +71,10 @@ static const struct {
     {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS},
     {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
     {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
-    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM},
-    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM},
-    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM},
-    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.dense.weight", "Eh", ROLE_LINEAR, WITH_LM},
+    {"lm_predictions.lm_head.dense.bias", "E", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.weight", "E", ROLE_GAIN, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.bias", "E", ROLE_SMALL, WITH_LM},
     {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM},
     {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD},
     {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD},
@@ -71,6 +82,12 @@ static const struct {
     {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD},
     {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD},
     {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD},
+    {"pooler.dense.weight", "hh", ROLE_LINEAR, WITH_SEQUENCE},
+    {"pooler.dense.bias", "h", ROLE_SMALL, WITH_SEQUENCE},
+    {"classifier.weight", "kh", ROLE_LINEAR, WITH_CLASSIFIER},
+    {"classifier.bias", "k", ROLE_SMALL, WITH_CLASSIFIER},
+    {"qa_outputs.weight", "2h", ROLE_LINEAR, WITH_QA},
+    {"qa_outputs.bias", "2", ROLE_SMALL, WITH_QA},
 };
 
 /* The tensors that meet hidden states, some of whose channels may be outliers: a LayerNorm gives them, what is
@@ -108,12 +125,15 @@ static size_t size_of_letter(const model_config *config, char letter)
     switch (letter) {
     case 'V': return config->vocabulary_size;
     case 'h': return config->hidden_size;
+    case 'E': return config->embedding_size;
     case 'T': return 3 * config->hidden_size;
     case 'f': return config->intermediate_size;
     case 'R': return 2 * config->relative_span;
     case 'P': return config->max_positions;
     case 't': return config->token_types;
     case 'c': return config->convolution_width;
+    case 'k': return config->labels;
+    case '2': return 2;
     default: return 1;
     }
 }
@@ -123,8 +143,12 @@ static bool is_present(const synthetic_weights *made, size_t index)
     switch (tensors[index].when) {
     case V1_ONLY: return made->config.version == 1;
     case V2_ONLY: return made->config.version == 2;
-    case WITH_LM: return made->lm_head;
-    case WITH_RTD: return made->rtd_head;
+    case IF_NARROW: return made->config.embedding_size != made->config.hidden_size;
+    case WITH_LM: return made->heads & (1u << DEBERTA_TASK_MLM);
+    case WITH_RTD: return made->heads & (1u << DEBERTA_TASK_RTD);
+    case WITH_SEQUENCE: return made->heads & (1u << DEBERTA_TASK_SEQUENCE);
+    case WITH_CLASSIFIER: return made->heads & (1u << DEBERTA_TASK_SEQUENCE | 1u << DEBERTA_TASK_TOKEN);
+    case WITH_QA: return made->heads & (1u << DEBERTA_TASK_QA);
     default: return true;
     }
 }

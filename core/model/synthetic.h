@@ -15,7 +15,7 @@
 typedef struct synthetic_weights {
     model_config config; /* a shallow copy: the model owns what it points to */
     uint64_t seed;
-    bool lm_head, rtd_head;
+    unsigned heads;     /* bits 1 << deberta_task; that of MLM gives the Enhanced Mask Decoder too */
     uint16_t outliers;  /* channels; 0: none */
     float outlier_size; /* how many times as large */
 } synthetic_weights;

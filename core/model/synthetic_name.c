@@ -12,9 +12,13 @@ static const char scheme[] = "synthetic:";
 
 /* What a shape and its keys choose. `terms` is an index of term_names. */
 typedef struct recipe {
-    size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types,
-        biased, seed, lm, rtd, outliers, outlier_size, terms, epsilon; /* epsilon: 7 means 1e-7 */
+    size_t version, layers, vocab, hidden, embedding, heads, intermediate, buckets, convolution, positions, distance,
+        types, biased, seed, outliers, outlier_size, terms, epsilon; /* epsilon: 7 means 1e-7 */
+    size_t lm, rtd, sequence, token, qa;                             /* sequence and token: so many labels */
+    bool all_tasks;
 } recipe;
+
+enum { LABELS_UNASKED = 3, LABELS_WITHOUT_CLASSIFIER = 2 /* as where config.json has no num_labels */ };
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
 static const char *const term_names[TERMS_COUNT] = {"both", "c2p", "p2c", "none"};
@@ -30,7 +34,9 @@ static const struct {
 #define V3(words) .version = 2, .buckets = 256, .vocab = words, COMMON
     {"v1-base", {V1, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
     {"v1-large", {V1, .layers = 24, .hidden = 1024, .heads = 16, .intermediate = 4096}},
+    {"v1-xlarge", {V1, .layers = 48, .hidden = 1024, .heads = 16, .intermediate = 4096}},
     {"v2-xlarge", {V3(128100), .layers = 24, .hidden = 1536, .heads = 24, .intermediate = 6144, .convolution = 3}},
+    {"v2-xxlarge", {V3(128100), .layers = 48, .hidden = 1536, .heads = 24, .intermediate = 6144, .convolution = 3}},
     {"v3-xsmall", {V3(128100), .layers = 12, .hidden = 384, .heads = 6, .intermediate = 1536}},
     {"v3-small", {V3(128100), .layers = 6, .hidden = 768, .heads = 12, .intermediate = 3072}},
     {"v3-base", {V3(128100), .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
@@ -46,8 +52,9 @@ static const struct {
     size_t offset;
 } keys[] = {
 #define KEY(name) {#name, offsetof(recipe, name)}
-    KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions),
-    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(outliers), KEY(outlier_size), KEY(epsilon),
+    KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(embedding), KEY(intermediate),
+    KEY(positions), KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(sequence),
+    KEY(token), KEY(qa), KEY(outliers), KEY(outlier_size), KEY(epsilon),
 #undef KEY
 };
 /* clang-format on */
@@ -66,22 +73,21 @@ static deberta_status parse_shape(recipe *chosen, const char *path, const char *
         *chosen = shapes[i].recipe;
         return DEBERTA_OK;
     }
-    DEBERTA_FAIL(
-        err, DEBERTA_E_ARGUMENT,
-        "%s: unknown shape '%.*s'; known are v1-base, v1-large, v2-xlarge, v3-xsmall, v3-small, v3-base, v3-large and "
-        "mdeberta-base",
-        path, (int)length, text);
+    char known[256] = "";
+    for (size_t i = 0, used = 0; i < sizeof shapes / sizeof *shapes; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", shapes[i].name);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown shape '%.*s'; known are %s", path, (int)length, text, known);
 }
 
-static deberta_status parse_number(size_t *number, const char *path, const char *text, const char *end,
+static deberta_status parse_number(size_t *number, const char *path, const char *text, const char *end, const char *nor,
                                    deberta_error *err)
 {
     char *stop = NULL;
     errno = 0;
     unsigned long long value = strtoull(text, &stop, 10);
     if (stop != end || text == end || *text < '0' || *text > '9' || errno != 0 || value > INT32_MAX) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not a number from 0 to %d", path, (int)(end - text), text,
-                     INT32_MAX);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not a number from 0 to %d%s", path, (int)(end - text),
+                     text, INT32_MAX, nor);
     }
     *number = (size_t)value;
     return DEBERTA_OK;
@@ -93,12 +99,19 @@ static deberta_status parse_pair(recipe *chosen, const char *path, const char *t
     const char *equals = memchr(text, '=', (size_t)(end - text));
     if (!equals) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not key=value", path, (int)(end - text), text);
     size_t length = (size_t)(equals - text);
+    const size_t value_length = (size_t)(end - equals - 1);
+    const bool is_heads = text_is(text, length, "heads");
+    if (is_heads && text_is(equals + 1, value_length, "all")) {
+        chosen->all_tasks = true;
+        return DEBERTA_OK;
+    }
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!text_is(text, length, keys[i].name)) continue;
-        return parse_number((size_t *)((char *)chosen + keys[i].offset), path, equals + 1, end, err);
+        return parse_number((size_t *)((char *)chosen + keys[i].offset), path, equals + 1, end,
+                            is_heads ? ", nor all" : "", err);
     }
     for (size_t i = 0; i < TERMS_COUNT && text_is(text, length, "terms"); i++) {
-        if (!text_is(equals + 1, (size_t)(end - equals - 1), term_names[i])) continue;
+        if (!text_is(equals + 1, value_length, term_names[i])) continue;
         chosen->terms = i;
         return DEBERTA_OK;
     }
@@ -117,6 +130,7 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
 {
     char text[1024];
     bool relative = r->terms != TERMS_NONE;
+    const size_t labels = r->sequence ? r->sequence : r->token ? r->token : LABELS_WITHOUT_CLASSIFIER;
     int length = snprintf(
         text, sizeof text,
         "{\"model_type\": \"%s\", \"vocab_size\": %zu, \"hidden_size\": %zu, \"num_hidden_layers\": %zu, "
@@ -124,11 +138,13 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         "\"max_position_embeddings\": %zu, "
         "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-%zu, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
         "\"max_relative_positions\": %ld, \"position_buckets\": %ld, \"share_att_key\": %s, \"norm_rel_ebd\": \"%s\", "
-        "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\"}",
+        "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\", "
+        "\"embedding_size\": %zu, \"num_labels\": %zu}",
         r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate,
         r->positions, r->types, r->epsilon, relative ? "true" : "false", term_config[r->terms],
         r->distance ? (long)r->distance : -1L, r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false",
-        r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution);
+        r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution,
+        r->embedding ? r->embedding : r->hidden, labels);
     return config_parse(config, text, (size_t)length, path, err);
 }
 
@@ -143,9 +159,26 @@ static deberta_status check_outliers(const recipe *r, const char *path, deberta_
     return DEBERTA_OK;
 }
 
+/* A model has one classifier, of sequences or of tokens (load_tasks.c). */
+static deberta_status settle_tasks(recipe *r, unsigned *heads, const char *path, deberta_error *err)
+{
+    if (r->sequence && r->token)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: expected sequence=%zu or token=%zu, found both", path, r->sequence,
+                     r->token);
+    if (r->all_tasks) {
+        r->lm = r->rtd = r->qa = 1;
+        if (!r->token && !r->sequence) r->sequence = LABELS_UNASKED;
+    }
+    *heads = (r->lm ? 1u << DEBERTA_TASK_MLM : 0) | (r->rtd ? 1u << DEBERTA_TASK_RTD : 0) |
+             (r->sequence ? 1u << DEBERTA_TASK_SEQUENCE : 0) | (r->token ? 1u << DEBERTA_TASK_TOKEN : 0) |
+             (r->qa ? 1u << DEBERTA_TASK_QA : 0);
+    return DEBERTA_OK;
+}
+
 deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
 {
     recipe chosen;
+    unsigned heads = 0;
     const char *text = path + sizeof scheme - 1;
     size_t length = strcspn(text, ",");
     DEBERTA_TRY(parse_shape(&chosen, path, text, length, err));
@@ -154,12 +187,12 @@ deberta_status synthetic_parse(model_config *config, synthetic_weights *weights,
         DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
     }
     DEBERTA_TRY(check_outliers(&chosen, path, err));
+    DEBERTA_TRY(settle_tasks(&chosen, &heads, path, err));
     DEBERTA_TRY(make_config(config, &chosen, path, err));
     *weights = (synthetic_weights){.config = *config,
                                    .seed = chosen.seed,
                                    .outliers = (uint16_t)chosen.outliers,
                                    .outlier_size = (float)chosen.outlier_size,
-                                   .lm_head = chosen.lm != 0,
-                                   .rtd_head = chosen.rtd != 0};
+                                   .heads = heads};
     return DEBERTA_OK;
 }

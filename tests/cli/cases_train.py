@@ -143,6 +143,14 @@ def test_run(bench):
         bench.fine("train", "mlm", "--config", "new", *TRAIN, *recipe, "--seed", seed, "--threads", threads, "--out", out)
     made = [digest(bench, f"{out}/model.safetensors") for out in ("new1", "again1", "new2")]
     assert made[0] == made[1] != made[2], made
+    with open(bench.path("new/config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    with open(bench.path("new/config.json"), "w", encoding="utf-8") as file:
+        json.dump(config | {"embedding_size": config["hidden_size"] // 2}, file)
+    bench.fine("train", "mlm", "--config", "new", *TRAIN, *recipe, "--out", "slim")
+    slim = json.loads(bench.fine("info", "slim", "--json").out)["model"]
+    assert slim["embedding_size"] < slim["hidden_size"] and slim["heads_present"] == ["mlm"], slim
+    contains(bench.expect(3, "train", "mlm", "--config", "new", *TRAIN, *recipe, "--head", "mlm_emd", "--out", "none").err, "no head 'mlm_emd'")
     result = bench.run("train", "mlm", folder, *TRAIN, *recipe, "--out", "a")
     assert result.code != 0 and "not empty" in result.err, result.describe()
 

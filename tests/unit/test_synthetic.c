@@ -18,6 +18,8 @@ TEST(names)
         "synthetic:v2-xlarge,hidden=64,heads=4,intermediate=32,vocab=9",
         "synthetic:v3-small,terms=none,biased=1,types=2,positions=64,distance=32,buckets=16,seed=7,lm=1,rtd=1",
         "synthetic:v3-base,outliers=64,outlier_size=1",
+        "synthetic:v1-xlarge,embedding=128,sequence=3,qa=1",
+        "synthetic:v2-xxlarge,heads=8,token=2,heads=all",
     };
     static const char *const bad[] = {
         "synthetic:",
@@ -37,6 +39,11 @@ TEST(names)
         "synthetic:v3-base,outliers=65",
         "synthetic:v3-base,hidden=48,heads=4,outliers=49",
         "synthetic:v3-base,outliers=6,outlier_size=0",
+        "synthetic:v3-base,heads=al",
+        "synthetic:v3-base,heads=all2",
+        "synthetic:v3-base,sequence=all",
+        "synthetic:v3-base,sequence=1,token=1",
+        "synthetic:v3-base,token=1048577",
     };
     assert_true(synthetic_names("synthetic:x"));
     assert_false(synthetic_names("models/synthetic:x"));
@@ -164,14 +171,49 @@ TEST(published_parameter_counts)
     static const struct {
         const char *path;
         size_t parameters;
-    } published[] = {{"synthetic:v3-xsmall", 70682112}, {"synthetic:v1-base,layers=1", 47659008}};
-    for (size_t i = 0; i < 2; i++) {
+    } published[] = {{"synthetic:v3-xsmall", 70682112},
+                     {"synthetic:v1-base,layers=1", 47659008},
+                     {"synthetic:v1-xlarge", 757804032},
+                     {"synthetic:v2-xlarge,heads=all", 884593152},
+                     {"synthetic:v2-xxlarge", 1564549632}};
+    /* The large ones would not fit into the memory of every machine. */
+    const deberta_model_options options = {.struct_size = sizeof options, .describe_only = true};
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
         deberta_model *model = NULL;
-        assert_int_equal(deberta_model_open(&model, published[i].path, NULL, NULL), DEBERTA_OK);
-        deberta_model_info info;
-        memset(&info, 0, sizeof info);
-        info = *deberta_model_describe(model);
-        assert_int_equal(info.parameters, published[i].parameters);
+        assert_int_equal(deberta_model_open(&model, published[i].path, i < 2 ? NULL : &options, NULL), DEBERTA_OK);
+        assert_int_equal(deberta_model_describe(model)->parameters, published[i].parameters);
         deberta_model_free(&model);
     }
+}
+
+static void check_shape(const made *m, const char *name, size_t rank, size_t rows, size_t columns)
+{
+    weight_tensor found;
+    if (!m->source.find(m->source.context, name, &found)) fail_msg("no tensor %s", name);
+    assert_int_equal(found.rank, rank);
+    assert_int_equal(found.shape[0], rows);
+    if (rank > 1) assert_int_equal(found.shape[1], columns);
+}
+
+TEST(heads_of_tasks)
+{
+    made all, none;
+    weight_tensor found;
+    make(&all, "synthetic:v3-base,layers=1,hidden=48,heads=4,heads=all,embedding=20,vocab=61,types=2");
+    make(&none, "synthetic:v3-base");
+    assert_int_equal(all.config.heads, 4);
+    assert_int_equal(all.config.labels, 3);
+    check_shape(&all, "embeddings.word_embeddings.weight", 2, 61, 20);
+    check_shape(&all, "embeddings.token_type_embeddings.weight", 2, 2, 20);
+    check_shape(&all, "embeddings.embed_proj.weight", 2, 48, 20);
+    check_shape(&all, "lm_predictions.lm_head.dense.weight", 2, 20, 48);
+    check_shape(&all, "pooler.dense.weight", 2, 48, 48);
+    check_shape(&all, "classifier.weight", 2, 3, 48);
+    check_shape(&all, "qa_outputs.bias", 1, 2, 0);
+    static const char *const absent[] = {"embeddings.embed_proj.weight", "classifier.weight", "pooler.dense.weight",
+                                         "qa_outputs.weight", "mask_predictions.dense.weight"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        assert_false(none.source.find(none.source.context, absent[i], &found));
+    config_free(&all.config);
+    config_free(&none.config);
 }

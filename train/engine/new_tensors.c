@@ -250,7 +250,7 @@ static void clear_padding(const parameter_set *set, const model_config *config)
 deberta_status new_model_begin(parameter_set *set, const char *folder, uint32_t seed, deberta_error *err)
 {
     new_tensors n = {.set = set, .seed = seed};
-    synthetic_weights shapes = {.lm_head = true};
+    synthetic_weights shapes = {.heads = 1u << DEBERTA_TASK_MLM};
     *set = (parameter_set){.name = strdup(folder)};
     if (!set->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
     deberta_status status = read_config(&n, folder, err);

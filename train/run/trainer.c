@@ -112,7 +112,10 @@ static deberta_status describe_config(const deberta_trainer *t, training *run, t
 {
     model_config config;
     DEBERTA_TRY(config_read(&config, target->folder, err));
-    run->options.decodes = run->options.task == DEBERTA_TRAIN_MLM && t->options.head != DEBERTA_TRAIN_HEAD_MLM;
+    /* Positions are added to hidden states, so the decoder needs embeddings as wide as they are. */
+    const bool decodes = t->options.head == DEBERTA_TRAIN_HEAD_AUTO ? config.embedding_size == config.hidden_size
+                                                                    : t->options.head != DEBERTA_TRAIN_HEAD_MLM;
+    run->options.decodes = run->options.task == DEBERTA_TRAIN_MLM && decodes;
     target->vocabulary = config.vocabulary_size;
     target->places = config.position_biased_input || run->options.decodes ? config.max_positions : 0;
     run->options.seed = (uint32_t)t->options.seed;
