@@ -115,7 +115,7 @@ class Stage:
     def fail(self, what, command, outcome, of_tiers=True):
         self.failures.append(what)
         self.tier_failures += of_tiers
-        say(f"    {self.name}: {what}: {'failed' if outcome.status is not None else 'stopped'}")
+        say(f"    {self.name}: {what}: {f'failed, status {outcome.status}' if outcome.status is not None else 'stopped'}")
         say(f"    {command if callable(command) else ' '.join(command)}")
         say("\n".join("    " + line for line in counting.failures_in(outcome.output).rstrip().split("\n")[-100:]))
 

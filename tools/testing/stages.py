@@ -157,7 +157,7 @@ def without_zip(root):
 
 def webassembly(stage, _full, sampled=True):
     """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
-    node = ["node", *subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
+    node = ["tests/wasm/run_node.py", *subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
     tiers = ("scalar", "exact", "relaxed")
     native_program = native_build(stage, targets=["deberta"])
     built = stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
