@@ -23,7 +23,7 @@
 typedef enum request_mix {
     REQUESTS_UNIFORM,       /* 8 to 512 tokens */
     REQUESTS_SHORT_UNIFORM, /* 8 to 64 */
-    REQUESTS_SHORT_ZIPF,    /* 8 to 128, most of them 8 */
+    REQUESTS_SHORT_ZIPF,    /* 8 to 128; a third has 8, and a little more than a third 128 */
     REQUESTS_MIXED_TAIL,    /* one of 64 has 256, the others 8 to 48 */
     REQUESTS_FLAT_LONG,     /* 256 */
     REQUEST_MIXES
