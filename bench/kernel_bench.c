@@ -176,6 +176,13 @@ static size_t calibrate(const kernels *table, measured_problem *m, double sample
     }
 }
 
+/* Of one thread. */
+static double peak_of(const machine_roofs *roofs, deberta_isa isa, const kernel_description *kernel)
+{
+    if (!kernel->byte_products) return machine_peak_gflops(roofs, isa, 1);
+    return machine_peak_of(roofs, isa, 1, DEBERTA_PRECISION_INT8) / kernel->byte_products;
+}
+
 static void measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
                     const competitors *all, double *samples, size_t count)
 {
@@ -196,7 +203,7 @@ static void measure(kernel_measurement *found, measured_problem *problem, const 
         m->work = problem_work_of(&problem->problem);
         statistics_summarize(&m->time, samples + t * count, count);
         m->gflops = 1e-9 * m->work.flop / m->time.median;
-        const double peak = o->roofs ? machine_peak_of(o->roofs, m->isa, 1, problem_description(slot)->precision) : 0;
+        const double peak = o->roofs ? peak_of(o->roofs, m->isa, problem_description(slot)) : 0;
         m->peak_fraction = peak > 0 ? m->gflops / peak : 0;
         m->speed_up = found[0].time.median / m->time.median;
     }
@@ -220,7 +227,9 @@ static deberta_status run_all(kernel_measurements *found, const problem_lines *p
                               deberta_error *err)
 {
     competitors all = {.tiers = o->isa_count};
-    for (size_t t = 0; t < o->isa_count; t++) DEBERTA_TRY(kernels_select(&all.tables[t], o->isas[t], err));
+    for (size_t t = 0; t < o->isa_count; t++) {
+        DEBERTA_TRY(kernels_select_with_tiles(&all.tables[t], o->isas[t], err));
+    }
     kernels *sleef = &all.tables[all.tiers];
     *sleef = all.tables[0];
     sleef->activate_f32 = activate_with_sleef;

@@ -65,7 +65,8 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
                           : strcmp(word, "residual") == 0 ? RESIDUAL_IN_C
                                                           : 0;
     if (flag && !value) {
-        if (p->slot != SLOT_gemm_f32) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' belongs to gemm", where, word);
+        if (!(problem_description(p->slot)->optional & flag))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' belongs to gemm", where, word);
         p->options |= flag;
         return DEBERTA_OK;
     }

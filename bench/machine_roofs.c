@@ -62,8 +62,7 @@ static const peak_kernel *kernel_of(deberta_isa isa)
 static const peak_kernel *integer_kernel_of(deberta_isa isa)
 {
     kernels table;
-    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
-    kernels_use_tiles(&table, isa);
+    if (kernels_select_with_tiles(&table, isa, NULL) != DEBERTA_OK) return NULL;
     return peaks[peak_by_name(table.gemm_u8_isa)].bytes;
 }
 

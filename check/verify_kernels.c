@@ -222,7 +222,7 @@ deberta_status verify_kernels(verify_report *report, const verify_options *optio
     deberta_status status = DEBERTA_OK;
     for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < TIERS; t++)
         if (t == DEBERTA_ISA_SCALAR || options->tiers[t]) {
-            status = kernels_select(&k->tables[t], (deberta_isa)t, err);
+            status = kernels_select_with_tiles(&k->tables[t], (deberta_isa)t, err);
             k->present[t] = status == DEBERTA_OK;
         }
     if (status == DEBERTA_OK) check_all(k, report, options->seed);

@@ -77,8 +77,7 @@ const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **fro
 {
     kernels table;
     size_t slot = 0;
-    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
-    kernels_use_tiles(&table, isa);
+    if (kernels_select_with_tiles(&table, isa, NULL) != DEBERTA_OK) return NULL;
 #define X(name, parameters)                                                                                            \
     if (slot++ == kernel) {                                                                                            \
         if (from) *from = table.name##_isa;                                                                            \
@@ -93,8 +92,7 @@ const char *deberta_wrong_part(deberta_isa isa, size_t number)
 {
     kernels table;
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
-    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
-    kernels_use_tiles(&table, isa);
+    if (kernels_select_with_tiles(&table, isa, NULL) != DEBERTA_OK) return NULL;
     for (size_t i = 0; i < PARTS; i++)
         if (parts[i].of == isa && verdicts[i] == PART_WRONG && number-- == 0) return parts[i].name;
     return NULL;
@@ -144,4 +142,11 @@ void kernels_use_tiles(kernels *table, deberta_isa isa)
             part_is_right(&verdicts[i], parts[i].init))
             parts[i].init(table);
     }
+}
+
+deberta_status kernels_select_with_tiles(kernels *table, deberta_isa isa, deberta_error *err)
+{
+    DEBERTA_TRY(kernels_select(table, isa, err));
+    kernels_use_tiles(table, isa);
+    return DEBERTA_OK;
 }

@@ -12,5 +12,7 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
  * the selection, because a process must ask for tiles, and its signal stacks then need more room. Sessions of low
  * precision ask. */
 void kernels_use_tiles(kernels *table, deberta_isa isa);
+/* Both: the table of a session of low precision, for those who measure and compare kernels. */
+deberta_status kernels_select_with_tiles(kernels *table, deberta_isa isa, deberta_error *err);
 
 #endif

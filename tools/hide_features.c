@@ -24,17 +24,20 @@ static unsigned bits(const int *places, int count)
 
 #define BITS(...) bits((const int[]){__VA_ARGS__}, (int)(sizeof((const int[]){__VA_ARGS__}) / sizeof(int)))
 
-/* What leaf 1 and both subleaves of leaf 7 say, in the manuals' numbers of bits. AVX-512 goes with AMX and bfloat16,
- * and AVX with FMA and F16C. */
+/* What leaf 1 and both subleaves of leaf 7 say, in the manuals' numbers of bits. VNNI goes with AMX, AVX-512 with
+ * bfloat16, AVX with FMA and F16C. */
 static void take_out(unsigned leaf, unsigned subleaf, unsigned *a, unsigned *b, unsigned *c, unsigned *d)
 {
     if (leaf == 1 && hidden >= HIDE_AVX) *c &= ~BITS(12, 28, 29);
     if (leaf == 7 && subleaf == 0) {
-        if (hidden >= HIDE_VNNI) *c &= ~BITS(11);
+        if (hidden >= HIDE_VNNI) {
+            *c &= ~BITS(11);
+            *d &= ~BITS(22, 24, 25);
+        }
         if (hidden >= HIDE_AVX512) {
             *b &= ~BITS(16, 17, 21, 26, 27, 28, 30, 31);
             *c &= ~BITS(1, 6, 12, 14);
-            *d &= ~BITS(2, 3, 8, 22, 23, 24, 25);
+            *d &= ~BITS(2, 3, 8, 23);
         }
         if (hidden >= HIDE_AVX) *b &= ~BITS(5);
     }

@@ -170,9 +170,9 @@ typedef struct kernel_description {
     size_t column_unit, depth_unit;  /* what columns and depth must be multiples of; 0: 1 */
     size_t most_columns, most_depth; /* 0: any */
 
-    bool multiplies;             /* 2 rows depth columns operations */
-    deberta_precision precision; /* in which it multiplies */
-    double moved[3];             /* numbers of 32 bits, of rows x columns, rows x depth, depth x columns */
+    bool multiplies;   /* 2 rows depth columns operations */
+    int byte_products; /* that one of these takes; 0: it is one of float32 */
+    double moved[3];   /* numbers of 32 bits, of rows x columns, rows x depth, depth x columns */
     problem_elements elements;
     bool restored; /* works in place: before it is measured again its arrays are made anew */
 } kernel_description;

@@ -208,12 +208,11 @@ PRODUCTS_OF(gemm_u15, FIFTEEN_BITS)
 
 DESCRIBE_KERNEL(gemm_u8, "gemm_u8", .fill = gemm_u8_fill, .drawn = {20, 192, 3 * PANEL}, .measured = {96, 768, 192},
                 .optional = INTEGER_EPILOGUES, .column_unit = PANEL, .depth_unit = DIGIT_TILE_INPUTS,
-                .most_depth = MAX_INTEGER_DEPTH, .multiplies = true, .precision = DEBERTA_PRECISION_INT8,
-                .moved = {1, 0.25, 0.25})
+                .most_depth = MAX_INTEGER_DEPTH, .multiplies = true, .byte_products = 1, .moved = {1, 0.25, 0.25})
 DESCRIBE_KERNEL(gemm_u8x2, "gemm_u8x2", .fill = gemm_u8x2_fill, .drawn = {20, 192, 3 * PANEL},
                 .measured = {96, 768, 192}, .optional = INTEGER_EPILOGUES, .column_unit = PANEL,
                 .depth_unit = DIGIT_TILE_INPUTS, .most_depth = MAX_INTEGER_DEPTH, .multiplies = true,
-                .precision = DEBERTA_PRECISION_INT16, .moved = {1, 0.5, 0.5})
+                .byte_products = 3, .moved = {1, 0.5, 0.5})
 DESCRIBE_KERNEL(gemm_u15, "gemm_u15", .fill = gemm_u15_fill, .drawn = {20, 192, 3 * PANEL}, .measured = {96, 512, 192},
                 .optional = INTEGER_EPILOGUES, .column_unit = PANEL, .depth_unit = DIGIT_TILE_INPUTS,
-                .most_depth = MAX_U15_DEPTH, .multiplies = true, .moved = {1, 0.5, 0.25})
+                .most_depth = MAX_U15_DEPTH, .multiplies = true, .byte_products = 2, .moved = {1, 0.5, 0.25})

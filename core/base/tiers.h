@@ -34,7 +34,7 @@
     X(SCALAR_FMA, scalar_fma, SCALAR, ANY, CPU_FMA, 0, 0, "fma", 0, 0)                                                 \
     X(AVXVNNI, avxvnni, AVX2, X86, CPU_AVXVNNI, 0, 0, "avx_vnni", 0, 1)                                                \
     X(AVX512VNNI, avx512vnni, AVX512, X86, CPU_AVX512VNNI, 0, 0, "avx512_vnni", 0, 1)                                  \
-    X(AVX512AMX, avx512amx, AVX512, X86, CPU_AVX512AMX, 0, 0, "amx_int8", 0, 0)                                        \
+    X(AVX512AMX, avx512amx, AVX512, X86, CPU_AVX512AMX, 0, 0, "amx_int8", 0, 1)                                        \
     X(NEONDOT, neondot, NEON, AARCH64, CPU_NEON_DOT, 0, 0, "asimddp", 0, 1)                                            \
     X(NEONI8MM, neoni8mm, NEON, AARCH64, CPU_NEON_I8MM, 0, 0, "i8mm", 0, 1)
 

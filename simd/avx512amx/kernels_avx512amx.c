@@ -12,6 +12,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"
 #include "simd/avx512/vec_avx512.h"
+#include "simd/avx512amx/tiles_avx512amx.h"
 
 #undef VF_NAME
 #undef VF_ISA
@@ -31,19 +32,8 @@ enum {
     TILE_PARTS = DIGIT_TILE_ROWS / PART_ROWS,
 };
 
-/* What LDTILECFG reads: all eight registers as large as they can be. */
-typedef struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-} tile_config;
-_Static_assert(sizeof(tile_config) == 64, "the layout is the processor's");
-
-static const tile_config config __attribute__((aligned(64))) = {
-    .palette = 1,
-    .row_bytes = {TILE_LINE, TILE_LINE, TILE_LINE, TILE_LINE, TILE_LINE, TILE_LINE, TILE_LINE, TILE_LINE},
-    .rows = {16, 16, 16, 16, 16, 16, 16, 16},
-};
+_Static_assert((int)TILE_LINE == (int)TILE_REGISTER_LINE && (int)DIGIT_TILE_ROWS == (int)TILE_REGISTER_ROWS,
+               "a tile fills a register");
 
 /* Sums of a tile of C: of 15 bits those of the high and of the low digits. */
 #define FORMAT_SUMS(format) ((format) == ONE_DIGIT ? 1 : 2)
@@ -243,11 +233,10 @@ VF void multiply_all(const integer_format format, const integer_gemm_task *task)
     tile_walk walk = {.sums = sums};
     integer_gemm_task_assert(task);
     if (task->rows == 0 || task->depth == 0) return;
-    _tile_loadconfig(&config);
-    __asm__ volatile("" ::: "memory"); /* gcc 12's tile loads do not say what they read */
+    tiles_take();
     for (size_t panel = 0; panel < task->panels; panel += most)
         multiply_panels(format, task, &walk, panel, task->panels - panel < most ? task->panels - panel : most);
-    _tile_release(); /* or every switch of threads would save 8 KiB from now on */
+    tiles_give_back();
     finish_parts(format, task, &walk.before, walk.before.parts_left);
 }
 

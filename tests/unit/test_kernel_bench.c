@@ -89,7 +89,7 @@ TEST(test_every_kernel_runs)
         char line[PROBLEM_LINE_BYTES];
         snprintf(line, sizeof line, "%s rows=19 depth=64 columns=32%s%s%s", d->word,
                  d->has_function ? " function=exp" : "", d->has_map ? " distance=-600" : "",
-                 slot == SLOT_gemm_f32 ? " bias gelu residual" : "");
+                 d->optional & WITH_BIAS ? " bias gelu residual" : "");
         problems[slot] = parsed(line);
         assert_int_equal(problems[slot].problem.slot, slot);
     }

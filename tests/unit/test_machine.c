@@ -150,11 +150,7 @@ TEST(test_limits_of_the_machine)
         const double of_bytes = machine_peak_of(&roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT8);
         assert_float_equal(3 * machine_peak_of(&roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT16), of_bytes, 1e-6);
         if (isa == DEBERTA_ISA_SCALAR || of_floats == 0) assert_true(of_bytes == 0);
-        const char *from = NULL;
-        for (size_t k = 0; k < 64 && deberta_kernel_name((deberta_isa)isa, k, &from); k++)
-            if (strcmp(deberta_kernel_name((deberta_isa)isa, k, &from), "gemm_u8") == 0) break;
-        if (isa != DEBERTA_ISA_SCALAR && of_floats > 0 && strcmp(from, "avx512amx") != 0)
-            assert_true(of_bytes > of_floats / 2);
+        if (isa != DEBERTA_ISA_SCALAR && of_floats > 0) assert_true(of_bytes > of_floats / 2);
     }
     assert_true(roofs.roof[0].read_gbs == 0);
     for (size_t i = 0; i < 2; i++) assert_true(roofs.roof[i].typical_share > 0 && roofs.roof[i].typical_share <= 1);
