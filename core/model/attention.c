@@ -26,6 +26,36 @@ static double part_lap(const deberta_session *s, const worker_scratch *scratch, 
 
 /* ---------------------------------------------------------------------------------------------------------- queries */
 
+size_t attention_tokens_of_block(const size_t *tokens, size_t count, size_t most)
+{
+    size_t rows = 1;
+    while (rows < count && tokens[rows] > tokens[rows - 1] && tokens[rows] - tokens[0] < most) rows++;
+    return rows;
+}
+
+/* In the sequence. */
+static size_t query_place(const attention_queries *queries, size_t row)
+{
+    return queries->first + (queries->tokens ? queries->tokens[row] - queries->tokens[0] : row);
+}
+
+/* The first row from `row` on whose place is more than `most` behind that of the row before it. */
+static size_t queries_together(const attention_queries *queries, size_t row, size_t end, size_t most)
+{
+    if (!queries->tokens) return end;
+    for (row++; row < end && queries->tokens[row] - queries->tokens[row - 1] <= most;) row++;
+    return row;
+}
+
+/* How many rows lie before a place. */
+static size_t queries_before(const attention_queries *queries, ptrdiff_t place)
+{
+    const ptrdiff_t behind = place - (ptrdiff_t)queries->first;
+    size_t rows = behind <= 0 ? 0 : minimum((size_t)behind, queries->count);
+    while (queries->tokens && rows > 0 && query_place(queries, rows - 1) >= (size_t)place) rows--;
+    return rows;
+}
+
 /* The queries, or what an ablation has in the place of each; integers of them last until the next are made. */
 static row_operand query_operand(const deberta_session *s, const attention_queries *queries, const float *instead,
                                  const worker_scratch *scratch)
@@ -62,17 +92,20 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
                      worker_scratch *scratch)
 {
     const deberta_model *model = s->model;
-    size_t group = round_up(STRIP_ROWS, s->row_tile), first_panel, end_panel;
+    size_t first_panel, end_panel;
     /* Tiles stick out of the sequence to the next multiple of 16 keys. */
     ptrdiff_t first = (ptrdiff_t)queries->first, last_key = (ptrdiff_t)round_up(head->n, PANEL) - 1;
-    ptrdiff_t last_query = first + (ptrdiff_t)queries->count - 1;
+    ptrdiff_t last_query = (ptrdiff_t)query_place(queries, queries->count - 1);
+    /* Rows that lie apart share less. */
+    const bool apart = last_query - first >= (ptrdiff_t)queries->count;
+    const size_t group = apart ? s->row_tile : round_up(STRIP_ROWS, s->row_tile);
     reversed_panels(&s->positions, first - last_key, last_query, &first_panel, &end_panel);
     scratch->strip_first = first_panel * PANEL;
     row_operand query_rows = query_operand(s, queries, head->c2p_query, scratch);
     for (size_t row = 0; row < queries->count; row += group) {
         size_t rows = minimum(group, queries->count - row), panel, end;
-        ptrdiff_t query = first + (ptrdiff_t)row;
-        reversed_panels(&s->positions, query - last_key, query + (ptrdiff_t)rows - 1, &panel, &end);
+        reversed_panels(&s->positions, (ptrdiff_t)query_place(queries, row) - last_key,
+                        (ptrdiff_t)query_place(queries, row + rows - 1), &panel, &end);
         gemm_task task = {
             .rows = rows,
             .panels = end - panel,
@@ -164,17 +197,19 @@ static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t 
     }
 }
 
-/* Rows [row, row + rows) of a few neighbouring panels with their bias tiles. */
-static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
+/* Bias tiles of a few neighbouring panels, for those of the block's rows [row, row + rows) from `begin` to `end`, which
+ * read neighbouring rows of the table. */
+static void bias_tiles(const logits_job *job, size_t row, size_t rows, size_t begin, size_t end, size_t panel,
+                       size_t panels)
 {
     const deberta_session *s = job->session;
     const position_map *map = &s->positions;
     worker_scratch *scratch = job->scratch;
     size_t first_row = 0, last_row = 0;
-    /* Distance of the first row to the first key; the last key of the last panel is nearest to the other end. */
-    ptrdiff_t distance = (ptrdiff_t)(job->queries->first + row) - (ptrdiff_t)(panel * PANEL);
-    position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row,
-                      &last_row);
+    const ptrdiff_t key = (ptrdiff_t)(panel * PANEL);
+    /* The last key of the last panel is nearest to the other end. */
+    position_map_rows(map, (ptrdiff_t)query_place(job->queries, begin) - key - (ptrdiff_t)(panels * PANEL) + 1,
+                      (ptrdiff_t)query_place(job->queries, end - 1) - key, &first_row, &last_row);
     first_row -= first_row % operand_row_step(&job->head->position_queries);
     size_t table_rows = last_row - first_row + 1;
     double time = part_start(s);
@@ -190,24 +225,37 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
                           &job->head->p2c_keys, panel, &task);
         time = part_lap(s, scratch, PROFILE_P2C, time);
     }
-    for (size_t p = 0; p < panels; p++) {
-        ptrdiff_t place = distance - (ptrdiff_t)(p * PANEL);
-        position_bias_task task = {
-            .rows = rows,
-            .bias = scratch->bias + p * rows * PANEL,
-            .c2p = job->c2p ? scratch->strip + row * s->strip_stride : NULL,
-            .ld_c2p = s->strip_stride,
-            .c2p_first = scratch->strip_first,
-            .p2c = job->p2c ? scratch->transposed + p * table_rows * PANEL : NULL,
-            .p2c_first = first_row,
-            .row_of = map->row_of + place,
-            .position_of = map->position_of - place,
-            .last_row = map->last_row,
-            .unit_steps = map->unit_steps,
-        };
-        s->kernels.position_bias_f32(&task);
+    for (size_t next; begin < end; begin = next) {
+        next = queries_together(job->queries, begin, end, 1);
+        for (size_t p = 0; p < panels; p++) {
+            const ptrdiff_t distance = (ptrdiff_t)query_place(job->queries, begin) - key - (ptrdiff_t)(p * PANEL);
+            position_bias_task task = {
+                .rows = next - begin,
+                .bias = scratch->bias + (p * rows + begin - row) * PANEL,
+                .c2p = job->c2p ? scratch->strip + begin * s->strip_stride : NULL,
+                .ld_c2p = s->strip_stride,
+                .c2p_first = scratch->strip_first,
+                .p2c = job->p2c ? scratch->transposed + p * table_rows * PANEL : NULL,
+                .p2c_first = first_row,
+                .row_of = map->row_of + distance,
+                .position_of = map->position_of - distance,
+                .last_row = map->last_row,
+                .unit_steps = map->unit_steps,
+            };
+            s->kernels.position_bias_f32(&task);
+        }
     }
     part_lap(s, scratch, PROFILE_BIAS, time);
+}
+
+/* Rows [row, row + rows) of a few neighbouring panels. */
+static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
+{
+    worker_scratch *scratch = job->scratch;
+    for (size_t begin = row, end; begin < row + rows; begin = end) {
+        end = queries_together(job->queries, begin, row + rows, panels * PANEL);
+        bias_tiles(job, row, rows, begin, end, panel, panels);
+    }
     if (!job->c2c) {
         copy_tiles(job, rows, panel, panels);
         return;
@@ -227,11 +275,10 @@ static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
     const position_map *map = &job->session->positions;
     size_t count = job->queries->count, tile = job->session->row_tile, far_right = 0, far_left = count;
     if (job->far) {
-        ptrdiff_t first = (ptrdiff_t)job->queries->first, key = (ptrdiff_t)(panel * PANEL);
-        ptrdiff_t last_key = key + (ptrdiff_t)(panels * PANEL) - 1;
+        ptrdiff_t key = (ptrdiff_t)(panel * PANEL), last_key = key + (ptrdiff_t)(panels * PANEL) - 1;
         /* Cut at whole register tiles. */
-        far_right = clamp_count(map->far_right + key - first + 1, count) / tile * tile;
-        far_left = minimum(round_up(clamp_count(map->far_left + last_key - first, count), tile), count);
+        far_right = queries_before(job->queries, map->far_right + key + 1) / tile * tile;
+        far_left = minimum(round_up(queries_before(job->queries, map->far_left + last_key), tile), count);
     }
     if (far_right > 0) far_tiles(job, FAR_RIGHT, 0, far_right, panel, panels);
     if (far_left > far_right) general_tiles(job, far_right, far_left - far_right, panel, panels);
@@ -243,7 +290,8 @@ static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
 static void far_panels(const logits_job *job, size_t first, size_t end, size_t *left_end, size_t *right)
 {
     const position_map *map = &job->session->positions;
-    ptrdiff_t query = (ptrdiff_t)job->queries->first, last_query = query + (ptrdiff_t)job->queries->count - 1;
+    const ptrdiff_t query = (ptrdiff_t)job->queries->first;
+    const ptrdiff_t last_query = (ptrdiff_t)query_place(job->queries, job->queries->count - 1);
     *left_end = first;
     *right = end;
     if (!job->far) return;
@@ -308,8 +356,11 @@ static void drop_probabilities(const deberta_session *s, const attention_head *h
     if (!record || !s->internal.record->dropout) return;
     const dropout_place place = {
         .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = head->head};
-    dropout_probabilities(&s->kernels, s->internal.record->dropout, &place, scratch->logits, lds,
-                          head->first_token + queries->first, queries->count, key, keys);
+    for (size_t row = 0, next; row < queries->count; row = next) {
+        next = queries_together(queries, row, queries->count, 1);
+        dropout_probabilities(&s->kernels, s->internal.record->dropout, &place, scratch->logits + row * lds, lds,
+                              head->first_token + query_place(queries, row), next - row, key, keys);
+    }
 }
 
 /* Probabilities of a chunk times its values. */

@@ -16,11 +16,15 @@
 
 #include "core/model/attention_head.h"
 
-/* Consecutive query rows. */
+/* Query rows that follow each other in memory: at most session->query_rows, from no longer a stretch of the sequence. */
 typedef struct attention_queries {
     const float *rows;
-    size_t ld, first, count; /* place of the first in the sequence; at most session->query_rows */
+    size_t ld, first, count; /* place of the first in the sequence */
+    const size_t *tokens;    /* of the session: that of each row, ascending; NULL: every place from the first on */
 } attention_queries;
+
+/* How many of `count` tokens, of one sequence, are together a block of at most `most` places. */
+size_t attention_tokens_of_block(const size_t *tokens, size_t count, size_t most);
 
 /* Terms of attention_logits: bits 1 << DEBERTA_C2C, C2P, P2C. */
 unsigned attention_terms_of(const deberta_session *session);

@@ -1,4 +1,4 @@
-/* The decoder's queries are cut into runs of neighbours and attend to the keys that the last layer kept.
+/* The decoder's queries attend to the keys that the last layer kept.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/decoder.h"
@@ -6,23 +6,6 @@
 #include "core/model/attention.h"
 #include "core/model/attention_layer.h"
 #include "core/model/feed_forward.h"
-
-/* A run of asked positions that follow each other in one sequence. */
-typedef struct position_run {
-    size_t sequence, first, count; /* first: place in the sequence */
-} position_run;
-
-static position_run next_run(const deberta_session *s, const size_t *positions, size_t count)
-{
-    position_run run = {.sequence = session_sequence_of(s, positions[0]), .count = 1};
-    run.first = positions[0] - s->starts[run.sequence];
-    size_t end = s->starts[run.sequence + 1];
-    while (run.count < minimum(count, s->query_rows) && positions[run.count] == positions[0] + run.count &&
-           positions[run.count] < end) {
-        run.count++;
-    }
-    return run;
-}
 
 /* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
 typedef struct emd_loop {
@@ -58,13 +41,14 @@ static void emd_head_task(void *context, size_t task, size_t worker)
     if (row == end) return;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
     attention_head_pack(s, &head, &s->workers[worker]);
-    for (position_run run; row < end; row += run.count) {
-        run = next_run(s, positions + row, end - row);
+    for (size_t count; row < end; row += count) {
+        count = attention_tokens_of_block(positions + row, end - row, s->query_rows);
         attention_queries queries = {
             .rows = head_query(s, head_index, row),
             .ld = padded,
-            .first = run.first,
-            .count = run.count,
+            .first = positions[row] - head.first_token,
+            .count = count,
+            .tokens = positions + row,
         };
         attention_block(s, &head, &queries, s->context + row * s->context_stride + head_index * padded,
                         s->context_stride, &s->workers[worker]);

@@ -13,6 +13,7 @@
 
 #include "tests/unit/test.h"
 
+#include "core/base/random.h"
 #include "core/model/session.h"
 #include "analysis/reference/reference.h"
 #include "tests/unit/io_helpers.h"
@@ -448,6 +449,50 @@ static long page_faults(void)
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
     return usage.ru_minflt + usage.ru_majflt;
+}
+
+/* Drawn positions in one call, near each other and apart, against each of them in a call of its own. */
+TEST(decoded_positions_change_no_bit_of_each_other)
+{
+    enum { LONG = 330, BRIEF = 45, ALL = LONG + BRIEF, WORDS = 61, DRAWS = 12 };
+    static const char *const models[] = {
+        "synthetic:v3-base,layers=1,hidden=64,heads=2,intermediate=32,vocab=61,lm=1",
+        "synthetic:v3-base,layers=1,hidden=64,heads=2,intermediate=32,vocab=61,buckets=16,distance=40,lm=1",
+        "synthetic:v3-base,layers=1,hidden=64,heads=2,intermediate=32,vocab=61,buckets=16,distance=40,terms=p2c,lm=1"};
+    const size_t starts[] = {0, LONG, ALL};
+    int32_t ids[ALL];
+    uint64_t seed = 1;
+    for (size_t t = 0; t < ALL; t++) ids[t] = (int32_t)random_below(&seed, WORDS);
+    for (size_t i = 0; i < 2 * (sizeof models / sizeof *models); i++) {
+        deberta_model *model = open_model_in(models[i / 2], i % 2 ? DEBERTA_PRECISION_INT8 : DEBERTA_PRECISION_FLOAT32);
+        deberta_session *session = NULL;
+        const deberta_session_options options = {
+            .struct_size = sizeof options, .max_tokens = ALL, .threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT};
+        const deberta_batch batch = {
+            .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
+        static float alone[ALL * WORDS], together[ALL * WORDS];
+        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+        deberta_outputs outputs = {.struct_size = sizeof outputs};
+        assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+        for (size_t t = 0; t < ALL; t++)
+            assert_int_equal(
+                deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &t, 1, alone + t * WORDS, WORDS, NULL), DEBERTA_OK);
+        for (size_t draw = 0; draw < DRAWS; draw++) {
+            size_t asked[ALL], count = 0;
+            const uint64_t first_seed = seed;
+            for (size_t t = 0; t < ALL; t++)
+                if (random_below(&seed, (size_t)1 << draw % 7) == 0) asked[count++] = t;
+            if (count > 1 && draw % 3 == 2) asked[count / 2] = asked[count / 2 - 1]; /* asked for twice */
+            assert_int_equal(
+                deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, asked, count, together, WORDS, NULL), DEBERTA_OK);
+            for (size_t k = 0; k < count; k++)
+                if (memcmp(together + k * WORDS, alone + asked[k] * WORDS, WORDS * sizeof *alone))
+                    fail_msg("%s: position %zu of %zu (seed %llu)", models[i / 2], k, count,
+                             (unsigned long long)first_seed);
+        }
+        deberta_session_free(&session);
+        deberta_model_free(&model);
+    }
 }
 
 /* Once a length has been encoded, its memory is there. The system may take a page back at any time: of some encodes,

@@ -32,21 +32,33 @@ static void drop_scores(const chunk_work *c, float *scores)
     }
 }
 
-/* The logits of the forward pass again. A block of one piece keeps its strip from chunk to chunk. */
+/* Rows of the block from one on that are together a block of the forward pass. */
+static attention_queries queries_from(const chunk_work *c, size_t row)
+{
+    const head_work *work = c->work;
+    const size_t dp = c->step->learner->model->padded_head, rows = c->block->count - row;
+    attention_queries queries = {
+        .rows = c->queries + row * dp, .ld = dp, .first = c->block->pieces[0].place + row, .count = rows};
+    if (!work->job->record->tokens) return queries;
+    queries.tokens = work->job->record->tokens + c->block->row + row;
+    queries.first = queries.tokens[0] - work->head.first_token;
+    queries.count = attention_tokens_of_block(queries.tokens, rows, QUERY_BLOCK);
+    return queries;
+}
+
+/* The logits of the forward pass again. A block that is one of the forward pass keeps its strip from chunk to chunk. */
 static void make_logits(const chunk_work *c)
 {
     const head_work *work = c->work;
     const deberta_session *s = c->step->learner->session;
-    const query_block *block = c->block;
-    const size_t dp = s->model->padded_head;
     worker_scratch *forward = &work->scratch->forward;
-    for (size_t i = 0; i < block->piece_count; i++) {
-        const query_run *piece = &block->pieces[i];
-        const attention_queries queries = {
-            .rows = c->queries + piece->row * dp, .ld = dp, .first = piece->place, .count = piece->count};
-        if (s->has_c2p && (c->key == 0 || block->piece_count > 1)) attention_strip(s, &work->head, &queries, forward);
+    for (size_t row = 0, next; row < c->block->count; row = next) {
+        const attention_queries queries = queries_from(c, row);
+        next = row + queries.count;
+        if (s->has_c2p && (c->key == 0 || queries.count < c->block->count))
+            attention_strip(s, &work->head, &queries, forward);
         attention_logits(s, &work->head, &queries, c->key, c->keys, attention_terms_of(s),
-                         forward->logits + piece->row * c->lds, c->lds, forward);
+                         forward->logits + row * c->lds, c->lds, forward);
     }
 }
 
