@@ -81,15 +81,15 @@ typedef struct tn_rows {
     size_t ld, stride;
 } tn_rows;
 
-/* One chain from x over `count` rows; keeps those of B if `kept` is not NULL, which is a literal in every call. */
+/* One chain from x over `count` rows; keeps those of B if `kept` is not NULL. That, and what is fetched, are literals in every call. */
 VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS], const float *a, size_t lda,
-                      const tn_rows *from, size_t count, float *kept, tn_fetch fetch, const bool fetches_b)
+                      const tn_rows *from, size_t count, float *kept, tn_fetch fetch, const bool fetches_a, const bool fetches_b)
 {
     const float *b = from->first;
     const size_t ldb = from->ld, stride = from->stride;
     UNROLL_DEPTH for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        vf_prefetch_l2((const char *)fetch.at); /* rows lie further apart than prefetchers look */
+        if (fetches_a) vf_prefetch_l2((const char *)fetch.at); /* rows lie further apart than prefetchers look */
         if (fetches_b) UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(b + TN_AHEAD * ldb + (size_t)p * stride);
         UNROLL for (int v = 0; v < panels * VECTORS; v++) y[v] = vf_load(b + (size_t)(v / VECTORS) * stride + v % VECTORS * VF_LANES);
         if (kept) {
@@ -123,7 +123,7 @@ VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_zero();
-    gemm_tn_chain(rows, panels, x, a, task->lda, b, count, kept, fetch, kept != NULL);
+    gemm_tn_chain(rows, panels, x, a, task->lda, b, count, kept, fetch, true, kept != NULL);
     if (chunk->rows.continues) gemm_tn_add(rows, panels, x, sums->part + at);
     float *to = sums->part;
     if (chunk->rows.ends) {
@@ -240,14 +240,18 @@ static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task 
     if (left.y) VF_NAME(column_sums_result)(sums.columns, &left);
 }
 
+/* A and B are in a cache, C perhaps far away: the tile asks for those of the next one. */
 VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task, const float *a, const float *b, float *c)
 {
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             x[i][v] = task->accumulate ? vf_load(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride)) : vf_zero();
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int p = 0; p < panels; p++)
+            __builtin_prefetch(c + gemm_vector_place(rows + i, task->ldc, p * VECTORS, task->c_panel_stride), 1);
     const tn_rows from = {b, task->ldb, task->b_panel_stride};
-    gemm_tn_chain(rows, panels, x, a, task->lda, &from, task->rows, NULL, (tn_fetch){a + TN_AHEAD * task->lda, task->lda}, true);
+    gemm_tn_chain(rows, panels, x, a, task->lda, &from, task->rows, NULL, (tn_fetch){a, 0}, false, false);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             vf_store(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride), x[i][v]);
@@ -258,13 +262,15 @@ VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task
         if (n <= TILE_ROWS(panels)) gemm_tn_whole(n, panels, task, a + row, b, c + row * task->ldc);                   \
         break;
 
+/* Groups of columns are balanced, as those of rows in gemm_f32 are. */
 VF void gemm_tn_rows(const int panels, const gemm_tn_task *task, size_t panel)
 {
     const float *a = task->a, *b = task->b + panel * task->b_panel_stride;
     float *c = task->c + panel * task->c_panel_stride;
-    for (size_t row = 0; row < task->columns; row += TILE_ROWS(panels)) {
-        const size_t left = task->columns - row;
-        switch (left < TILE_ROWS(panels) ? left : TILE_ROWS(panels)) {
+    const size_t groups = (task->columns + TILE_ROWS(panels) - 1) / TILE_ROWS(panels);
+    for (size_t group = 0, row = 0, end; group < groups; group++, row = end) {
+        end = task->columns * (group + 1) / groups;
+        switch (end - row) {
             GEMM_TN_CASE(1) GEMM_TN_CASE(2) GEMM_TN_CASE(3) GEMM_TN_CASE(4) GEMM_TN_CASE(5) GEMM_TN_CASE(6)
 #if TILE_MAX_ROWS > 6
             GEMM_TN_CASE(7) GEMM_TN_CASE(8) GEMM_TN_CASE(9) GEMM_TN_CASE(10) GEMM_TN_CASE(11) GEMM_TN_CASE(12)
@@ -289,12 +295,13 @@ static void VF_NAME(gemm_tn_f32)(const gemm_tn_task *task)
         return;
     }
     for (size_t panel = 0, here; panel < task->panels; panel += here) {
-        here = task->panels - panel < TILE_PANELS ? task->panels - panel : TILE_PANELS;
+        here = next_tile_panels(task->panels - panel);
         switch (here) {
         case 1: gemm_tn_rows(1, task, panel); break;
 #if TILE_PANELS > 1
         case 2: gemm_tn_rows(2, task, panel); break;
         case 3: gemm_tn_rows(3, task, panel); break;
+        case 4: gemm_tn_rows(4, task, panel); break;
 #endif
         }
     }

@@ -151,14 +151,18 @@ VF float *fold_place(const fold_rows *f, size_t q, int32_t place)
     return f->strip + q * f->task->ld_strip + (place - f->task->first);
 }
 
-/* Columns of row q, one by one. */
+/* Columns of row q, one by one; neighbours in one place wait for an addition each, not for memory. */
 VF void fold_columns(const fold_rows *f, size_t q, size_t first, size_t end)
 {
     const int32_t *place_of = f->place_of - q;
     const float *s = f->s + q * f->task->row_step;
-    for (size_t j = first; j < end; j++) {
-        float *x = fold_place(f, q, place_of[j]);
-        *x = *x + s[j * f->task->column_step];
+    for (size_t j = first; j < end;) {
+        const int32_t place = place_of[j];
+        float *x = fold_place(f, q, place), sum = *x;
+        do {
+            sum = sum + s[j++ * f->task->column_step];
+        } while (j < end && place_of[j] == place);
+        *x = sum;
     }
 }
 
@@ -255,8 +259,24 @@ VF void fold_diagonals(const fold_rows *f)
     for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, end + q, columns);
 }
 
+/* One column of all rows: what is left to do where columns come one by one. */
+VF void fold_column(const fold_rows *f, size_t column)
+{
+    const float *s = f->s + column * f->task->column_step;
+    const int32_t *place_of = f->place_of + column;
+    for (size_t q = 0; q < f->task->rows; q++) {
+        float *x = fold_place(f, q, place_of[-(ptrdiff_t)q]);
+        *x = *x + s[q * f->task->row_step];
+    }
+}
+
 static void VF_NAME(fold_runs_f32)(const fold_runs_task *task)
 {
+    if (task->columns < VF_LANES && task->columns < task->rows) {
+        const fold_rows rows = {task, task->s, task->strip, task->place_of};
+        for (size_t column = 0; column < task->columns; column++) fold_column(&rows, column);
+        return;
+    }
     const bool has_diagonals = task->unit_steps && task->columns >= VF_LANES && (task->row_step == 1 || task->column_step == 1);
     for (size_t row = 0, here; row < task->rows; row += here) {
         const fold_rows rows = {task, task->s + row * task->row_step, task->strip + row * task->ld_strip, task->place_of - row};

@@ -162,16 +162,6 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     *count = last - *first + 1;
 }
 
-/* The strips of a block's queries or of a chunk's keys. */
-static position_strips strips_of(const chunk_work *c, size_t rows, size_t others)
-{
-    return (position_strips){.learner = c->step->learner,
-                             .strips = c->work->scratch->strip,
-                             .rows = rows,
-                             .others = others,
-                             .has_pieces = c->block->piece_count > 1};
-}
-
 /* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
 static void c2p_backward(const chunk_work *c)
 {
@@ -180,8 +170,10 @@ static void c2p_backward(const chunk_work *c)
     const learner *l = step->learner;
     const position_map *map = &l->session->positions;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    position_strips strip = strips_of(c, c->block->count, c->keys);
+    position_strips strip = {
+        .learner = l, .strips = work->scratch->strip, .rows = c->block->count, .reach = c->keys - 1};
     size_t first_row;
+    if (work->job->record->tokens) strip.tokens = work->job->record->tokens + c->block->row;
     rows_of_chunk(c, &first_row, &strip.places);
     strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
     strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
@@ -220,7 +212,11 @@ static void p2c_backward(const chunk_work *c)
     const learner *l = step->learner;
     const deberta_session *s = l->session;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    position_strips strip = strips_of(c, c->keys, c->block->count);
+    const query_run *last_piece = &c->block->pieces[c->block->piece_count - 1];
+    position_strips strip = {.learner = l,
+                             .strips = work->scratch->strip,
+                             .rows = c->keys,
+                             .reach = last_piece->place + last_piece->count - 1 - c->block->pieces[0].place};
     rows_of_chunk(c, &strip.first, &strip.places);
     strip.place_of = s->positions.row_of + ((ptrdiff_t)c->block->pieces[0].place - (ptrdiff_t)c->key);
     position_strips_clear(&strip);

@@ -1,79 +1,117 @@
-/* Rows are taken in groups, so that a product covers only the places that a group touches.
+/* Each product covers only what is not 0 anyway: a few rows and the places that they touch, or a few places and the
+ * rows that touch them.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/engine/position_strips.h"
 
 #include <string.h>
 
-enum { ROWS_AT_ONCE = 32 };
+/* Places move on with the rows, so that few rows touch far fewer than all do: of 128 rows and 128 others 12 touch 139
+ * places of 255, and 12 places are touched by 75 rows of 128 in the mean. Whole tiles of the kernels. */
+enum { AT_ONCE = 12 };
 
-/* Neighbouring rows, and the columns that are not 0 in all of them. Places move on with the rows, so that few rows
- * touch far fewer than all do: of 128 rows and 128 others, 159 of 255. */
-typedef struct row_group {
-    size_t first, count, column, columns;
-} row_group;
+/* Some rows and some columns. */
+typedef struct strip_part {
+    size_t row, rows, column, columns;
+} strip_part;
 
-/* The group that begins with a row. */
-static row_group group_from(const position_strips *s, size_t first)
+/* --------------------------------------------------------------------------------------------------------------- bands */
+
+static bool has_bands(const position_strips *s) { return s->learner->session->positions.monotone; }
+
+/* The columns of a row that are not always 0: from the first of the other side to its last. */
+static size_t first_column(const position_strips *s, size_t row)
 {
-    if (s->has_pieces || !s->learner->session->positions.monotone) return (row_group){0, s->rows, 0, s->places};
-    const size_t count = minimum(ROWS_AT_ONCE, s->rows - first);
-    const size_t low = (size_t)s->place_of[1 - (ptrdiff_t)(first + count)];
-    const size_t high = (size_t)s->place_of[(ptrdiff_t)s->others - 1 - (ptrdiff_t)first];
-    return (row_group){first, count, low - s->first, high - low + 1};
+    const size_t behind = s->tokens ? s->tokens[row] - s->tokens[0] : row;
+    return has_bands(s) ? (size_t)s->place_of[-(ptrdiff_t)behind] - s->first : 0;
 }
 
+static size_t end_column(const position_strips *s, size_t row)
+{
+    const size_t behind = s->tokens ? s->tokens[row] - s->tokens[0] : row;
+    return has_bands(s) ? (size_t)s->place_of[(ptrdiff_t)s->reach - (ptrdiff_t)behind] - s->first + 1 : s->places;
+}
+
+/* Some rows from one on: later ones touch lower places. */
+static strip_part part_of_rows(const position_strips *s, size_t row)
+{
+    const size_t rows = minimum(AT_ONCE, s->rows - row), column = first_column(s, row + rows - 1);
+    return (strip_part){.row = row, .rows = rows, .column = column, .columns = end_column(s, row) - column};
+}
+
+/* Some columns from one on. Higher columns are touched by rows no later: *row and *end go down from call to call. */
+static strip_part part_of_columns(const position_strips *s, size_t column, size_t *row, size_t *end)
+{
+    const size_t columns = minimum(AT_ONCE, s->places - column);
+    while (*end > 0 && end_column(s, *end - 1) <= column) --*end;
+    *row = minimum(*row, *end);
+    while (*row > 0 && first_column(s, *row - 1) < column + columns) --*row;
+    return (strip_part){.row = *row, .rows = *end - *row, .column = column, .columns = columns};
+}
+
+/* What either product reads of a row. */
 void position_strips_clear(const position_strips *s)
 {
     const size_t ld = s->learner->fold_stride;
     for (size_t row = 0; row < s->rows;) {
-        const row_group group = group_from(s, row);
-        for (row = group.first; row < group.first + group.count; row++)
-            memset(s->strips + row * ld + group.column, 0, group.columns * sizeof(float));
+        const strip_part part = part_of_rows(s, row);
+        const size_t first = part.column / AT_ONCE * AT_ONCE;
+        const size_t end = minimum(round_up(part.column + part.columns, AT_ONCE), s->places);
+        for (row = part.row; row < part.row + part.rows; row++)
+            memset(s->strips + row * ld + first, 0, (end - first) * sizeof(float));
     }
 }
 
-static void multiply_group(const position_strips *s, const strip_products *p, const row_group *group)
+/* ------------------------------------------------------------------------------------------------------------ products */
+
+static void multiply_rows(const position_strips *s, const strip_products *p, const strip_part *part)
 {
     const learner *l = s->learner;
-    const size_t ld = l->fold_stride, dp = l->model->padded_head;
-    const float *from = s->strips + group->first * ld + group->column;
-    const gemm_task rows = {
-        .rows = group->count,
-        .depth = group->columns,
+    const gemm_task task = {
+        .rows = part->rows,
+        .depth = part->columns,
         .panels = l->model->head_panels,
-        .a = from,
-        .lda = ld,
-        .b = p->table + group->column * PANEL,
+        .a = s->strips + part->row * l->fold_stride + part->column,
+        .lda = l->fold_stride,
+        .b = p->table + part->column * PANEL,
         .b_panel_stride = l->model->relative_rows * PANEL,
-        .c = p->d_rows + group->first * p->ld_rows,
+        .c = p->d_rows + part->row * p->ld_rows,
         .ldc = p->ld_rows,
         .c_panel_stride = PANEL,
         .accumulate = true,
     };
-    const gemm_tn_task table = {
-        .columns = group->columns,
+    learner_kernels(l)->gemm_f32(&task);
+}
+
+static void multiply_columns(const position_strips *s, const strip_products *p, const strip_part *part)
+{
+    const learner *l = s->learner;
+    const size_t dp = l->model->padded_head;
+    const gemm_tn_task task = {
+        .columns = part->columns,
         .panels = l->model->head_panels,
-        .a = from,
-        .lda = ld,
-        .b = p->vectors + group->first * dp,
+        .a = s->strips + part->row * l->fold_stride + part->column,
+        .lda = l->fold_stride,
+        .b = p->vectors + part->row * dp,
         .ldb = dp,
         .b_panel_stride = PANEL,
-        .c = p->d_table + group->column * dp,
+        .c = p->d_table + part->column * dp,
         .ldc = dp,
         .c_panel_stride = PANEL,
-        .rows = group->count,
+        .rows = part->rows,
         .accumulate = true,
     };
-    learner_kernels(l)->gemm_f32(&rows);
-    learner_kernels(l)->gemm_tn_f32(&table);
+    learner_kernels(l)->gemm_tn_f32(&task);
 }
 
 void position_strips_multiply(const position_strips *s, const strip_products *products)
 {
-    for (size_t row = 0; row < s->rows;) {
-        const row_group group = group_from(s, row);
-        multiply_group(s, products, &group);
-        row = group.first + group.count;
+    for (size_t row = 0; row < s->rows; row += AT_ONCE) {
+        const strip_part part = part_of_rows(s, row);
+        multiply_rows(s, products, &part);
+    }
+    for (size_t column = 0, row = s->rows, end = s->rows; column < s->places; column += AT_ONCE) {
+        const strip_part part = part_of_columns(s, column, &row, &end);
+        if (part.rows > 0) multiply_columns(s, products, &part);
     }
 }

@@ -7,14 +7,14 @@
 
 #include "train/engine/learner.h"
 
-/* Rows are of one side, queries or keys; `others` of the other side read places for each of them. */
+/* Rows are of one side, queries or keys; those of the other side read places for each of them. */
 typedef struct position_strips {
     const learner *learner;
     float *strips; /* [rows][fold_stride] */
-    size_t rows, others;
+    size_t rows, reach;      /* reach: how far the last of the other side is from its first, in the sequence */
+    const size_t *tokens;    /* of the rows; NULL: they follow each other in the sequence */
     size_t first, places;    /* of the table: that of column 0, and how many columns there are */
-    const int32_t *place_of; /* place_of[x - row]: the place that the x-th of the other side reads */
-    bool has_pieces;         /* rows or others come from several places of the sequence: place_of is of the first */
+    const int32_t *place_of; /* place_of[x - row]: the place that one of the other side reads, x behind its first */
 } position_strips;
 
 /* Strips begin as zeros. */
