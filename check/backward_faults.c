@@ -8,6 +8,7 @@
 
 #include "core/base/integers.h"
 #include "core/dispatch.h"
+#include "train/engine/products.h"
 
 /* What the faults are made of: the scalar tier, which gives the bits of all. */
 static kernels sound(void)
@@ -125,10 +126,17 @@ static void query_not_scaled(learner *l)
         for (size_t part = 0; part < MAX_PARTS; part++) l->bindings.matrices[i].plan.parts[part].scale = 1;
 }
 
-/* dX of the last layer's first feed-forward product takes the layer before for its own. */
+/* dX of the last layer's first feed-forward product takes the first layer for its own. */
 static void other_layers_weights(learner *l)
 {
-    if (l->model->config.layers > 1) l->transposed.layers[1].intermediate = l->transposed.layers[0].intermediate;
+    const size_t layers = l->model->config.layers;
+    transposed_layer *held = &l->memory.transposed;
+    if (layers == 1) return;
+    executor_begin(l->session->executor);
+    transposed_fill(&held->matrices[MATRIX_INTERMEDIATE], &l->model->layers[0].intermediate, learner_kernels(l),
+                    l->session->executor);
+    executor_end(l->session->executor);
+    held->layers[MATRIX_INTERMEDIATE] = layers;
 }
 
 /* ------------------------------------------------------------------------------------------------- at rare crossings */

@@ -314,7 +314,7 @@ typedef struct dropout_task {
     X(dot_rows_f32, (float *y, const float *a, size_t lda, const float *b, size_t ldb, size_t rows, size_t n))         \
     /* see layernorm_backward_task */                                                                                  \
     X(layernorm_backward_f32, (const layernorm_backward_task *task))                                                   \
-    /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation; y[e] = f(x[e]) unless y is NULL. Formulas:              \
+    /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation; y[e] = f(x[e]) unless y is NULL; it may be x. Formulas: \
      * simd/math_coefficients.h */                                                                                     \
     X(activate_backward_f32, (float *dy, float *y, const float *x, size_t n, kernel_activation function))              \
     /* see softmax_backward_task */                                                                                    \

@@ -28,7 +28,7 @@ void activate_rows_backward(const kernels *table, activation function, float *dy
         float *value = y ? y + i * ld : NULL;
         if (function != ACTIVATION_NONE)
             table->activate_backward_f32(dy + i * ld, value, x + i * ld, columns, kernel_of[function]);
-        else if (value)
+        else if (value && value != x + i * ld)
             memcpy(value, x + i * ld, columns * sizeof *value);
     }
 }

@@ -16,7 +16,8 @@
 
 #include "core/model/attention_head.h"
 
-/* Query rows that follow each other in memory: at most session->query_rows, from no longer a stretch of the sequence. */
+/* Query rows that follow each other in memory: at most session->query_rows, from no longer a stretch of the sequence.
+ */
 typedef struct attention_queries {
     const float *rows;
     size_t ld, first, count; /* place of the first in the sequence */

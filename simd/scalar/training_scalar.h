@@ -157,9 +157,9 @@ static void SUFFIXED(layernorm_backward_f32)(const layernorm_backward_task *task
 
 static void SUFFIXED(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, kernel_activation function)
 {
+    for (size_t e = 0; e < n; e++) dy[e] = dy[e] * scalar_derivative(x[e], function);
     for (size_t e = 0; y && e < n; e++) y[e] = x[e];
     if (y) SUFFIXED(activate_f32)(y, n, function);
-    for (size_t e = 0; e < n; e++) dy[e] = dy[e] * scalar_derivative(x[e], function);
 }
 
 static void SUFFIXED(softmax_backward_f32)(const softmax_backward_task *task)

@@ -475,16 +475,16 @@ TEST(decoded_positions_change_no_bit_of_each_other)
         deberta_outputs outputs = {.struct_size = sizeof outputs};
         assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
         for (size_t t = 0; t < ALL; t++)
-            assert_int_equal(
-                deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &t, 1, alone + t * WORDS, WORDS, NULL), DEBERTA_OK);
+            assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, &t, 1, alone + t * WORDS, WORDS, NULL),
+                             DEBERTA_OK);
         for (size_t draw = 0; draw < DRAWS; draw++) {
             size_t asked[ALL], count = 0;
             const uint64_t first_seed = seed;
             for (size_t t = 0; t < ALL; t++)
                 if (random_below(&seed, (size_t)1 << draw % 7) == 0) asked[count++] = t;
             if (count > 1 && draw % 3 == 2) asked[count / 2] = asked[count / 2 - 1]; /* asked for twice */
-            assert_int_equal(
-                deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, asked, count, together, WORDS, NULL), DEBERTA_OK);
+            assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, asked, count, together, WORDS, NULL),
+                             DEBERTA_OK);
             for (size_t k = 0; k < count; k++)
                 if (memcmp(together + k * WORDS, alone + asked[k] * WORDS, WORDS * sizeof *alone))
                     fail_msg("%s: position %zu of %zu (seed %llu)", models[i / 2], k, count,

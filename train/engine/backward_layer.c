@@ -11,6 +11,7 @@
 #include "core/model/activation.h"
 #include "train/engine/backward_attention.h"
 #include "train/engine/backward_positions.h"
+#include "train/engine/learner_transposed.h"
 #include "train/engine/step_dropout.h"
 
 /* ---------------------------------------------------------------------------------------------------- small helpers */
@@ -126,18 +127,17 @@ typedef struct activation_loop {
     const layer_pass *pass;
 } activation_loop;
 
-/* Computes act(u) again, and du from the gradient of act(u). */
+/* act(u) in place of u, and du from the gradient of act(u). */
 static void activation_task(void *context, size_t row, size_t worker)
 {
     const activation_loop *loop = context;
     const learner *l = loop->learner;
     const deberta_session *s = l->session;
     const model_config *config = &l->model->config;
-    const float *inner = loop->pass->record->inner + row * s->inner_stride;
-    float *activated = loop->pass->activated + row * s->inner_stride,
-          *d_inner = loop->pass->d_inner + row * s->inner_stride;
+    float *inner = loop->pass->record->inner + row * s->inner_stride;
+    float *d_inner = loop->pass->d_inner + row * s->inner_stride;
     (void)worker;
-    activate_rows_backward(&s->kernels, config->hidden_activation, d_inner, activated, inner, s->inner_stride, 1,
+    activate_rows_backward(&s->kernels, config->hidden_activation, d_inner, inner, inner, s->inner_stride, 1,
                            config->intermediate_size);
 }
 
@@ -149,28 +149,28 @@ static float *behind_dropout(const step_state *step, const layer_pass *pass, dro
     return step_dropout_copy(step, &place, d_sum, step->learner->session->normed_stride, pass->rows, to);
 }
 
-/* From the output of the layer to the context of its attention. The sums before the norms become x̂. */
+/* From the output of the layer to the context of its attention. In the record the sums before the norms become x̂, and u
+ * becomes act(u). */
 static void feed_forward_backward(const step_state *step, size_t index, layer_pass *pass)
 {
     const learner *l = step->learner;
     const deberta_session *s = l->session;
     const model_layer *layer = &l->model->layers[index];
-    const transposed_layer *transposed = &l->transposed.layers[index];
     const size_t ns = s->normed_stride, hs = s->hidden_stride;
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->output_norm, pass->record->output_sum, hs,
                   pass->d_output, hs, pass->d_output_sum, ns);
     pass->d_output_product = behind_dropout(step, pass, DROPOUT_FEED_FORWARD, pass->d_output_sum, pass->dropped[0]);
-    input_gradient_plus(l, &transposed->output, pass->rows, pass->d_output_product, ns, pass->d_inner, s->inner_stride,
-                        NULL, 0);
+    input_gradient_plus(l, transposed_of_layer(step, index, MATRIX_OUTPUT), pass->rows, pass->d_output_product, ns,
+                        pass->d_inner, s->inner_stride, NULL, 0);
     activation_loop loop = {.learner = l, .pass = pass};
     parallel_for(s->executor, pass->rows, activation_task, &loop);
-    input_gradient_plus(l, &transposed->intermediate, pass->rows, pass->d_inner, s->inner_stride, pass->d_normed, ns,
-                        pass->d_output_sum, ns);
+    input_gradient_plus(l, transposed_of_layer(step, index, MATRIX_INTERMEDIATE), pass->rows, pass->d_inner,
+                        s->inner_stride, pass->d_normed, ns, pass->d_output_sum, ns);
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->attention_norm, pass->record->attention_sum, ns,
                   pass->d_normed, ns, pass->d_attention_sum, ns);
     pass->d_attention_product = behind_dropout(step, pass, DROPOUT_ATTENTION, pass->d_attention_sum, pass->dropped[1]);
-    input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_product, ns, pass->d_context,
-                        s->context_stride, NULL, 0);
+    input_gradient_plus(l, transposed_of_layer(step, index, MATRIX_ATTENTION_OUTPUT), pass->rows,
+                        pass->d_attention_product, ns, pass->d_context, s->context_stride, NULL, 0);
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
@@ -226,7 +226,7 @@ static void feed_forward_gradients(const step_state *step, size_t index, const p
     norm_gradient(step, &layer->output_norm, hidden, GATHER(list, record->output_sum, hs, to[0]), hs,
                   GATHER(list, d_output, hs, to[1]), hs, parts);
     matrix_gradient(step, &layer->output, GATHER(list, d_output_product, ns, to[0]), ns,
-                    GATHER(list, activated, s->inner_stride, to[1]), s->inner_stride, parts);
+                    GATHER(list, record->inner, s->inner_stride, to[1]), s->inner_stride, parts);
     matrix_gradient(step, &layer->intermediate, GATHER(list, d_inner, s->inner_stride, to[0]), s->inner_stride,
                     GATHER(list, record->normed, ns, to[1]), ns, parts);
     norm_gradient(step, &layer->attention_norm, hidden, GATHER(list, record->attention_sum, ns, to[0]), ns,
@@ -284,8 +284,8 @@ void layer_backward(const step_state *step, size_t index)
         bindings_add_matrix(&l->bindings, qkv, m->weight, row_stride(qkv->depth), m->vector, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
-    input_gradient_plus(l, &l->transposed.layers[index].qkv, s->tokens, m->d_qkv, l->qkv_stride, m->carried.input,
-                        s->hidden_stride, pass->d_attention_sum, s->normed_stride);
+    input_gradient_plus(l, transposed_of_layer(step, index, MATRIX_QKV), s->tokens, m->d_qkv, l->qkv_stride,
+                        m->carried.input, s->hidden_stride, pass->d_attention_sum, s->normed_stride);
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
@@ -333,7 +333,7 @@ static void decoder_pass_backward(const step_state *step, layer_pass *pass, cons
     attention_backward_run(&attention);
     stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
     const range_product product = {
-        .matrix = &l->transposed.layers[index].qkv,
+        .matrix = transposed_of_layer(step, index, MATRIX_QKV),
         .depth = l->heads_width,
         .rows = pass->rows,
         .a = pass->d_queries,
@@ -372,7 +372,7 @@ static void decoder_input_gradient(const step_state *step, const size_t *positio
     const deberta_session *s = l->session;
     const size_t width = l->heads_width;
     const range_product product = {
-        .matrix = &l->transposed.layers[l->model->config.layers - 1].qkv,
+        .matrix = transposed_of_layer(step, l->model->config.layers - 1, MATRIX_QKV),
         .first = width,
         .depth = 2 * width,
         .rows = s->tokens,

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "train/engine/learner_transposed.h"
 #include "train/engine/products.h"
 #include "train/engine/step_dropout.h"
 
@@ -138,7 +139,6 @@ static void positions_backward(const step_state *step, size_t index)
     step_memory *m = step->memory;
     const deberta_model *model = l->model;
     const model_layer *layer = &model->layers[index];
-    const transposed_layer *transposed = &l->transposed.layers[index];
     const size_t rows = model->relative_rows;
     size_t bounds[REACHED_PARTS + 1];
     const float *d_keys = step_table_sums(step, index), *d_queries = d_keys + rows * l->heads_width;
@@ -154,9 +154,11 @@ static void positions_backward(const step_state *step, size_t index)
     float *to = step_drops(step) ? m->table_work : m->d_table;
     if (step_drops(step)) memset(to, 0, rows * l->session->hidden_stride * sizeof *to);
     if (model->has_c2p)
-        add_to_table(step, shared ? &transposed->qkv : &transposed->position_key, shared ? l->heads_width : 0, d_keys,
+        add_to_table(step, transposed_of_layer(step, index, shared ? MATRIX_QKV : MATRIX_POSITION_KEY),
+                     shared ? l->heads_width : 0, d_keys, to);
+    if (model->has_p2c)
+        add_to_table(step, transposed_of_layer(step, index, shared ? MATRIX_QKV : MATRIX_POSITION_QUERY), 0, d_queries,
                      to);
-    if (model->has_p2c) add_to_table(step, shared ? &transposed->qkv : &transposed->position_query, 0, d_queries, to);
     if (!step_drops(step)) return;
     step_dropout_table_gradient(step, index, to);
     for (size_t e = 0; e < rows * l->session->hidden_stride; e++) m->d_table[e] += to[e];

@@ -18,13 +18,8 @@
 
 enum { DEFAULT_SHARDS = 16 };
 
-/* Transposed packed weights: for gradients of inputs. */
-typedef struct transposed_layer {
-    packed_matrix qkv, attention_output, intermediate, output, position_key, position_query;
-} transposed_layer;
-
+/* Transposed packed weights, for gradients of inputs: of what is no layer's. */
 typedef struct transposed_weights {
-    transposed_layer *layers; /* [L] */
     packed_matrix convolution, projection, mlm_dense, rtd_dense, rtd_classifier, pooler, classifier, answer;
 } transposed_weights;
 

@@ -136,7 +136,6 @@ static void carve_pass(learner *l, arena *memory, layer_pass *pass)
         .d_normed = take_floats(memory, rows, s->normed_stride),
         .dropped = {take_floats(memory, l->options.drops ? rows : 0, s->normed_stride),
                     take_floats(memory, l->options.drops ? rows : 0, s->normed_stride)},
-        .activated = take_floats(memory, rows, s->inner_stride),
         .d_inner = take_floats(memory, rows, s->inner_stride),
         .d_context = take_floats(memory, rows, s->context_stride),
         .d_queries = take_floats(memory, l->options.decodes ? rows : 0, row_stride(l->heads_width)),

@@ -1,30 +1,50 @@
-/* Room for the transposed weights is carved, and they are filled again after each update.
+/* Room for transposed weights is carved. Those of heads are filled after each update, those of layers when they are
+ * asked for: a layer's are in a cache while it uses them, and all of them would take as much as the weights.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/engine/learner_transposed.h"
 
+#include <string.h>
+
 #include "train/engine/products.h"
 
-enum { MOST_MATRICES = 8 };
+/* ---------------------------------------------------------------------------------------------------------- of layers */
 
-/* Matrices of a layer, or those outside of layers; what a model lacks has no panels. */
-typedef struct weight_list {
-    packed_matrix *to[MOST_MATRICES];
-    const packed_matrix *from[MOST_MATRICES];
-    size_t count;
-} weight_list;
-
-static weight_list list_layer(const model_layer *from, transposed_layer *to)
+static const packed_matrix *matrix_of(const model_layer *layer, layer_matrix which)
 {
-    return (weight_list){
-        .to = {&to->qkv, &to->attention_output, &to->intermediate, &to->output, &to->position_key, &to->position_query},
-        .from = {&from->qkv, &from->attention_output, &from->intermediate, &from->output, &from->position_key,
-                 &from->position_query},
-        .count = 6,
+    const packed_matrix *const matrices[LAYER_MATRICES] = {
+        [MATRIX_QKV] = &layer->qkv,
+        [MATRIX_ATTENTION_OUTPUT] = &layer->attention_output,
+        [MATRIX_INTERMEDIATE] = &layer->intermediate,
+        [MATRIX_OUTPUT] = &layer->output,
+        [MATRIX_POSITION_KEY] = &layer->position_key,
+        [MATRIX_POSITION_QUERY] = &layer->position_query,
     };
+    return matrices[which];
 }
 
-static weight_list list_others(learner *l)
+const packed_matrix *transposed_of_layer(const step_state *step, size_t layer, layer_matrix which)
+{
+    const learner *l = step->learner;
+    transposed_layer *held = &step->memory->transposed;
+    if (held->layers[which] != layer + 1)
+        transposed_fill(&held->matrices[which], matrix_of(&l->model->layers[layer], which), learner_kernels(l),
+                        l->session->executor);
+    held->layers[which] = layer + 1;
+    return &held->matrices[which];
+}
+
+/* --------------------------------------------------------------------------------------------------------- of heads */
+
+enum { HEAD_MATRICES = 8 };
+
+/* What a model lacks has no panels. */
+typedef struct weight_list {
+    packed_matrix *to[HEAD_MATRICES];
+    const packed_matrix *from[HEAD_MATRICES];
+} weight_list;
+
+static weight_list list_heads(learner *l)
 {
     const deberta_model *model = l->model;
     const model_tasks *heads = &model->tasks;
@@ -34,48 +54,34 @@ static weight_list list_others(learner *l)
                &l->transposed.classifier, &l->transposed.answer},
         .from = {&model->convolution, &model->embedding_projection, &heads->mlm_dense, &heads->rtd_dense,
                  &heads->rtd_classifier, &heads->pooler, &heads->classifier, &heads->answer},
-        .count = 8,
     };
 }
 
-static void carve(const weight_list *list, arena *memory, gradient_room *largest)
+/* ------------------------------------------------------------------------------------------------------------ memory */
+
+static void carve(packed_matrix *to, const packed_matrix *from, arena *memory, gradient_room *largest)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        const packed_matrix *matrix = list->from[i];
-        const size_t outputs = matrix->panel_count * PANEL;
-        transposed_carve(list->to[i], memory, matrix);
-        largest->weight_floats = maximum(largest->weight_floats, outputs * row_stride(matrix->depth));
-        largest->vector_floats = maximum(largest->vector_floats, outputs);
-    }
+    const size_t outputs = from->panel_count * PANEL;
+    transposed_carve(to, memory, from);
+    largest->weight_floats = maximum(largest->weight_floats, outputs * row_stride(from->depth));
+    largest->vector_floats = maximum(largest->vector_floats, outputs);
 }
 
+/* Layers are alike. */
 gradient_room learner_transposed_carve(learner *l, arena *memory)
 {
-    const weight_list others = list_others(l);
+    const weight_list heads = list_heads(l);
     gradient_room largest = {.vector_floats = l->session->normed_stride}; /* of norms */
-    carve(&others, memory, &largest);
-    l->transposed.layers = arena_take(memory, l->model->config.layers, sizeof *l->transposed.layers);
-    for (size_t i = 0; i < l->model->config.layers; i++) {
-        transposed_layer measured = {0};
-        const weight_list layer =
-            list_layer(&l->model->layers[i], l->transposed.layers ? &l->transposed.layers[i] : &measured);
-        carve(&layer, memory, &largest);
-    }
+    for (size_t i = 0; i < HEAD_MATRICES; i++) carve(heads.to[i], heads.from[i], memory, &largest);
+    for (layer_matrix which = 0; which < LAYER_MATRICES; which++)
+        carve(&l->memory.transposed.matrices[which], matrix_of(&l->model->layers[0], which), memory, &largest);
     return largest;
-}
-
-static void fill(const learner *l, const weight_list *list)
-{
-    for (size_t i = 0; i < list->count; i++)
-        transposed_fill(list->to[i], list->from[i], learner_kernels(l), l->session->executor);
 }
 
 void learner_transposed_fill(learner *l)
 {
-    const weight_list others = list_others(l);
-    for (size_t i = 0; i < l->model->config.layers; i++) {
-        const weight_list layer = list_layer(&l->model->layers[i], &l->transposed.layers[i]);
-        fill(l, &layer);
-    }
-    fill(l, &others);
+    const weight_list heads = list_heads(l);
+    for (size_t i = 0; i < HEAD_MATRICES; i++)
+        transposed_fill(heads.to[i], heads.from[i], learner_kernels(l), l->session->executor);
+    memset(l->memory.transposed.layers, 0, sizeof l->memory.transposed.layers);
 }

@@ -10,7 +10,7 @@
 /* Rows are of one side, queries or keys; those of the other side read places for each of them. */
 typedef struct position_strips {
     const learner *learner;
-    float *strips; /* [rows][fold_stride] */
+    float *strips;           /* [rows][fold_stride] */
     size_t rows, reach;      /* reach: how far the last of the other side is from its first, in the sequence */
     const size_t *tokens;    /* of the rows; NULL: they follow each other in the sequence */
     size_t first, places;    /* of the table: that of column 0, and how many columns there are */

@@ -48,6 +48,23 @@ typedef struct attention_scratch {
     float *table_keys, *table_queries; /* [2K][dp]: dPK by place, dPQ by row, of one sequence */
 } attention_scratch;
 
+/* Matrices of a layer. */
+typedef enum layer_matrix {
+    MATRIX_QKV,
+    MATRIX_ATTENTION_OUTPUT,
+    MATRIX_INTERMEDIATE,
+    MATRIX_OUTPUT,
+    MATRIX_POSITION_KEY,
+    MATRIX_POSITION_QUERY,
+    LAYER_MATRICES
+} layer_matrix;
+
+/* Transposed packed weights of a layer. There is room for one: the way back needs them layer by layer. */
+typedef struct transposed_layer {
+    packed_matrix matrices[LAYER_MATRICES];
+    size_t layers[LAYER_MATRICES]; /* whose weights each one holds, + 1; 0: nobody's */
+} transposed_layer;
+
 /* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
  * twice through the last layer, so that both are there when weights are summed up. */
 typedef struct layer_pass {
@@ -58,10 +75,10 @@ typedef struct layer_pass {
     float *d_output_sum, *d_attention_sum, *d_normed; /* [rows][normed_stride]: before and after the norms */
     /* The gradients of products whose outputs are dropped; without dropout they are those of the sums. */
     float *d_output_product, *d_attention_product;
-    float *dropped[2];          /* [rows][normed_stride]: their own memory */
-    float *activated, *d_inner; /* [rows][inner_stride]: act(u), du */
-    float *d_context;           /* [rows][context_stride] */
-    float *d_queries;           /* of the decoder: [rows][row_stride(A dp)] */
+    float *dropped[2]; /* [rows][normed_stride]: their own memory */
+    float *d_inner;    /* [rows][inner_stride] */
+    float *d_context;  /* [rows][context_stride] */
+    float *d_queries;  /* of the decoder: [rows][row_stride(A dp)] */
 } layer_pass;
 
 /* What a forward pass leaves besides the records of its layers: see forward_record. */
@@ -117,6 +134,8 @@ typedef struct step_memory {
     size_t logits_capacity;
     attention_scratch *workers; /* [threads] */
     query_run *runs;            /* [T] */
+
+    transposed_layer transposed;
 
     /* Gradients of weights, packed. */
     float *weight, *vector; /* [largest]: that of a matrix, and that of its bias or of the two vectors of a norm */
