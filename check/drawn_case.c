@@ -268,6 +268,7 @@ static void draw_options(drawn_case *c, uint64_t *state)
         o->freeze = &frozen[random_below(state, sizeof frozen / sizeof *frozen)];
         o->freeze_count = 1;
     }
+    o->sift_step = c->batch.sift_step = one_in(state, 2) ? 0.1 * random_fraction(state) : 1e-4; /* last: cases stay */
 }
 
 /* Neighbouring seeds and numbers share nothing. */

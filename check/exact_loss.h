@@ -29,7 +29,7 @@ typedef struct exact_batch {
     const int64_t *labels;                  /* of tokens, of sequences or of questions */
     const float *targets;                   /* [sequences] of EXACT_VALUES */
     const int64_t *starts, *ends;           /* [sequences] */
-    double sift_weight;                     /* 0: no SiFT */
+    double sift_weight, sift_step;          /* weight 0: no SiFT */
     bool moves_raw;                         /* SiFT moves embeddings as they are, not normalised */
     const float *delta;                     /* [sequences][columns][h]: where the ascent begins */
 } exact_batch;

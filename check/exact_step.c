@@ -9,7 +9,7 @@
 #include "analysis/reference/reference_math.h"
 #include "output/scope.h"
 
-static const double norm_epsilon = 1e-7, ascent = 1e-4, smallest = 1e-6, difference = 1e-4;
+static const double norm_epsilon = 1e-7, smallest = 1e-6, difference = 1e-4;
 
 /* Rows that are compared: of sequences, of tokens that are no holes, or of questions with their choices. */
 typedef struct pair_rows {
@@ -190,7 +190,7 @@ static deberta_status ascent_gradient(const ascending *a, double *embedded, doub
     return DEBERTA_OK;
 }
 
-/* delta = delta_0 + 1e-4 g / (1e-6 + max |g|), token by token; embedded has delta_0 and gets the rest. */
+/* delta = delta_0 + step g / (1e-6 + max |g|), token by token; embedded has delta_0 and gets the rest. */
 static deberta_status ascend_sequence(const ascending *a, double *embedded, double *moves, deberta_error *err)
 {
     const size_t n = exact_length(a->step->batch, a->sequence), h = a->model->config.hidden_size;
@@ -201,7 +201,7 @@ static deberta_status ascend_sequence(const ascending *a, double *embedded, doub
         if (!mask[t]) continue; /* nothing reads a hole */
         DEBERTA_TRY(ascent_gradient(a, embedded, embedded + t * h, g, err));
         for (size_t e = 0; e < h; e++) largest = fmax(largest, fabs(g[e]));
-        for (size_t e = 0; e < h; e++) g[e] *= ascent / (smallest + largest);
+        for (size_t e = 0; e < h; e++) g[e] *= a->step->batch->sift_step / (smallest + largest);
     }
     for (size_t e = 0; e < n * h; e++) embedded[e] += moves[e];
     return DEBERTA_OK;

@@ -167,13 +167,17 @@ typedef struct deberta_trainer_options {
      * discriminator */
     const char *const *drop;
     size_t drop_count;
+    /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step far in the
+     * largest component of a token. */
+    double sift_step, sift_start;
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
     {                                                                                                                  \
         .struct_size = sizeof(deberta_trainer_options), .choices = 1, .mask_probability = 0.15, .max_ngram = 1,        \
         .dropout = -1, .rtd_weight = 50, .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9,      \
-        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10              \
+        .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1, .clip = 1, .keep = 2, .checkpoint_minutes = 10,             \
+        .sift_step = 1e-4, .sift_start = 0.01                                                                          \
     }
 
 /* Fills *options with the defaults, for callers that cannot use the macro. */

@@ -8,11 +8,12 @@ import json
 import os
 import shutil
 import signal
+import statistics
 import struct
 import subprocess
 import time
 
-from helpers import DEMO, contains, needs_speed
+from helpers import DEMO, contains, near, needs_speed
 
 TRAIN = ("--dropout", "0")
 
@@ -302,6 +303,45 @@ def test_drawn_perturbation(bench):
         said = bench.fine("finetune", "sequence", folder, "--sift", "5", *TRAIN, *words, "--one-batch", "batch.safetensors", "--json")
         losses.append(json.loads(said.out)["loss"])
     assert losses[0] == losses[1] and len(set(losses)) == 3 and abs(losses[0] - losses[2]) < 0.5, losses
+
+
+def philox(counter, key):
+    """Philox4x32-10."""
+    for _ in range(10):
+        high, low = divmod(counter[0] * 0xD2511F53, 1 << 32)
+        other_high, other_low = divmod(counter[2] * 0xCD9E8D57, 1 << 32)
+        counter = [other_high ^ counter[1] ^ key[0], other_low, high ^ counter[3] ^ key[1], low]
+        key = [(key[0] + 0x9E3779B9) % (1 << 32), (key[1] + 0xBB67AE85) % (1 << 32)]
+    return counter
+
+
+def test_sift_start_and_step(bench):
+    """What --sift-start draws is docs/training.md's delta, computed here on its own; a small --sift-step changes the loss in proportion."""
+    folder, seed = case(bench, "13-v3-sift-sequence"), 5
+    batch = tensors(os.path.join(folder, "batch.safetensors"))
+    dtype, (sequences, columns, width), _ = batch["delta"]
+    words = ["finetune", "sequence", folder, "--sift", "5", *TRAIN, "--seed", str(seed), "--json", "--one-batch"]
+    quantile = statistics.NormalDist().inv_cdf  # Wichura's AS 241
+
+    def said(name, *more):
+        write(bench.path(name), batch)
+        return json.loads(bench.fine(*words, name, *more).out)["loss"]
+    found = {}
+    for start in (0.01, 0.4):
+        values = array.array("f", [max(-2 * start, min(start * quantile((philox([e // 4, place, sequence, 18 << 26], [seed, 0])[e % 4] + 0.5) / 2 ** 32), 2 * start))
+                  for sequence in range(sequences) for place in range(columns) for e in range(width)])
+        batch["delta"] = (dtype, [sequences, columns, width], values)
+        given = said("given.safetensors", "--sift-step", "0.2")
+        del batch["delta"]
+        near(said("drawn.safetensors", "--sift-start", str(start), "--sift-step", "0.2"), given, 2e-6 * abs(given))
+        found[start] = given
+    assert abs(found[0.01] - found[0.4]) > 1e-3, found
+    none, small, twice, default = (said("drawn.safetensors", "--sift-step", step) for step in ("0", "0.001", "0.002", "0.0001"))
+    near(twice - none, 2 * (small - none), 0.1 * abs(small - none))  # a straight line near 0
+    assert abs(small - none) > 1e-3 and said("drawn.safetensors") == default == said("drawn.safetensors", "--sift-start", "0.01"), (none, small, default)
+    for wrong in (["--sift-step", "-1"], ["--sift-start", "nan"]):
+        contains(bench.expect(2, *words, "drawn.safetensors", *wrong).err, wrong[0])
+    contains(bench.expect(2, *words[:3], *TRAIN, "--one-batch", "drawn.safetensors", "--sift-step", "1").err, "--sift")
 
 
 def test_skip_bad(bench):

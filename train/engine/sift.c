@@ -11,11 +11,9 @@
 #include "train/engine/step_dropout.h"
 #include "train/engine/ranks.h"
 
-#define SIFT_EPSILON   1e-7f /* of the norm without gain */
-#define SIFT_STEP      1e-4f
-#define SIFT_DEVIATION 0.01 /* of the start of the ascent */
-#define SIFT_MOST      0.02
-#define SIFT_SMALL     1e-6f /* so that no gradient is no division by 0 */
+#define SIFT_EPSILON 1e-7f /* of the norm without gain */
+#define SIFT_MOST    2     /* deviations that the start of the ascent is cut at */
+#define SIFT_SMALL   1e-6f /* so that no gradient is no division by 0 */
 
 /* Dropout of each is drawn anew. The final pass has the clean rows once more, with the moved ones. */
 typedef enum sift_pass { PASS_CLEAN, PASS_ASCENT, PASS_FINAL } sift_pass;
@@ -37,21 +35,24 @@ typedef struct sift_run {
     bool is_finite;      /* unless one of its gradients is not */
     float *ones, *zeros; /* [h] */
     bool raw;
+    float step;
+    double start;
     counter_key key;
 } sift_run;
 
 /* -------------------------------------------------------------------------------------------------- the doubled batch */
 
-/* Where the ascent begins, where the batch does not say: N(0, 0.01^2), cut at +-0.02. */
-static void draw_delta(const counter_key *key, size_t sequence, size_t place, float *to, size_t width)
+/* Where the ascent begins, where the batch does not say: N(0, start^2), cut. */
+static void draw_delta(const sift_run *run, size_t sequence, size_t place, float *to, size_t width)
 {
+    const double most = SIFT_MOST * run->start;
     for (size_t e = 0; e < width; e += COUNTER_WORDS) {
         const uint32_t counter[COUNTER_WORDS] = {(uint32_t)(e / COUNTER_WORDS), (uint32_t)place, (uint32_t)sequence,
                                                  (uint32_t)SITE_PERTURBING << COUNTER_SITE_SHIFT};
         uint32_t words[COUNTER_WORDS];
-        philox4x32(counter, *key, words);
+        philox4x32(counter, run->key, words);
         for (size_t w = 0; w < COUNTER_WORDS && e + w < width; w++)
-            to[e + w] = (float)fmax(-SIFT_MOST, fmin(SIFT_DEVIATION * counter_normal(words[w]), SIFT_MOST));
+            to[e + w] = (float)fmax(-most, fmin(run->start * counter_normal(words[w]), most));
     }
 }
 
@@ -62,7 +63,7 @@ static void begin_delta(sift_run *run)
     if (b->delta) memcpy(run->delta, b->delta, b->tokens * width * sizeof *run->delta);
     for (size_t i = 0; !b->delta && i < b->sequences; i++)
         for (size_t t = b->starts[i]; t < b->starts[i + 1]; t++)
-            draw_delta(&run->key, b->origin[i], t - b->starts[i], run->delta + t * width, width);
+            draw_delta(run, b->origin[i], t - b->starts[i], run->delta + t * width, width);
 }
 
 static void copy_sequence(sift_run *run, size_t sequence, size_t to, bool moved)
@@ -215,7 +216,7 @@ static void ascend(sift_run *run, const step_state *step, const float *d_rows, s
             run->is_finite = run->is_finite && isfinite(d_rows[t * ld + e]);
             largest = fmaxf(largest, fabsf(d_rows[t * ld + e]));
         }
-        for (size_t e = 0; e < width; e++) move[e] = SIFT_STEP * d_rows[t * ld + e] / (SIFT_SMALL + largest);
+        for (size_t e = 0; e < width; e++) move[e] = run->step * d_rows[t * ld + e] / (SIFT_SMALL + largest);
     }
 }
 
@@ -335,8 +336,12 @@ static deberta_status run_passes(sift_run *run, const step_options *options, ste
 deberta_status sift_step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                              deberta_error *err)
 {
-    sift_run run = {
-        .learner = l, .batch = batch, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
+    sift_run run = {.learner = l,
+                    .batch = batch,
+                    .raw = options->perturbs_raw,
+                    .step = options->sift_step,
+                    .start = options->sift_start,
+                    .key = {options->seed, (uint32_t)options->number}};
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {

@@ -63,7 +63,8 @@ typedef struct step_options {
     bool loss_only;        /* the encoder gets no gradients */
     bool activations_only; /* gradients of activations only (SiFT's ascent), weights get none */
     class_pairs pairs;
-    float sift_weight;
+    float sift_weight, sift_step;
+    double sift_start;              /* deviation of where the ascent begins */
     const float *clean;             /* of PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
     float *compared[PAIR_ROWS];     /* of PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
     bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */

@@ -284,7 +284,9 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     run->options = (step_options){.task = t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
                                   .sift_weight = (float)t->options.sift_weight,
-                                  .perturbs_raw = t->options.perturb_raw != 0};
+                                  .perturbs_raw = t->options.perturb_raw != 0,
+                                  .sift_step = (float)t->options.sift_step,
+                                  .sift_start = t->options.sift_start};
     trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
     t->pair.generator.options = (step_options){.task = DEBERTA_TRAIN_MLM, .is_generator = true};

@@ -91,7 +91,11 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
     X(NUMBER, sift_weight, "sift", "W", 0, 1e9, NO_WORDS, "sift", NULL,                                                \
       "scale-invariant fine-tuning: weight of the distance to a moved input")                                          \
     X(CHOICE, perturb_raw, "perturb", "HOW", 0, 1, WORDS("normalized", "raw"), "perturb", "sift",                      \
-      "what is moved: normalized embeddings, or raw, as they are")
+      "what is moved: normalized embeddings, or raw, as they are")                                                     \
+    X(NUMBER, sift_step, "sift-step", "E", 0, 1e9, NO_WORDS, "sift-step", "sift",                                      \
+      "how far a token is moved, in its largest component")                                                            \
+    X(NUMBER, sift_start, "sift-start", "E", 0, 1e9, NO_WORDS, "sift-start", "sift",                                   \
+      "standard deviation of what is added to it first, cut at twice that")
 
 #define TRAINER_PAIR(X)                                                                                                \
     X(CHOICE, sharing, "sharing", "NAME", 0, DEBERTA_SHARING_NONE, WORDS("gdes", "es", "none"), "sharing",             \
