@@ -372,6 +372,19 @@ def test_drop(bench):
         assert result.code in (2, 3) and f"{option}[0] is no text in UTF-8" in result.err, result.describe()
 
 
+def test_labels_stay_with_their_classifier(bench):
+    """A new head for answers has no labels; those of the model go with its classifier, and stay where that stays."""
+    line = {"question": "Who slept?", "context": "The cat slept.", "text": "The cat", "start": 0}
+    examples = bench.write("train.jsonl", f"{json.dumps(line)}\n" * 4)
+    words = ["finetune", "qa", DEMO, "--examples", examples, "--new-head", "--steps", "1", *TRAIN]
+    bench.fine(*words, "--out", "both")
+    bench.fine(*words, "--drop", "classifier.*", "--drop", "pooler.*", "--out", "answers")
+    both, answers = (config_of(bench, folder) for folder in ("both", "answers"))
+    assert both["id2label"] == config_of(bench, DEMO)["id2label"] and not {"id2label", "label2id", "num_labels"} & set(answers), answers
+    equal(sorted(set(both) - set(answers)), ["id2label", "label2id"])
+    assert not {"id2label", "label2id"} & set(config_of(bench, os.path.join(os.path.dirname(DEMO), "answers")))
+
+
 def test_demo_recipe(bench):
     """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles, always the same; a second call changes nothing."""
     needs_speed(bench)

@@ -186,6 +186,13 @@ static void name_labels(json_t *config, const new_head *head, bool *lost)
     json_object_del(config, "num_labels");
 }
 
+/* They name the outputs of a classifier; without one they would be another model's. */
+static void forget_labels(json_t *config)
+{
+    static const char *const keys[] = {"id2label", "label2id", "num_labels"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) json_object_del(config, keys[i]);
+}
+
 static deberta_status edit_config(new_tensors *n, const new_head *head, char **text, deberta_error *err)
 {
     char class[64];
@@ -196,7 +203,10 @@ static deberta_status edit_config(new_tensors *n, const new_head *head, char **t
     json_add_member(n->config, "dtype", json_string("float32"), &n->failed);
     json_object_del(n->config, "torch_dtype");
     json_object_del(n->config, "problem_type");
-    if (has_labels(head->task)) name_labels(n->config, head, &n->failed);
+    if (has_labels(head->task))
+        name_labels(n->config, head, &n->failed);
+    else if (!parameter_find(n->set, "classifier.weight"))
+        forget_labels(n->config);
     if (head->task == DEBERTA_TRAIN_SEQUENCE)
         json_add_member(n->config, "problem_type",
                         json_string(regression ? "regression" : "single_label_classification"), &n->failed);
