@@ -261,4 +261,5 @@ def check_page(text, sources):
 
 
 def pages(root=ROOT):
-    return ["README.md", *sorted(str(path.relative_to(root)) for path in (root / "docs").rglob("*.md") if "data" not in path.parts)]
+    pages_of = [*(root / "docs").rglob("*.md"), *(root / "models").rglob("*.md")]
+    return ["README.md", *sorted(str(path.relative_to(root)) for path in pages_of if "data" not in path.parts)]
