@@ -3,9 +3,10 @@
 #
 #   tools/fuzz.sh TARGET SECONDS    one target, "all" for each in turn; the targets stand in tests/fuzz/targets.txt
 #
-# It begins with the files that the suite replays, and keeps what it learns in build-fuzz/corpus/TARGET. A finding is left in
+# Seconds are of processor time, and an input that takes ten of them is a finding (tests/fuzz/fuzzer_time.c): other work on the machine makes
+# no reader slow. It begins with the files that the suite replays, and keeps what it learns in build-fuzz/corpus/TARGET. A finding is left in
 # build-fuzz/findings/TARGET-*: it goes into tests/fuzz/corpus, and the suite replays it. A line of what was done is added to
-# build-fuzz/done.tsv: date, target, seconds, executions, edges, files of the corpus, findings. SPDX-License-Identifier: MIT
+# build-fuzz/done.tsv: date, target, seconds of processor, executions, edges, files of the corpus, findings. SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
 wanted=${1:-} seconds=${2:-60}
@@ -33,25 +34,34 @@ copy_seeds() {
     done | while read -r file; do cp "$file" "$seeds/$(echo "$file" | tr / _)"; done
 }
 
+# Sets `processor` to the seconds of processor that children have taken; `times` counts those of the shell that calls it, so in no other.
+look_at_processor() {
+    times >build-fuzz/times
+    processor=$(awk 'END { for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += 60 * part[1] + part[2] } printf "%.0f", sum }' build-fuzz/times)
+}
+
 failed=0
 for target in $targets; do
     copy_seeds "$target"
     corpus=build-fuzz/corpus/$target
     mkdir -p "$corpus"
     dictionary=$(sed -n "s/^$target  *[0-9]*  *\([a-z]*\)  *.*/\1/p" $table)
-    status=0
+    look_at_processor
+    status=0 before=$processor
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 \
-        "build-fuzz/tests/fuzz/fuzz_$target" "-max_total_time=$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
+        LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 FUZZ_SECONDS=$seconds \
+        "build-fuzz/tests/fuzz/fuzz_$target" -timeout=0 -print_final_stats=1 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
         "-artifact_prefix=build-fuzz/findings/$target-" ${dictionary:+"-dict=tests/fuzz/$dictionary.dict"} "$corpus" "$seeds" \
         >"build-fuzz/$target.log" 2>&1 || status=$?
-    runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "build-fuzz/$target.log")
+    look_at_processor
+    used=$((processor - before))
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "build-fuzz/$target.log")
     edges=$(sed -n 's/.*cov: \([0-9]*\) .*/\1/p' "build-fuzz/$target.log" | tail -n 1)
     findings=$(find build-fuzz/findings -name "$target-*" | wc -l)
-    if [ $status = 0 ]; then echo "$target: $runs runs, $edges edges, no finding"
+    if [ $status = 0 ]; then echo "$target: $runs runs in $used s, $edges edges, no finding"
     elif [ -z "$runs" ] && [ "$findings" = 0 ]; then failed=1; echo "$target: did not run, see build-fuzz/$target.log"; continue
     else failed=1; echo "$target: FINDING, see build-fuzz/$target.log"; fi
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%F)" "$target" "$seconds" "${runs:-?}" "${edges:-?}" "$(find "$corpus" -type f | wc -l)" \
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(date +%F)" "$target" "$used" "${runs:-?}" "${edges:-?}" "$(find "$corpus" -type f | wc -l)" \
         "$findings" >>build-fuzz/done.tsv
 done
 exit $failed
