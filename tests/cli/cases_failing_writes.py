@@ -8,6 +8,8 @@ training) is named below, and going on from it must give the bytes of a run with
 The same commands while one request for memory, a mapping or a thread fails (tests/failing_calls/failing_memory.c): exit 0 and every byte,
 or one sentence that names what is short, exit 4 and nothing half written.
 
+Commands that can be gone on from are killed in place of each rename, link, removal and new folder; going on gives the same bytes.
+
 Of calls of one kind on one file that follow each other, as writes of a large file do, the first, the last and a drawn one count; of the
 requests that one place in the program makes, likewise. The nightly stage failing-calls, with DEBERTA_TEST_EVERY_CALL=1, lets each of these
 fail. The suite takes a drawn 5 % of the calls, four at least, every other one with all that follow it, and four requests; the seed is
@@ -22,6 +24,7 @@ import pathlib
 import random
 import re
 import shutil
+import signal
 import struct
 import subprocess
 from unittest import SkipTest
@@ -37,6 +40,7 @@ SHARE, FEWEST = 0.05, 4
 NO_SPACE, INPUT_OUTPUT = 28, 5
 TEMPORARY = re.compile(r"\.deberta-\d+-\d+\.tmp$")
 REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, set())  # rmdir, unlink, unlinkat
+CHANGES = REMOVALS | {"x86_64": {82, 83, 86, 88, 258, 264, 265, 266, 316}, "aarch64": {34, 36, 37, 38, 276}}.get(os.uname().machine, set())  # rename, mkdir, link, ...
 
 TEXTS = "".join(f"text {k} of a small corpus that goes on\n" for k in range(60))
 ROWS = "".join(f"{('good', 'fair', 'bad')[k % 3]}\ta text of number {k}\n" for k in range(12))
@@ -174,7 +178,7 @@ def plain(content):
 class Trial:
     """One case: the result without a failure, and what each failing call leaves."""
 
-    library_name, report_format = LIBRARY, "<QQq232s"
+    library_name, report_format, kills = LIBRARY, "<QQq232s", False
 
     def __init__(self, bench, case):
         self.bench, self.case = bench, case
@@ -210,7 +214,8 @@ class Trial:
         self.start = tree(self.work)
         pathlib.Path(self.report).unlink(missing_ok=True)
         environment = {"LD_PRELOAD": self.library, "FAIL_REPORT": self.report, "FAIL_AT": str(k), "FAIL_WITH": str(NO_SPACE if on or k % 2 else INPUT_OUTPUT),
-                       "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {}), **({"FAIL_LOG": log} if log else {})}
+                       "SOURCE_DATE_EPOCH": "0", **({"FAIL_FROM": "1"} if on else {}),
+                       **({"FAIL_KILL": "1"} if self.kills else {}), **({"FAIL_LOG": log} if log else {})}
         os.chdir(self.work)
         result = self.program(self.words, environment)
         calls, failed, *which = struct.unpack(self.report_format, pathlib.Path(self.report).read_bytes())
@@ -323,6 +328,41 @@ def failing(case):
     return test
 
 
+class KilledTrial(Trial):
+    """The same with a process that is killed in place of a call that changes files; what it wrote before may be anything that is kept."""
+
+    kills = True
+
+    def worth_failing(self, calls):
+        return [k for k, call in enumerate(calls, 1) if int(call.split()[0]) in CHANGES]
+
+    def faults(self, k, on):
+        result, files, _ = self.run(k, on)
+        if not self.failed:
+            return None
+        if result.code != -signal.SIGKILL:
+            return [f"ended with {result.code}, not killed"]
+        return self.faults_of_files({name: content for name, content in files.items() if not TEMPORARY.search(name)}) + self.faults_of_going_on()
+
+
+def killed(case):
+    def test(bench):
+        if is_sanitized(bench.program):
+            raise SkipTest("system calls cannot be watched under a sanitizer")
+        environment = {"LD_PRELOAD": os.path.join(os.path.dirname(bench.program), LIBRARY), "FAIL_AT": "0"}
+        if not os.path.exists(environment["LD_PRELOAD"]) or bench.run("--version", env=environment).code:
+            raise SkipTest("system calls cannot be watched here")
+        trial = KilledTrial(bench, case)
+        wrong, moments = [], chosen(trial.worth, SHARE)
+        for k in moments:
+            faults = trial.faults(k, False)
+            if faults is None or faults:
+                wrong.append(f"call {k} of {trial.calls} ({trial.failed}): " + "; ".join(faults or ["it was not made"]))
+        note_counts("kill", case, len(moments), wrong)
+        assert not wrong, f"DEBERTA_TEST_CALLS_SEED={SEED}: {len(wrong)} of {len(moments)} ends cannot be gone on from:\n" + "\n".join(wrong[:12])
+    return test
+
+
 class MemoryTrial(Trial):
     """The same with requests for memory."""
 
@@ -370,3 +410,5 @@ def tests(settings):
         yield "one call fails/" + case.name.replace(" ", "-"), failing(case)
     for case in CASES:
         yield "memory is short/" + case.name.replace(" ", "-"), short_of_memory(case)
+        if case.again:
+            yield "killed/" + case.name.replace(" ", "-"), killed(case)

@@ -4,9 +4,10 @@
  *
  * What counts: creating, writing, lengthening, syncing, closing, renaming and removing regular files and folders, and
  * writing to standard output. FAIL_AT is the number of the call that fails, from 1; 0 only counts. FAIL_WITH is its
- * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_UNDER=out: only calls about
- * paths that have this part count. FAIL_REPORT, a file of sizeof(struct report) bytes, tells how many calls there were,
- * and which one failed. FAIL_LOG, a file, gets a line for each call that counts: its number and what it is about.
+ * errno. FAIL_FROM=1: that call and all that follow, as on a disk that stays full. FAIL_KILL=1: in its place the
+ * process is killed, as by want of memory or power. FAIL_UNDER=out: only calls about paths that have this part count.
+ * FAIL_REPORT, a file of sizeof(struct report) bytes, tells how many calls there were, and which one failed. FAIL_LOG,
+ * a file, gets a line for each call that counts: its number and what it is about.
  *
  * The C library's streams do not call its exported write(), so names cannot be taken over. The kernel hands the calls
  * over instead: a filter (seccomp) turns them into the signal SIGSYS, whose handler makes them itself or not. That
@@ -46,7 +47,7 @@ struct report {
 static struct report *report, own_report;
 static uint64_t fail_at;
 static long fail_with = ENOSPC;
-static bool fail_from;
+static bool fail_from, fail_kill;
 static const char *fail_under;
 static int log_file = -1;
 
@@ -154,6 +155,7 @@ static bool is_chosen(long number, const long a[5])
     const char *path = path_of(number, a);
     report->number = number;
     if (path) strncpy(report->path, path, sizeof report->path - 1);
+    if (fail_kill) kill(getpid(), SIGKILL);
     return true;
 }
 
@@ -224,6 +226,7 @@ __attribute__((constructor)) static void begin(void)
     fail_at = strtoull(at, NULL, 10);
     if (with) fail_with = strtol(with, NULL, 10);
     fail_from = getenv("FAIL_FROM") != NULL;
+    fail_kill = getenv("FAIL_KILL") != NULL;
     fail_under = getenv("FAIL_UNDER");
     report = open_report();
     if (getenv("FAIL_LOG")) log_file = open(getenv("FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
