@@ -9,6 +9,8 @@
 #include "tests/unit/test.h"
 
 #include "check/mutation.h"
+#include "core/dispatch.h"
+#include "core/model/smoothing.h"
 #include "core/model/synthetic.h"
 
 #define SHAPE "synthetic:v3-base,layers=4,hidden=256,heads=4,intermediate=1024,vocab=300,buckets=32"
@@ -111,4 +113,79 @@ TEST(outliers_are_large)
             squares[synthetic_is_outlier(&made, j)] += (double)found->value[i][j] * (double)found->value[i][j];
     assert_true(sqrt(squares[1] / 6) > 20 * sqrt(squares[0] / (HIDDEN - 6)));
     free(found);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ spreads */
+
+enum { CHANNELS = 4 };
+
+static void check_spread(const channel_spread *found, const double mean[CHANNELS], const double deviation[CHANNELS])
+{
+    for (size_t j = 0; j < CHANNELS; j++) {
+        assert_float_equal(found->mean[j], mean[j], 1e-5);
+        assert_float_equal(found->deviation[j], deviation[j], 1e-5);
+    }
+}
+
+/* A row of the sum has the mean 2.5 over its channels; its square about that is that of the means, 5 / 4, and of the
+ * deviations, 25 each. gamma is also negative: a deviation is not. */
+TEST(spread_of_a_normed_sum)
+{
+    float mean[CHANNELS] = {0, 1, 2, 3}, deviation[CHANNELS] = {3, 3, 3, 3};
+    float more_mean[CHANNELS] = {1, 1, 1, 1}, more_deviation[CHANNELS] = {4, 4, 4, 4};
+    const float gamma[CHANNELS] = {1, -2, 3, 0.5f}, beta[CHANNELS] = {10, 20, 30, 40};
+    const channel_spread hidden = {mean, deviation}, added = {more_mean, more_deviation};
+    const double scale = 1 / sqrt(5.0 / 4 + 25 + 2.25);
+    spread_of_sum_norm(&hidden, &added, gamma, beta, 2.25, CHANNELS);
+    check_spread(&hidden,
+                 (const double[]){10 - 1.5 * scale, 20 + 2 * 0.5 * scale, 30 + 3 * 0.5 * scale, 40 + 0.5 * 1.5 * scale},
+                 (const double[]){5 * scale, 10 * scale, 15 * scale, 2.5 * scale});
+    spread_of_norm(&hidden, gamma, beta, CHANNELS);
+    check_spread(&hidden, (const double[]){10, 20, 30, 40}, (const double[]){1, 2, 3, 0.5});
+    spread_of_unknown(&hidden, CHANNELS);
+    check_spread(&hidden, (const double[]){0, 0, 0, 0}, (const double[]){1, 1, 1, 1});
+}
+
+TEST(spread_of_a_product)
+{
+    float mean[CHANNELS] = {1, 2, 3, 4}, deviation[CHANNELS] = {1, 2, 0, 2};
+    float out_mean[CHANNELS] = {0}, out_deviation[CHANNELS] = {0};
+    const float w[CHANNELS] = {2, -1, 5, 2};
+    const channel_spread inputs = {mean, deviation}, output = {out_mean, out_deviation};
+    spread_of_output(&output, 2, w, 0.5f, &inputs, CHANNELS);
+    check_spread(&output, (const double[]){0, 0, 0.5 + 2 - 2 + 15 + 8, 0}, (const double[]){0, 0, sqrt(4 + 4 + 16), 0});
+}
+
+/* Of max(x, 0) where x is normal: five points of a function with a corner, so within a few hundredths; exactly where
+ * the corner is far. */
+TEST(spread_of_an_activation)
+{
+    kernels table;
+    float mean[CHANNELS] = {0, 100, -100, 0}, deviation[CHANNELS] = {1, 2, 3, 10};
+    const channel_spread spread = {mean, deviation};
+    assert_int_equal(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL), DEBERTA_OK);
+    spread_activate(&spread, &table, ACTIVATION_RELU, CHANNELS);
+    assert_float_equal(mean[0], 1 / sqrt(2 * acos(-1)), 0.07);
+    assert_float_equal(deviation[0], sqrt(0.5 - 1 / (2 * acos(-1))), 0.07);
+    assert_float_equal(mean[1], 100, 1e-4);
+    assert_float_equal(deviation[1], 2, 1e-3);
+    assert_float_equal(mean[2], 0, 0);
+    assert_float_equal(deviation[2], 0, 0);
+    assert_float_equal(mean[3], 10 * (double)mean[0], 1e-5);
+    assert_float_equal(deviation[3], 10 * (double)deviation[0], 1e-5);
+}
+
+TEST(factors_of_channels)
+{
+    float mean[CHANNELS] = {-1, 0, 10, 0}, deviation[CHANNELS] = {1, 2, 30, 0}, weights[CHANNELS] = {4, 6, 0, 1},
+          factors[CHANNELS];
+    const channel_spread inputs = {mean, deviation};
+    smoothing_factors(factors, weights, &inputs, CHANNELS);
+    assert_float_equal(factors[0], 1, 1e-6);                        /* 4 over 1 + 3 * 1 */
+    assert_float_equal(factors[1], 1, 1e-6);                        /* 6 over 3 * 2 */
+    assert_float_equal(factors[2], sqrt(6.0 / 4096 / 100), 1e-7);   /* a weight counts as a 4096th of the largest */
+    assert_float_equal(factors[3], sqrt(1 / (100.0 / 4096)), 1e-5); /* and so does an amplitude */
+    const channel_spread nothing = {(float[]){0, 0, 0, 0}, (float[]){0, 0, 0, 0}};
+    smoothing_factors(factors, weights, &nothing, CHANNELS);
+    for (size_t j = 0; j < CHANNELS; j++) assert_float_equal(factors[j], 1, 0);
 }

@@ -403,7 +403,7 @@ TEST(test_roots)
 {
     /* key, name of the tensor in its dict; ... */
     static const struct {
-        const char *keys[6];
+        const char *keys[8];
         const char *found, *expected;
     } cases[] = {
         {{"model", "a", NULL}, "a", NULL},
@@ -411,7 +411,9 @@ TEST(test_roots)
         {{"ema", "e", "model", "a", NULL}, "a", NULL},
         {{"model", "a", "ema", "e", NULL}, "a", NULL},
         {{"state_dict", "a", "ema", "e", NULL}, "a", NULL},
-        {{"one", "a", "two", "e", NULL}, NULL, "2 dicts of tensors"},
+        {{"state_dict", "e", "model", "a", "model_state_dict", "f", NULL}, "a", NULL},
+        {{"one", "a", "two", "e", NULL}, NULL, "2 dicts of tensors in it (the last is 'two')"},
+        {{"one", "a", "two", "e", "three", "f", NULL}, NULL, "3 dicts of tensors in it (the last is 'three')"},
         {{NULL}, NULL, "no tensors in its dict"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
