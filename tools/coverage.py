@@ -239,7 +239,7 @@ def tell_uncovered(found, path):
 
 
 def tests_of_line(tests, name, number):
-    """[(seconds, test)] that ran it, the quickest first; mutation.py asks as well."""
+    """[(seconds, test)] that ran it, the quickest first."""
     runs = []
     for test in tests:
         if os.path.exists(run_file(test)):

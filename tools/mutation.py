@@ -1,107 +1,62 @@
 #!/usr/bin/env python3
-"""Tests the tests: a drawn change of one token of the library, and whether a test notices; the stage `mutation` of tools/run_tests.py.
+"""Tests the tests: drawn changes of one token of the library, and whether a test notices; the stage `mutation` of tools/run_tests.py.
 
-    tools/mutation.py                     300 mutants, each compiled in a copy of the tree and run against the tests
-    tools/mutation.py --count N --seed S  others, or more of them; a later call with the same seed goes on where one stopped
-    tools/mutation.py --seconds 100       begins no mutant after so long
+    tools/mutation.py                     draws 300 mutants, builds one program that holds them all, tries each; goes on where a call stopped
+    tools/mutation.py --count N --seed S  more of them, or others
+    tools/mutation.py --seconds 100       begins no test after so long, and ends with status 75 if something is left
     tools/mutation.py --limit 100         seconds of tests for one mutant
     tools/mutation.py --only PATH         mutants below this path, as core/text
+    tools/mutation.py --again             once more those that survived, with the tests as they are now
+    tools/mutation.py --share 1/2         every second mutant, when another call that runs at the same time has the others; a first one has to build
     tools/mutation.py --report            builds and runs nothing: prints what is known, with the survivors
 
-A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a line of core/, simd/ or train/.
-tools/coverage.py has to have run: it knows which tests run the line. They try in turn, the quickest first, each with a limit of time;
-where no test runs the line, nobody notices. A mutant that does not compile, or that compiles to the same object, is drawn again.
+A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a function of core/, simd/ or train/; a line
+is drawn, then one of its changes. All of them are compiled into one build, and the environment chooses one (tools/testing/mutants.py). Each
+test first says which mutants it comes to; these tests then try a mutant in turn, the quickest first. Where none comes, nobody notices.
+A test fails, or takes more processor time than SLOWER allows, or waits with nothing running; a busy machine is no failure.
+
+What came of each stands in build-mutation/mutants.tsv; tests/survivors.tsv says of survivors what a reader found.
+Not counted: what does not compile, what this machine does not compile, and what compiles to the same code.
 Fails below LEAST percent noticed.
 
 SPDX-License-Identifier: MIT
 """
 import argparse
+import collections
+import fcntl
+import glob
 import hashlib
 import json
 import os
 import random
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import time
 
-import coverage
-from testing import builds, counting, processes
+from testing import builds, mutants, processes, watched
 from testing.processes import ROOT
 
-COPY = os.path.join("build-mutation", "tree")
-LOG = os.path.join("build-mutation", "mutants.jsonl")
+FOLDER = "build-mutation"
+READ = os.path.join("tests", "survivors.tsv")
+ROOMS = ("core", "simd", "train")
 COUNT, SEED, LEAST = 300, 20240229, 85.0
-SLOWER = 5  # times longer than without a mutant a test may take, and ten seconds
+SLOWER = 5  # times the processor time that a test takes without a mutant, and ten seconds
 LIMIT = 300  # seconds of tests for a mutant; those that would take longer are left out
 OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=true"]
-
-OPERATORS = {"<": ["<=", ">"], "<=": ["<", ">="], ">": [">=", "<"], ">=": [">", "<="], "==": ["!="], "!=": ["=="], "&&": ["||"], "||": ["&&"],
-             "+": ["-"], "-": ["+"], "*": ["+"], "/": ["*"], "%": ["*"], "+=": ["-="], "-=": ["+="], "++": ["--"], "<<": [">>"], ">>": ["<<"],
-             "&": ["|"], "|": ["&"], "!": [""]}
-TOKEN = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|0[xX][0-9a-fA-F]+[uUlL]*|\d[\w.]*(?:[eE][+-]?\d+)?"""
-                   r"""|->|\+\+|--|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\S|\n""", re.S)
-STATEMENT = re.compile(r"^\s+(?!return\b|else\b|break\b|continue\b|goto\b|case\b|for\b|if\b|while\b|do\b|switch\b|(?:const |static |struct |unsigned )*[a-z_]\w*(?: |\s*\*)+[a-z_]\w*(?:\[.*\])*(?: =|;|,))"
-                       r"[a-zA-Z_*(+-][^{}]*;\s*(?:/\*.*\*/)?$")
+CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as well
+# What tests tests, or draws figures, or compares other languages, comes to no place of its own.
+LEFT_OUT = {"checkasm catches broken kernels", "golden notices a flipped bit", "mutations", "train faults", "identity", "appendix", "fuzz hang"}
+CASES = {"cli " + name for name in ("attention corpus drawn encode_corpus eval finetune heads info limits made_up misuse pack precision results "
+                                    "signals train train_edges train_interrupted train_limits").split()}
+COLUMNS = ["seed", "file", "line", "column", "old", "new", "result", "by", "how", "tried", "of"]
 
 
-# -------------------------------------------------------------------------------------------------------------- drawing
+def wanted(test):
+    return test.name not in LEFT_OUT and (bool(test.suites & {"unit", "golden", "kernels", "fuzz"}) or test.name in CASES)
 
-def changes_of_line(line):
-    """[(column, old, new)]: every change of one token in it; a dropped statement is a change of the whole line."""
-    found, before = [], "("
-    for match in TOKEN.finditer(line):
-        token, at = match.group(), match.start()
-        spaced = line[at - 1:at] == " " and line[match.end():match.end() + 1] == " "
-        if token in OPERATORS:
-            binary = spaced or token in ("++", "!")
-            # A star and an ampersand are pointers more often than not; where clang-format puts blanks on both sides they are not.
-            found += [(at, token, new) for new in OPERATORS[token]] if binary and not (token == "!" and before == "#") else []
-        elif re.fullmatch(r"\d+[uUlL]*", token):
-            number, suffix = re.fullmatch(r"(\d+)([uUlL]*)", token).groups()
-            found.append((at, token, str(int(number) + 1) + suffix))
-            if int(number) > 0:
-                found.append((at, token, str(int(number) - 1) + suffix))
-        elif token in ("true", "false"):
-            found.append((at, token, "false" if token == "true" else "true"))
-        before = token
-    if STATEMENT.match(line) and not re.match(r"\s+(?:free|\w+_free)\(", line):  # leaks are the sanitizers' to notice
-        found.append((len(line) - len(line.lstrip()), line.strip(), ";"))
-    return found
-
-
-def is_code(line):
-    return not line.lstrip().startswith(("#", "*", "/*", "//", "enum", "_Static_assert"))
-
-
-def candidates(lines):
-    """[(file, line)] that hold code and can be changed; not of peaks, which are measured alone. lines: {file: its lines with code}"""
-    found = []
-    for name in sorted(name for name in lines if "peak_" not in name):
-        with open(os.path.join(ROOT, name), encoding="utf-8") as source:
-            text = source.read().split("\n")
-        found += [(name, number) for number in sorted(map(int, lines[name])) if is_code(text[number - 1]) and changes_of_line(text[number - 1])]
-    return found
-
-
-def draw(rng, places):
-    """One place, and one of its changes; (file, line, column, old, new)."""
-    name, number = rng.choice(places)
-    with open(os.path.join(ROOT, name), encoding="utf-8") as source:
-        line = source.read().split("\n")[number - 1]
-    return (name, number, *rng.choice(changes_of_line(line)))
-
-
-def mutated(text, mutant):
-    _, number, column, old, new = mutant
-    lines = text.split("\n")
-    line = lines[number - 1]
-    assert line[column:column + len(old)] == old
-    lines[number - 1] = line[:column] + new + line[column + len(old):]
-    return "\n".join(lines)
-
-
-# ------------------------------------------------------------------------------------------------------------- judging
 
 def expect(outcome, what):
     if outcome.status != 0:
@@ -115,145 +70,360 @@ def same_file(a, b):
         return one.read() == other.read()
 
 
+def write(path, text):
+    """Only what changes, so that ninja builds only that."""
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            if file.read() == text:
+                return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# ------------------------------------------------------------------------------------------------------------ one program
+
 class Tree:
-    """A copy of the tree with its build. Nothing else sees the changed sources."""
+    """A copy of the tree with its build; nothing else sees the changed sources. origin: what is copied; carrier: the file with the choice."""
 
-    def __init__(self, root=os.path.join(ROOT, COPY), limit=LIMIT):
-        self.root, self.build, self.limit = root, os.path.join(root, "build"), limit
+    def __init__(self, root=os.path.join(ROOT, FOLDER, "tree"), origin=ROOT, carrier=CARRIER):
+        self.root, self.origin, self.carrier, self.build = root, origin, carrier, os.path.join(root, "build")
 
-    def update(self):
-        """As the working folder has it, without builds; and built."""
-        listed = processes.execute(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).output
+    def update(self, kept):
+        """As the working folder has it, but for the files that are kept, since they hold mutants; and configured."""
+        listed = processes.execute(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], folder=self.origin).output
         for name in filter(None, listed.split("\0")):
-            source, copy = os.path.join(ROOT, name), os.path.join(self.root, name)
-            if os.path.lexists(source) and not (os.path.lexists(copy) and same_file(source, copy)):
+            source, copy = os.path.join(self.origin, name), os.path.join(self.root, name)
+            if name not in kept and os.path.lexists(source) and not (os.path.lexists(copy) and same_file(source, copy)):
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copy(source, copy, follow_symlinks=False)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             expect(processes.execute(["meson", "setup", self.build, self.root, "-Dtests=enabled", *OPTIONS]), "meson")
-        expect(self.ninja(), "ninja")
-
-    def open(self):
-        self.tests = {test.name: test for test in builds.listed_tests(self.build)}
-        self.files = builds.files_of_targets(self.build)
-        self.untouched = self.code()
 
     def ninja(self, *targets):
-        return processes.execute(["ninja", "-C", self.build, *targets])
+        return processes.execute(["ninja", "-C", self.build, "-j", str(os.cpu_count() or 1), "-k", "0", *targets])
 
-    def code(self):
-        """One number for all code of the library: a mutant that does not change it is the same program."""
-        digest = hashlib.sha256()
-        for folder in ("libdeberta_core.a.p", "simd"):
-            for path in coverage.files_below(os.path.join(self.build, folder), ".o"):
-                with open(path, "rb") as code:
-                    digest.update(code.read())
-        return digest.hexdigest()
+    def open(self):
+        """After a build: which objects hold which file."""
+        self.tests = {test.name: test for test in builds.listed_tests(self.build)}
+        self.objects = collections.defaultdict(list)
+        said = processes.execute(["ninja", "-C", self.build, "-t", "deps"]).output
+        target = ""
+        for line in said.split("\n"):
+            if line.startswith("    "):
+                name = os.path.relpath(os.path.normpath(os.path.join(self.build, line.strip())), self.root)
+                if self.of_the_library(target):
+                    self.objects[name].append(target)
+            elif ": #deps" in line:
+                target = line.split(":")[0]
 
-    def notices(self, name, seconds):
-        """What the test says of the mutant, if anything. Late is noticed, too: a loop without an end is no silent fault."""
-        test = self.tests[name]
-        if self.ninja(*sorted({file for need in test.needs for file in self.files.get(need, ())})).status != 0:
-            return "its program cannot be built"
-        outcome = processes.execute(test.command, {**test.environment, "DEBERTA_TEST_QUICK": "1"}, 10 + SLOWER * seconds, test.folder)
-        if outcome.status is None:
-            return "does not end"
-        return "fails" if counting.count(outcome.output, outcome.status, test.tap)[1] else ""
+    @staticmethod
+    def of_the_library(target):
+        return target.startswith(("libdeberta_core.a.p", "simd/", "tests/stand_ins/")) and "peak_" not in target
 
-    def judge(self, mutant, runs):
-        """runs: [(seconds, test)] of the line. What came of it: noticed, survived, or no mutant at all."""
-        source = os.path.join(self.root, mutant[0])
-        with open(source, encoding="utf-8") as file:
-            text = file.read()
+    def plant(self, name, chosen):
+        """Writes a file with these mutants, {number: mutant}."""
+        text = mutants.program_text(self.origin, name, chosen) if chosen else mutants.source_of(self.origin, name).text
+        if name == self.carrier:
+            text = (text if chosen else mutants.HEADER + text) + mutants.SELECTION
+        write(os.path.join(self.root, name), text)
+
+    def compiles(self, name):
+        return self.ninja(*self.objects[name]).status == 0
+
+    def compiled_numbers(self, name):
+        """The mutants of a file that the preprocessor leaves in."""
+        with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as rows:
+            commands = {row["output"]: row for row in json.load(rows)}
+        found = set()
+        for target in self.objects[name]:
+            words = shlex.split(commands[target]["command"])
+            words[words.index("-o") + 1] = "-"
+            said = subprocess.run([*[word for word in words if word != "-c"], "-E"], cwd=commands[target]["directory"], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True, check=False).stdout
+            found.update(int(number) for number in re.findall(r"mutants_reached\[(\d+)\] = 1", said))
+        return found
+
+    def valid_of(self, name, chosen):
+        """Those mutants of a file that can be part of the program; it is left with them."""
+        chosen = {number: mutant for number, mutant in chosen.items() if self.can_be_written(mutant)} if self.objects[name] else {}
+        self.plant(name, chosen)
+        if chosen and not self.compiles(name):
+            alone = {}
+            for number, mutant in chosen.items():
+                self.plant(name, {number: mutant})
+                if self.compiles(name):
+                    alone[number] = mutant
+            chosen = alone
+            self.plant(name, chosen)
+            expect(self.ninja(*self.objects[name]), f"{name} with its mutants")
+        there = self.compiled_numbers(name) if chosen else set()
+        if not there.issuperset(chosen):
+            chosen = {number: mutant for number, mutant in chosen.items() if number in there}
+            self.plant(name, chosen)
+        return chosen
+
+    def can_be_written(self, mutant):
         try:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(mutated(text, mutant))
-            if self.ninja("libdeberta_core.a").status != 0:
-                return {"result": "does not compile"}
-            return {"result": "same code"} if self.code() == self.untouched else self.try_tests(runs)
-        finally:
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(text)
+            mutants.source_of(self.origin, mutant.file).place(mutant)
+            return True
+        except mutants.NoMutant:
+            return False
 
-    def try_tests(self, runs):
-        begin, tried = time.monotonic(), []
-        for seconds, name in runs:
-            if name not in self.tests or time.monotonic() - begin + seconds > self.limit:
+    def same_code(self, mutant):
+        """Is the object the one that the source without a change gives? The file is left without mutants."""
+        path, digests = os.path.join(self.root, mutant.file), []
+        for text in (mutants.source_of(self.origin, mutant.file).text, mutants.changed_text(self.origin, mutant)):
+            write(path, text + (mutants.HEADER + mutants.SELECTION if mutant.file == self.carrier else ""))
+            expect(self.ninja(*self.objects[mutant.file]), "a single mutant")
+            digest = hashlib.sha256()
+            for target in self.objects[mutant.file]:
+                with open(os.path.join(self.build, target), "rb") as code:
+                    digest.update(code.read())
+            digests.append(digest.hexdigest())
+        return digests[0] == digests[1]
+
+
+def places_below(root, path):
+    """[(file, line)] that can be changed; not of peaks, which are measured alone."""
+    names = sorted(os.path.relpath(name, root) for room in ROOMS for ending in ("c", "h")
+                   for name in glob.glob(os.path.join(root, room, "**", "*." + ending), recursive=True))
+    return [(name, number) for name in names if name.startswith(path) and "peak_" not in name
+            for number in mutants.lines_with_code(mutants.source_of(root, name).text)]
+
+
+def draw_and_build(tree, options):
+    """{number: mutant} of all that the program holds; the same for the same sources, count and seed."""
+    places = places_below(tree.origin, options.only)
+    rng, drawn, valid = random.Random(options.seed), [], {}
+    tree.update(set())
+    tree.plant(tree.carrier, {})
+    expect(tree.ninja(), "the build without a mutant")
+    tree.open()
+    while len(valid) < options.count:
+        begin = len(drawn)
+        while len(drawn) < begin + max(4, int(1.2 * (options.count - len(valid)))):
+            mutant = mutants.draw(rng, tree.origin, places)
+            if mutant not in drawn:
+                drawn.append(mutant)
+        by_file = collections.defaultdict(dict)
+        for number, mutant in enumerate(drawn, 1):
+            if number > begin or number in valid:
+                by_file[mutant.file][number] = mutant
+        for name, chosen in by_file.items():
+            if any(number > begin for number in chosen):
+                kept = tree.valid_of(name, chosen)
+                valid.update(kept)
+    numbers = sorted(valid)[:options.count]
+    valid = {number: valid[number] for number in numbers}
+    for name in {mutant.file for mutant in drawn} | {tree.carrier}:
+        tree.plant(name, {number: mutant for number, mutant in valid.items() if mutant.file == name})
+    print(f"seed {options.seed}: {len(places)} lines can be changed; {numbers[-1]} changes drawn, {len(valid)} of them can be built", flush=True)
+    return valid
+
+
+# ------------------------------------------------------------------------------------------------------------- the tests
+
+class Trials:
+    """The tests of the program. reached: {test: (seconds of processor, numbers of mutants)}"""
+
+    def __init__(self, tree, end, place=os.path.join(ROOT, FOLDER), share=(0, 1)):
+        self.tree, self.end, self.place, self.share, self.reached = tree, end, place, share, {}
+
+    def over(self):
+        return time.monotonic() > self.end
+
+    def run(self, name, number, seconds, reached=None):
+        test = self.tree.tests[name]
+        chosen = {"DEBERTA_MUTANT": str(number)} if number else {"DEBERTA_MUTANTS_REACHED": reached} if reached else {}
+        return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, 10 + SLOWER * seconds)
+
+    def look_at_reach(self):
+        """Runs every test once without a mutant; what is known from an earlier call is kept. False if there was no time for all."""
+        os.makedirs(os.path.join(self.place, "reached"), exist_ok=True)
+        names = sorted((name for name, test in self.tree.tests.items() if wanted(test)), key=lambda name: self.tree.tests[name].priority)
+        left = []
+        for number, name in enumerate(names):
+            path = os.path.join(self.place, "reached", re.sub(r"\W+", "_", name) + ".json")
+            if not os.path.exists(path) and number % self.share[1] == self.share[0] and not self.over():
+                self.look_at_one(name, path)
+            if os.path.exists(path):
+                with open(path, encoding="utf-8") as file:
+                    self.reached[name] = json.load(file)
+            else:
+                left.append(name)
+        return not left
+
+    def look_at_one(self, name, path):
+        reached = path + f".{os.getpid()}.bytes"
+        with open(reached, "wb") as file:
+            file.write(bytes(mutants.MOST))
+        outcome = self.run(name, 0, 300, reached)
+        with open(reached, "rb") as file:
+            numbers = [number for number, byte in enumerate(file.read()) if byte]
+        os.remove(reached)
+        if outcome.fault:
+            print(f"{name} fails without a mutant ({outcome.fault}), so it tries none\n{outcome.output[-1500:]}", flush=True)
+            numbers = []
+        write_json(path, [round(outcome.processor, 2), numbers])
+
+    def tests_of(self, number):
+        return sorted((seconds, name) for name, (seconds, numbers) in self.reached.items() if number in numbers)
+
+    def judge(self, number, limit):
+        """What came of a mutant, or None if time was over."""
+        tests, tried, spent = self.tests_of(number), 0, 0.0
+        for seconds, name in tests:
+            if spent + seconds > limit:
                 continue
-            tried.append(name)
-            how = self.notices(name, seconds)
-            if how:
-                return {"result": "noticed", "by": name, "how": how, "tried": len(tried)}
-        return {"result": "survived", "tried": tried, "of": len(runs)}
+            if self.over():
+                return None
+            spent += seconds
+            tried += 1
+            fault = self.run(name, number, seconds).fault
+            # A test that looks at the clock may fail of itself.
+            if fault and not (self.tree.tests[name].alone and self.run(name, 0, seconds).fault):
+                return {"result": "noticed", "by": name, "how": fault, "tried": tried, "of": len(tests)}
+        return {"result": "survived", "by": "", "how": "", "tried": tried, "of": len(tests)}
 
 
-# ------------------------------------------------------------------------------------------------------------- running
-
-def runs_of_lines():
-    """{(file, line): [(seconds, test)], the quickest first} as tools/coverage.py has left it."""
-    lines = {}
-    for path in coverage.files_below(os.path.join(ROOT, coverage.FOLDER, "runs"), ".json"):
-        with open(path, encoding="utf-8") as run:
-            run = json.load(run)
-        for name, counts in run["files"].items():
-            for number, (count, _) in counts.items():
-                if count > 0:
-                    lines.setdefault((name, int(number)), []).append((run["seconds"], run["name"]))
-    return {place: sorted(runs) for place, runs in lines.items()}
+def write_json(path, value):
+    with open(f"{path}.{os.getpid()}.new", "w", encoding="utf-8") as out:
+        json.dump(value, out)
+    os.rename(f"{path}.{os.getpid()}.new", path)
 
 
-def known_mutants(seed):
-    """{mutant: what came of it, the last time}"""
-    if not os.path.exists(os.path.join(ROOT, LOG)):
-        return {}
-    with open(os.path.join(ROOT, LOG), encoding="utf-8") as rows:
-        return {tuple(row["mutant"]): row for row in map(json.loads, rows) if row["seed"] == seed}
+def built_mutants(tree, options):
+    """{number: mutant}, of this call or of an earlier one with the same wish."""
+    path, wish = os.path.join(ROOT, FOLDER, "built.json"), [options.count, options.seed, options.only, digest_of_sources(ROOT)]
+    known = {}
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            known = json.load(file)
+    if known.get("wish") != wish:
+        shutil.rmtree(os.path.join(ROOT, FOLDER, "reached"), ignore_errors=True)
+        known = {"wish": wish, "mutants": draw_and_build(tree, options)}
+        write_json(path, known)
+    return {int(number): mutants.Mutant(*mutant) for number, mutant in known["mutants"].items()}
+
+
+def digest_of_sources(root):
+    digest = hashlib.sha256()
+    for room in ROOMS:
+        for name in sorted(glob.glob(os.path.join(root, room, "**", "*.[ch]"), recursive=True)):
+            with open(name, "rb") as file:
+                digest.update(file.read())
+    return digest.hexdigest()
+
+
+def log_path():
+    return os.path.join(ROOT, FOLDER, "mutants.tsv")
+
+
+def known_rows(seed):
+    """{mutant: its last row}"""
+    rows = {}
+    if os.path.exists(log_path()):
+        with open(log_path(), encoding="utf-8") as file:
+            for line in file:
+                row = dict(zip(COLUMNS, line.rstrip("\n").split("\t")))
+                if row["seed"] == str(seed):
+                    rows[mutants.Mutant(row["file"], int(row["line"]), int(row["column"]), row["old"], row["new"])] = row
+    return rows
+
+
+def note(seed, mutant, what):
+    with open(log_path(), "a", encoding="utf-8") as file:
+        file.write("\t".join(str({"seed": seed, **mutant._asdict(), **what}[column]) for column in COLUMNS) + "\n")
 
 
 def run(options):
     """False if there was no time for all."""
-    runs = runs_of_lines()
-    if not runs:
-        sys.exit("mutation.py: which test runs which line is not known yet: tools/coverage.py")
-    places = [place for place in candidates(coverage.lines_with_code()) if place[0].startswith(options.only)]
-    tree = Tree(limit=options.limit)
-    tree.update()
+    end = time.monotonic() + options.seconds
+    tree = Tree()
+    os.makedirs(tree.root, exist_ok=True)
+    with open(os.path.join(ROOT, FOLDER, "lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of calls that share the mutants one builds
+        built = built_mutants(tree, options)
+        tree.update({mutant.file for mutant in built.values()} | {CARRIER})
+        expect(tree.ninja(), "the build with its mutants")
     tree.open()
-    known = known_mutants(options.seed)
-    rng, drawn, judged, begin = random.Random(options.seed), set(), 0, time.monotonic()
-    print(f"seed {options.seed}: {len(places)} lines can be changed")
-    while judged < options.count:
-        mutant = draw(rng, places)
-        if mutant in drawn:
-            continue
-        drawn.add(mutant)
-        row, tries = known.get(mutant), runs.get(mutant[:2], [])
-        if row is None or (row["result"] == "survived" and row["of"] < len(tries)):  # more tests run the line than were known
-            if time.monotonic() - begin > options.seconds:
-                return False
-            before = row["tried"] if row else []
-            row = {"seed": options.seed, "mutant": mutant, **tree.judge(mutant, [run for run in tries if run[1] not in before])}
+    if options.again:
+        shutil.rmtree(os.path.join(ROOT, FOLDER, "reached"), ignore_errors=True)
+        for mutant, row in known_rows(options.seed).items():
             if row["result"] == "survived":
-                row.update(tried=before + row["tried"], of=len(tries))
-            known[mutant] = row
-            with open(os.path.join(ROOT, LOG), "a", encoding="utf-8") as log:
-                log.write(json.dumps(row) + "\n")
-        judged += row["result"] in ("noticed", "survived")
+                note(options.seed, mutant, {**row, "result": "again"})
+    trials, known = Trials(tree, end, share=options.share), known_rows(options.seed)
+    if not trials.look_at_reach():
+        return False
+    for place, (number, mutant) in enumerate(built.items()):
+        if place % options.share[1] == options.share[0] and (mutant not in known or known[mutant]["result"] == "again"):
+            what = trials.judge(number, options.limit)
+            if what is None:
+                return False
+            note(options.seed, mutant, what)
+    if any(row["result"] == "again" for row in known_rows(options.seed).values()) or not known_rows(options.seed).keys() >= set(built.values()):
+        return False
+    return look_at_survivors(tree, options.seed, end)
+
+
+def look_at_survivors(tree, seed, end):
+    """Those that give the same code are no mutants. A copy of its own, since the other one holds the program."""
+    single = Tree(os.path.join(ROOT, FOLDER, "single"))
+    opened = False
+    for mutant, row in known_rows(seed).items():
+        if row["result"] == "survived" and row["how"] == "":
+            if time.monotonic() > end:
+                return False
+            if not opened:
+                os.makedirs(single.root, exist_ok=True)
+                single.update(set())
+                single.objects, opened = tree.objects, True
+            same = single.same_code(mutant)
+            note(seed, mutant, {**row, "result": "same code" if same else "survived", "how": "" if same else "other code"})
     return True
+
+
+# -------------------------------------------------------------------------------------------------------------- telling
+
+def readings():
+    """{(file, the line, old, new): (is it equal, what a reader found)}"""
+    found = {}
+    if os.path.exists(os.path.join(ROOT, READ)):
+        with open(os.path.join(ROOT, READ), encoding="utf-8") as rows:
+            for row in rows:
+                if not row.startswith("#"):
+                    name, line, old, new, kind, why = row.rstrip("\n").split("\t")
+                    found[(name, line, old, new)] = (kind, why)
+    return found
+
+
+def line_of(mutant):
+    return mutants.source_of(ROOT, mutant.file).text.split("\n")[mutant.line - 1].strip()
 
 
 def report(options):
     """The exit status: 1 if too few were noticed."""
-    rows = known_mutants(options.seed).values()
-    noticed, survived = ([row for row in rows if row["result"] == result] for result in ("noticed", "survived"))
-    for row in survived:
-        name, number, _, old, new = row["mutant"]
-        print(f"survived {len(row['tried'])} of {row['of']} tests: {name}:{number}: {old} -> {new or 'nothing'}")
-    count = len(noticed) + len(survived)
-    share = 100 * len(noticed) / count if count else 0.0
-    print(f"{count} mutants: {len(noticed)} noticed ({share:.1f} %), {len(survived)} survived; not counted: "
-          f"{sum(row['result'] == 'does not compile' for row in rows)} that do not compile, {sum(row['result'] == 'same code' for row in rows)} that are the same code")
-    fine = share >= LEAST
+    rows, read = known_rows(options.seed), readings()
+    sums = collections.defaultdict(collections.Counter)
+    for mutant, row in sorted(rows.items()):
+        result = row["result"]
+        if result == "again":
+            continue
+        if result == "survived":
+            kind, why = read.get((mutant.file, line_of(mutant), mutant.old, mutant.new), ("unread", ""))
+            if kind == "equal":
+                result = "equal"
+            print(f"survived {row['tried']} of {row['of']} tests: {mutant.file}:{mutant.line}: {line_of(mutant)}: {mutant.old} -> {mutant.new or 'nothing'}"
+                  f" [{kind}] {why}")
+        for room in (mutant.file.split(os.sep)[0], "all"):
+            sums[room][result] += 1
+    fine = True
+    for room, count in sorted(sums.items(), key=lambda item: item[0] == "all"):
+        real = count["noticed"] + count["survived"]
+        share = 100 * count["noticed"] / real if real else 0.0
+        print(f"{room}: {real + count['equal']} mutants, {count['noticed']} noticed, {count['survived']} not; {count['equal']} are equal, as read; noticed of the"
+              f" others: {share:.1f} %; {count['same code']} more are the same code")
+        fine = share >= LEAST
     print(f"{int(fine)} passed, {int(not fine)} failed")
     return 0 if fine else 1
 
@@ -265,8 +435,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--only", metavar="PATH", default="")
+    parser.add_argument("--again", action="store_true")
+    parser.add_argument("--share", default="1/1")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
+    options.share = (int(options.share.split("/")[0]) - 1, int(options.share.split("/")[1]))
     os.chdir(ROOT)
     if not options.report and not run(options):
         report(options)

@@ -75,7 +75,7 @@ NIGHTLY = [
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
     ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
     ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),
-    ("mutation", stages.mutation, "gcov", True, "what the tests notice"),
+    ("mutation", stages.mutation, "meson", True, "what the tests notice"),
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named

@@ -261,17 +261,10 @@ def clang_tidy(stage, _full):
     stage.program("the checks of .clang-tidy", [sys.executable, "tools/analysis.py", "clang-tidy"], of_tiers=False, expected=200, after=[configured])
 
 
-def covered(stage):
-    """Once in a run, whichever of the two stages asks first."""
-    if "coverage" not in stage.shared:
-        stage.shared["coverage"] = stage.program("lines that the tests run", [sys.executable, "tools/coverage.py"], limit=7200, of_tiers=False)
-    return stage.shared["coverage"]
-
-
 def coverage(stage, _full):
-    covered(stage)
+    stage.program("lines that the tests run", [sys.executable, "tools/coverage.py"], limit=7200, of_tiers=False)
 
 
 def mutation(stage, _full):
-    """Drawn changes of lines that some test runs, each tried by the tests that run it."""
-    stage.program("drawn changes of the library", [sys.executable, "tools/mutation.py"], limit=6 * 3600, of_tiers=False, after=[covered(stage)])
+    """Drawn changes of the library in a build of its own, each tried by the tests that come to it."""
+    stage.program("drawn changes of the library", [sys.executable, "tools/mutation.py"], limit=6 * 3600, of_tiers=False)
