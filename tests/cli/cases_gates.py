@@ -5,7 +5,6 @@ SPDX-License-Identifier: MIT
 """
 import contextlib
 import io
-import json
 import os
 import pathlib
 import shutil
@@ -22,6 +21,7 @@ import cases_info
 import coverage
 import lint
 import mutation
+from testing import watched
 
 SOURCE = """int smaller(int a, int b);
 int doubled(int a);
@@ -35,6 +35,14 @@ int doubled(int a)
 {
     return a * 2;
 }
+"""
+UNSEEN = """#if 0
+int unseen(int a)
+{
+    return a + 3;
+}
+#endif
+int unused(int a) { return a++; }
 """
 TEST = """#include <stdio.h>
 int smaller(int a, int b);
@@ -88,36 +96,81 @@ def test_coverage_that_falls_is_named(bench):
     check("only in" in " ".join(coverage.fallen({}, committed)), "a figure without a folder")
 
 
-def test_mutants_are_noticed_or_listed(bench):
+SMALL_MUTANTS = [mutation.mutants.Mutant("core/small.c", *mutant) for mutant in [
+    (5, 10, "<", ">"),    # the wrong one of the two
+    (5, 10, "<", "<="),   # of equal ones either is right
+    (11, 15, "2", "3"),   # what doubled() gives is not looked at
+    (5, 8, "a", "b ="), (16, 15, "3", "4"), (19, 28, "++", "--")]]
+
+
+def mutated_project(bench):
+    """The small project, and a copy with those of its mutants that can be built."""
     root = small_project(bench)
-    subprocess.run(["meson", "setup", root / "build", root], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run(["ninja", "-C", root / "build"], check=True, stdout=subprocess.DEVNULL)
-    tree = mutation.Tree(str(root))
+    with open(root / "core" / "small.c", "a", encoding="utf-8") as source:
+        source.write(UNSEEN)
+    tree = mutation.Tree(str(root) + "-tree", str(root), "core/small.c")
+    shutil.copytree(root, tree.root)
+    tree.plant("core/small.c", {})
+    subprocess.run(["meson", "setup", tree.build, tree.root], check=True, stdout=subprocess.DEVNULL)
+    equal(tree.ninja().status, 0)
     tree.open()
-    runs = [(0.1, "small")]
-    results = {mutant: tree.judge(mutant, runs) for mutant in [
-        ("core/small.c", 5, 10, "<", ">"),   # the wrong one of the two
-        ("core/small.c", 5, 10, "<", "<="),  # of equal ones either is right
-        ("core/small.c", 11, 15, "2", "3"),  # what doubled() gives is not looked at
-        ("core/small.c", 11, 11, "a *", "b *"), ("core/small.c", 5, 4, "if", "if ")]}
-    equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "does not compile", "same code"], results)
-    equal((root / "core" / "small.c").read_text(encoding="utf-8"), SOURCE)
-    log = bench.path("mutants.jsonl")
-    with open(log, "w", encoding="utf-8") as out:
-        out.writelines(json.dumps({"seed": 1, "mutant": mutant, **result}) + "\n" for mutant, result in results.items())
-    said = io.StringIO()
-    with mock.patch.object(mutation, "LOG", log), contextlib.redirect_stdout(said):
+    return tree, tree.valid_of("core/small.c", dict(enumerate(SMALL_MUTANTS, 1)))
+
+
+def test_mutants_are_noticed_or_listed(bench):
+    tree, valid = mutated_project(bench)
+    equal(sorted(valid), [1, 2, 3, 6], "what does not compile, and what is not compiled, are no mutants")
+    equal(tree.ninja().status, 0)
+    trials = mutation.Trials(tree, float("inf"), bench.folder)
+    with mock.patch.object(mutation, "wanted", lambda test: True):
+        check(trials.look_at_reach(), "all tests have run")
+    equal(trials.reached["small"][1], [1, 2, 3], "nobody calls the last one")
+    results = {number: trials.judge(number, 100) for number in valid}
+    equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "survived"], results)
+    equal([result["of"] for result in results.values()], [1, 1, 1, 0], results)
+    log, read, said = bench.path("mutants.tsv"), bench.path("survivors.tsv"), io.StringIO()
+    with open(read, "w", encoding="utf-8") as out:
+        out.write("core/small.c\tif (a < b)\t<\t<=\tequal\tof equal ones either is right\n")
+    with mock.patch.object(mutation, "ROOT", str(tree.origin)), mock.patch.object(mutation, "log_path", lambda: log), \
+            mock.patch.object(mutation, "READ", read), contextlib.redirect_stdout(said):
+        for number, result in results.items():
+            mutation.note(1, valid[number], result)
         status = mutation.report(mock.Mock(seed=1))
     equal(status, 1)
-    contains(said.getvalue(), "survived 1 of 1 tests: core/small.c:11: 2 -> 3", "3 mutants: 1 noticed (33.3 %), 2 survived", "0 passed, 1 failed")
+    contains(said.getvalue(), "survived 1 of 1 tests: core/small.c:11: return a * 2;: 2 -> 3 [unread]", "[equal] of equal ones either is right",
+             "all: 4 mutants, 1 noticed, 2 not; 1 are equal, as read; noticed of the others: 33.3 %", "0 passed, 1 failed")
+
+
+def test_a_mutant_without_end_is_noticed_by_processor_time(bench):
+    tree, _ = mutated_project(bench)
+    for line, fault in (("for (volatile int i = 0;; i++);", "too much processor time"), ("abort();", "signal 6"), ("sleep(2);", "")):
+        test = pathlib.Path(bench.folder) / "ends.c"
+        test.write_text("#include <stdlib.h>\n#include <unistd.h>\nint main(void)\n{\n    " + line + "\n    return 0;\n}\n", encoding="utf-8")
+        subprocess.run(["gcc", test, "-o", test.with_suffix("")], check=True)
+        listed = tree.tests["small"]
+        listed.command = [str(test.with_suffix(""))]
+        equal(watched.run(listed, {}, 1).fault, fault, line)
+
+
+def test_a_changed_expression_stands_beside_the_one_that_was(bench):
+    place = pathlib.Path(bench.folder) / "core"
+    place.mkdir()
+    (place / "a.c").write_text("int f(int a, int b)\n{\n    if (a > 0) a += b * 3; // a < b\n    const int c = a + b, *d = &c;\n    return f(a, b - 1) ? a < *d : a;\n}\n",
+                               encoding="utf-8")
+    rows = [(3, 10, ">", ">="), (3, 17, "+=", "-="), (3, 22, "*", "+"), (4, 20, "+", "-"), (5, 18, "-", "+"), (5, 27, "<", ">"), (5, 20, "1", "2")]
+    text = mutation.mutants.program_text(bench.folder, "core/a.c", {n: mutation.mutants.Mutant("core/a.c", *row) for n, row in enumerate(rows, 1)})
+    contains(text, "if ((MUTANT(1) ? (a >= 0) : (a > 0))) (MUTANT(2) ? (a -= b * 3) : (a += (MUTANT(3) ? (b + 3) : (b * 3)))); // a < b",
+             "const int c = (MUTANT(4) ? (a - b) : (a + b)), *d = &c;",
+             "return f(a, (MUTANT(5) ? (b + 1) : (b - (MUTANT(7) ? (2) : (1))))) ? (MUTANT(6) ? (a > *d) : (a < *d)) : a;")
 
 
 def test_changes_of_a_line(bench):
-    changes = mutation.changes_of_line("    if (a < b && !c) x[i++] = *p + 3;  /* a < b */")
+    changes_of_line = mutation.mutants.changes_of_line
+    changes = changes_of_line("    if (a < b && !c) x[i++] = *p + 3;  /* a < b */")
     equal({(old, new) for _, old, new in changes}, {("<", "<="), ("<", ">"), ("&&", "||"), ("!", ""), ("++", "--"), ("+", "-"), ("3", "2"), ("3", "4")})
-    equal(mutation.changes_of_line("    free(list);"), [])
-    equal(mutation.changes_of_line("    list->count = n;"), [(4, "list->count = n;", ";")])
-    equal(mutation.changes_of_line("    const char *text = list->text;"), [])
+    equal(changes_of_line("    free(list);"), [])
+    equal(changes_of_line("    list->count = n;"), [(4, "list->count = n;", ";")])
+    equal(changes_of_line("    const char *text = list->text;"), [])
 
 
 def test_analysers_see_planted_faults_and_new_findings(bench):
@@ -154,12 +207,31 @@ int main(void)
 """
 
 
+HASTY = """#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+    FILE *file = fopen("x.new", "w");
+    if (!file || fputs("whole\\n", file) < 0 || fclose(file) != 0) return 4;
+    unlink("x.json");
+    return rename("x.new", "x.json") == 0 ? 0 : 4;
+}
+"""
+
+
+def test_a_program_that_cannot_be_killed_everywhere_is_noticed(bench):
+    with_failing_calls(bench)
+    bench.program = compiled(bench, "deberta", HASTY)
+    try:
+        cases_failing_writes.killed(cases_failing_writes.Case("hasty", ["hasty", "-q"], ["x.json"], keeps=r"x\.new", again=["hasty"]))(bench)
+    except AssertionError as failure:
+        contains(str(failure), "x.json is gone")
+    else:
+        check(False, "a hasty program passed")
+
+
 def test_a_write_that_nobody_looks_at_is_noticed(bench):
-    preloaded = os.path.join(os.path.dirname(bench.program), cases_failing_writes.LIBRARY)
-    if not os.path.exists(preloaded) or cases_failing_writes.is_sanitized(bench.program):
-        raise SkipTest("system calls cannot be made to fail here")
-    os.makedirs("tests/failing_calls")
-    os.symlink(preloaded, cases_failing_writes.LIBRARY)
+    with_failing_calls(bench)
     bench.program = compiled(bench, "deberta", CARELESS)
     try:
         cases_failing_writes.failing(cases_failing_writes.Case("careless", ["careless", "-q"], ["x.json"]))(bench)
@@ -167,6 +239,15 @@ def test_a_write_that_nobody_looks_at_is_noticed(bench):
         contains(str(failure), "exit 0, and x.json is not what it should be")
     else:
         check(False, "a careless program passed")
+
+
+def with_failing_calls(bench):
+    """What is preloaded lies beside the program, also beside one that a test makes."""
+    preloaded = os.path.join(os.path.dirname(bench.program), cases_failing_writes.LIBRARY)
+    if not os.path.exists(preloaded) or cases_failing_writes.is_sanitized(bench.program):
+        raise SkipTest("system calls cannot be made to fail here")
+    os.makedirs("tests/failing_calls")
+    os.symlink(preloaded, cases_failing_writes.LIBRARY)
 
 
 def compiled(bench, name, source, *more):
