@@ -5,7 +5,7 @@
     tools/peers.py --work W --out R --documents      throughput on bench/shapes/document_lengths.txt
     tools/peers.py --work W --out R --batches 1,4,16,64 -n 16,128       so many equal texts at once
     tools/peers.py --work W --out R --neighbour      each row with and without a busy process on one core
-    tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers of latencies
+    tools/peers.py --out R --table                   the results so far as Markdown; --csv: all numbers
     tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
 
 W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
@@ -33,8 +33,8 @@ import sys
 import time
 from pathlib import Path
 
-from peers_tables import print_csv, print_tables
-from peers_worker import ENGINES, OURS, OWN, SHAPES, enough_calls, errors_of, machine_seconds, traced_length
+from peers_tables import CSV_MODES, print_csv, print_tables
+from peers_worker import CALIBRATED, ENGINES, OURS, OWN, SHAPES, enough_calls, errors_of, machine_seconds, number_list, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
@@ -190,7 +190,7 @@ class Work:
 
     def graph(self, name, precision, n):
         traced = traced_length(name, n)
-        path = self.folder / "graphs" / name / f"{precision}-{traced}.onnx"
+        path = self.folder / "graphs" / name / f"{precision}-{traced}.{'xml' if precision == CALIBRATED else 'onnx'}"
         return self._made(path, "graph", self.model(name), path, "--precision", precision, "--traced", traced)
 
 
@@ -300,8 +300,11 @@ def visit_ours(row, engine, campaign, runner):
     kept = ("isa", "precision", "samples_s", "other_cores", "layers", "gflop", "gflop_reachable", "peak_rss_bytes",
             "workspace_bytes", "checksum")  # fmt: skip
     visit |= {name: found[name] for name in kept if name in found}
-    version = f"deberta {report['environment']['version']} {report['environment']['commit']}"
-    return visit | {"version": version, "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
+    return visit | {"version": version_in(report), "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
+
+
+def version_in(report):
+    return f"deberta {report['environment']['version']} {report['environment']['commit']}"
 
 
 def encode_ours(row, model, alike, campaign, runner):
@@ -526,10 +529,6 @@ def read_lengths(path):
     return tuple(int(word) for line in text for word in line.split())
 
 
-def number_list(text):
-    return [int(part) for part in text.split(",")]
-
-
 def name_list(known):
     def parse(text):
         names = list(known) if text == "all" else text.split(",")
@@ -565,7 +564,7 @@ def parse_arguments():
     add("--batches", type=number_list, default=[], help="equal texts at once, of each -n")
     add("--neighbour", action="store_true")
     add("--table", action="store_true")
-    add("--csv", action="store_true")
+    add("--csv", choices=CSV_MODES, const="latency", nargs="?", help="all numbers of latencies or batches (default: latency)")
     add("--quick", action="store_true")
     add("--other-cpus", type=float, default=0.1, help="cores that others may use while a row is measured")
     add("--patience", type=float, default=60, help="seconds to wait for a quiet machine before a row is refused")
@@ -619,7 +618,7 @@ def main():
     arguments = parse_arguments()
     if arguments.table or arguments.csv:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--table | head` is no error
-        (print_csv if arguments.csv else print_tables)(arguments.out)
+        print_tables(arguments.out) if arguments.table else print_csv(arguments.out, arguments.csv)
         return
     try:
         sys.exit(0 if run(arguments) else 1)

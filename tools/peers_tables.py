@@ -107,19 +107,20 @@ def print_latency(results, title):
     print_errors(rows, names)
 
 
-CSV_TITLES = ["model", "threads", "tokens", "engine", "median_ms", "minimum_ms", "mark", "largest_difference", "percent_of_peak",
-              "peak_memory_mb", "first_result_s"]  # fmt: skip
+CSV_MODES = ("latency", "batches")
+CSV_TITLES = ["engine", "median_ms", "minimum_ms", "mark", "largest_difference", "percent_of_peak", "peak_memory_mb", "first_result_s"]
 
 
-def print_csv(folder):
-    """Latency, a line for each row and engine, with what the tables leave out."""
-    path = folder / "latency" / "all.json"
+def print_csv(folder, mode):
+    """A line for each row and engine, with what the tables leave out. Only batches have a column of texts."""
+    path = folder / mode / "all.json"
     if not path.exists():
-        sys.exit(f"peers.py: {folder} holds no latencies")
+        sys.exit(f"peers.py: {folder} holds no measurements of {mode}")
     results = json.loads(path.read_text("utf-8"))["results"]
-    rows, names = by_row(results, ("model", "threads", "n")), in_order(results)
+    many = mode == "batches"
+    rows, names = by_row(results, ("model", "threads", "n", "batch") if many else ("model", "threads", "n")), in_order(results)
     out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(CSV_TITLES)
+    out.writerow(["model", "threads", "tokens", *(["texts"] if many else []), *CSV_TITLES])
     for key, engines in rows.items():
         for name in names:
             if name in engines:

@@ -4,7 +4,7 @@
     input FOLDER FILE --lengths    token ids, mask, and what PyTorch makes of them in float64
     graph FOLDER FILE.onnx         the same weights for ONNX Runtime and OpenVINO
     measure ...                    one engine, one shape: a line of JSON
-    serve ...                      one engine, a stream of texts: a line of JSON
+    serve ...                      one engine, streams of texts: a line of JSON
 
 An engine is a function from a Job to a function (ids, mask) -> last hidden state. All packages are imported by the engine
 that uses them, so that no process pays for another engine's memory or start.
@@ -37,7 +37,7 @@ class Engine:
     open: Callable[[Job], tuple[Encode, str]]  # the function and "name version"
     summary: str
     precision: str = "float32"
-    graph: str | None = None  # which ONNX file it reads: "float32" or one of QUANTISED
+    graph: str | None = None  # which file it reads: "float32" or one of QUANTISED, both ONNX, or CALIBRATED
     environment: tuple[tuple[str, str], ...] = ()
     versions: tuple[int, ...] = (1, 3)  # of DeBERTa that it can run
 
@@ -273,10 +273,15 @@ ENGINES = {
     "openvino": Engine(open_openvino, "the same ONNX file at one shape (documents: any)", graph="float32"),
     "openvino-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16; fails without bf16",
                             precision="bfloat16", graph="float32"),
+    "openvino-int8": Engine(open_openvino, "the same after nncf.quantize: static scales, from random texts; all else float32",
+                            precision="int8", graph="int8-calibrated"),
+    "openvino-int8-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16 for all else", precision="int8",
+                                 graph="int8-calibrated"),
 }  # fmt: skip
 
 # ONNX files after quantize_dynamic, and what it is told beyond QInt8.
 QUANTISED = {"int8": {}, "int8-channel": {"per_channel": True}}
+CALIBRATED, CALIBRATION_TEXTS, CALIBRATION_TOKENS = "int8-calibrated", 32, 128
 
 
 def saturates():
@@ -296,6 +301,9 @@ def write_graph(folder, path, precision, traced):
 
     if precision in QUANTISED:
         quantise_graph(folder, path, traced, QUANTISED[precision])
+        return
+    if precision == CALIBRATED:
+        calibrate_graph(folder, path, traced)
         return
     axes = {0: "batch", 1: "n"}
     ids = torch.randint(1, 100, (1, traced))
@@ -323,7 +331,30 @@ def quantise_graph(folder, path, traced, told):
     os.rename(path + ".part", path)
 
 
+def calibrate_graph(folder, path, traced):
+    """For OpenVINO: scales of activations come from texts like those that are measured, drawn with another seed."""
+    import nncf
+    import numpy
+    import openvino
+
+    plain = path + ".onnx"
+    write_graph(folder, plain, "float32", traced)
+    random, vocabulary = numpy.random.default_rng(20), vocabulary_of(folder)
+    texts = [padded_batch([CALIBRATION_TOKENS], random, vocabulary) for _ in range(CALIBRATION_TEXTS)]
+    feeds = nncf.Dataset([{"input_ids": ids, "attention_mask": mask} for ids, mask in texts])
+    quantised = nncf.quantize(openvino.Core().read_model(plain), feeds, model_type=nncf.ModelType.TRANSFORMER, subset_size=CALIBRATION_TEXTS)
+    partial = Path(path + ".part.xml")
+    openvino.save_model(quantised, partial, compress_to_fp16=False)
+    os.remove(plain)
+    os.rename(partial.with_suffix(".bin"), Path(path).with_suffix(".bin"))
+    os.rename(partial, path)
+
+
 # ------------------------------------------------------------------------------------------------------------ inputs
+
+
+def vocabulary_of(folder):
+    return json.loads(Path(folder, "config.json").read_text("utf-8"))["vocab_size"]
 
 
 def write_input(folder, path, lengths):
@@ -442,14 +473,17 @@ def encode_by_parts(encode, ids, mask, size):
     return numpy.concatenate(parts)
 
 
+def open_engine(arguments, shape):
+    limit_memory()
+    return ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, shape))
+
+
 def measure(arguments):
     from safetensors.numpy import load_file
 
-    limit_memory()
     tensors = load_file(arguments.input)
     ids, mask = tensors["input_ids"], tensors["attention_mask"]
-    shape = None if arguments.documents else ids.shape
-    encode, version = ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, shape))
+    encode, version = open_engine(arguments, None if arguments.documents else ids.shape)
     started = time.perf_counter()
     output = encode_by_parts(encode, ids, mask, arguments.batch)
     once = time.perf_counter() - started
@@ -471,28 +505,30 @@ def measure(arguments):
 
 
 def serve(arguments):
-    """A stream of texts, one after the other: each alone, and in padded batches in the order of the stream."""
+    """Streams of texts, one after the other: each alone, and in padded batches in the order of the stream."""
     import numpy
     from safetensors.numpy import load_file
 
-    limit_memory()
     tensors = load_file(arguments.input)
-    encode, version = ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, None))
+    encode, version = open_engine(arguments, None)
     errors = errors_of(encode(tensors["input_ids"], tensors["attention_mask"]), tensors)
     random, vocabulary = numpy.random.default_rng(7), int(tensors["input_ids"].max()) + 1
-    latencies, seconds = {}, {}
-    for way, size in (("alone", 1), ("batches", arguments.group)):
-        groups = [arguments.stream[start : start + size] for start in range(0, len(arguments.stream), size)]
-        batches = [padded_batch(group, random, vocabulary) for group in groups]
-        for batch in batches:  # what an engine allocates and compiles once, for each new length too, is no request's
-            encode(*batch)
-        times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
-        seconds[way] = sum(times)
-        latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]
-    return {"version": version, "latencies_s": latencies, "seconds": seconds, **errors}
+    streams = []
+    for lengths in arguments.stream:
+        latencies, seconds = {}, {}
+        for way, size in (("alone", 1), ("batches", arguments.group)):
+            groups = [lengths[start : start + size] for start in range(0, len(lengths), size)]
+            batches = [padded_batch(group, random, vocabulary) for group in groups]
+            for batch in {ids.shape: (ids, mask) for ids, mask in batches}.values():
+                encode(*batch)  # what an engine allocates and compiles once, for each new shape too, is no request's
+            times = [seconds_of(lambda: encode(*batch)) for batch in batches]  # noqa: B023 - called at once
+            seconds[way] = sum(times)
+            latencies[way] = [time for time, group in zip(times, groups, strict=True) for _ in group]
+        streams.append({"latencies_s": latencies, "seconds": seconds})
+    return {"version": version, "streams": streams, **errors}
 
 
-def length_list(text):
+def number_list(text):
     return [int(part) for part in text.split(",")]
 
 
@@ -505,7 +541,7 @@ def main():
     command = commands.add_parser("input")
     command.add_argument("folder")
     command.add_argument("file")
-    command.add_argument("--lengths", type=length_list, required=True)
+    command.add_argument("--lengths", type=number_list, required=True)
     command = commands.add_parser("graph")
     command.add_argument("folder")
     command.add_argument("file")
@@ -516,7 +552,7 @@ def main():
     command.add_argument("--engine", choices=ENGINES, required=True)
     command.add_argument("--graph", default="")
     command.add_argument("--input", required=True)
-    command.add_argument("--documents", type=length_list, help="lengths of a corpus to measure instead of the input")
+    command.add_argument("--documents", type=number_list, help="lengths of a corpus to measure instead of the input")
     command.add_argument("--batch", type=int, default=1, help="documents at once")
     command.add_argument("--threads", type=int, required=True)
     command.add_argument("--reps", type=int, required=True)
@@ -527,7 +563,7 @@ def main():
     command.add_argument("--engine", choices=ENGINES, required=True)
     command.add_argument("--graph", default="")
     command.add_argument("--input", required=True, help="the text that is checked")
-    command.add_argument("--stream", type=length_list, required=True, help="lengths in order")
+    command.add_argument("--stream", type=number_list, required=True, action="append", help="lengths in order")
     command.add_argument("--group", type=int, required=True, help="texts of a batch")
     command.add_argument("--threads", type=int, required=True)
     arguments = parser.parse_args()

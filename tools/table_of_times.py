@@ -2,6 +2,7 @@
 """Tables of times from the committed results of tools/peers.py: tools/table_of_times.py docs/benchmarks/amd-zen4.csv [ERRORS.json]
 
 Prints ours / the best float32 peer, and with the file of errors times beside errors and times of low precision as shares of others, as the pages of docs/benchmarks have them.
+Of batches it prints the time a text, and ours / the best peer of float32 and of int8.
 SPDX-License-Identifier: MIT
 """
 import csv
@@ -9,8 +10,10 @@ import json
 import sys
 
 COMPARED = (("int8 of ORT", "deberta-int8", ("onnxruntime-int8", "onnxruntime-int8-channel")), ("int8 of bf16", "deberta-int8", ("openvino-bf16",)),
-            ("int16 of bf16", "deberta-int16", ("openvino-bf16",)), ("int16 of float32", "deberta-int16", ("deberta",)))
+            ("int16 of bf16", "deberta-int16", ("openvino-bf16",)), ("int16 of float32", "deberta-int16", ("deberta",)),
+            ("int8 of OpenVINO int8", "deberta-int8", ("openvino-int8", "openvino-int8-bf16")))
 PEERS = ("torch", "onnxruntime", "openvino")
+PEERS_INT8 = ("onnxruntime-int8", "onnxruntime-int8-channel", "openvino-int8", "openvino-int8-bf16")
 
 
 def number(text):
@@ -43,14 +46,37 @@ def print_table(titles, rows):
     print()
 
 
+def engines_known(compared, engines):
+    return compared[1] in engines and set(compared[2]) <= set(engines)
+
+
 def milliseconds(cell):
     return f"{cell['median_ms']} ({cell['minimum_ms']})" if cell else "–"
+
+
+def print_batches(found, engines):
+    """Time a text of equal texts at once."""
+    rows = {}
+    for line in found:
+        rows.setdefault((line["model"], line["threads"]), {}).setdefault((line["tokens"], line["texts"]), {})[line["engine"]] = line
+
+    def share(row, ours, peers):
+        times = [float(row[name]["median_ms"]) for name in peers if name in row and "?" not in row[name]["mark"]]
+        return f"{float(row[ours]['median_ms']) / min(times):.2f}" if ours in row and times else "–"
+
+    for key, by_batch in rows.items():
+        print_table([label(*key), *engines, "float32: ours / best", "int8: ours / best"],
+                    [[f"{texts} of {tokens} tokens", *(f"{float(row[one]['median_ms']) / int(texts):.3g}" if one in row else "–" for one in engines),
+                      share(row, "deberta", PEERS), share(row, "deberta-int8", PEERS_INT8)] for (tokens, texts), row in by_batch.items()])
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
     rows, engines = {}, list(dict.fromkeys(line["engine"] for line in found))
+    if "texts" in found[0]:
+        print_batches(found, engines)
+        return 0
     for line in found:
         rows.setdefault((line["model"], line["threads"]), {}).setdefault(int(line["tokens"]), {})[line["engine"]] = line
     lengths = sorted({n for row in rows.values() for n in row})
@@ -70,7 +96,7 @@ def main():
         print_table(["engine", "precision", *(f"n = {n}" for n in row)],
                     [[engine, errors[engine, min(row)]["precision"],
                       *(f"{row[n][engine]['median_ms']}, {errors[engine, n]['relative_error']:.1e}" for n in row)] for engine in engines])
-    for title, ours, theirs in COMPARED:
+    for title, ours, theirs in (one for one in COMPARED if engines_known(one, engines)):
         for column in ("median_ms", "minimum_ms"):
             found = [float(row[n][ours][column]) / min(float(row[n][one][column]) for one in theirs) for row in rows.values() for n in row]
             print(f"{title}, {column[:-3]}: {' '.join(f'{one:.3f}' for one in found)}; least {min(found):.3f}, most {max(found):.3f}")
