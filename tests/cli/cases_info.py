@@ -8,7 +8,7 @@ import struct
 import subprocess
 from unittest import SkipTest
 
-from helpers import TINY
+from helpers import ROOT, TINY
 
 
 
@@ -48,18 +48,39 @@ def parts_check_themselves(bench):
         assert sound.read() == other.read()
 
 
+def hybrid_machine():
+    """Two fast cores with two threads each, and four slow ones: what hwloc would write of it."""
+    ids = iter(range(1, 100))
+
+    def thing(kind, number, cpus, inside="", more=""):
+        return (f'<object type="{kind}" os_index="{number}" cpuset="{cpus:#x}" complete_cpuset="{cpus:#x}" nodeset="0x1" complete_nodeset="0x1"'
+                f' gp_index="{next(ids)}"{more}>{inside}</object>')
+    cores = [(0, 1), (2, 3), (4,), (5,), (6,), (7,)]
+    inside = "".join(thing("Core", k, sum(1 << cpu for cpu in cpus), "".join(thing("PU", cpu, 1 << cpu) for cpu in cpus)) for k, cpus in enumerate(cores))
+    whole = thing("NUMANode", 0, 0xff, more=' local_memory="1000000000"') + thing("Package", 0, 0xff, inside)
+    machine = thing("Machine", 0, 0xff, whole, ' allowed_cpuset="0xff" allowed_nodeset="0x1"')
+    kinds = "".join(f'<cpukind cpuset="{cpus:#x}" forced_efficiency="{rank}"><info name="CoreType" value="{name}"/></cpukind>'
+                    for cpus, rank, name in ((0xf0, 0, "IntelAtom"), (0x0f, 1, "IntelCore")))
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n<topology version="2.0">{machine}{kinds}</topology>\n'
+
+
 def odd_machines(bench):
-    """Machines of other shapes, as hwloc describes them: one processor, many, hybrid, without caches; the same bytes."""
-    words, written = ["encode", TINY, "--ids", "1,2,3,4,5", "--ids", "6,7", "-q", "-o"], set()
-    for k, machine in enumerate(["numa:1 core:1 pu:1", "package:2 numa:2 l3:2 core:8 pu:2", "numa:1 core:64 pu:4", "numa:3 core:3 pu:3", "pack:1 pu:1"]):
-        environment = {"HWLOC_SYNTHETIC": machine}
-        info = json.loads(bench.fine("info", "--json", env=environment).out)["topology"]
-        assert info["cores"] >= 1 and info["usable_cores"] >= 1, (machine, info)
-        for threads in ([], ["-t", 3]):
-            bench.fine(*words, f"{k}.safetensors", *threads, env=environment)
-            with open(bench.path(f"{k}.safetensors"), "rb") as file:
-                written.add(file.read())
-    assert len(written) == 1
+    """Machines of other shapes, as hwloc describes them: one processor, many, without caches, with cores of two kinds; as many cores as they
+    have are used, and encoding and training give the same bytes."""
+    bench.write("hybrid.xml", hybrid_machine())
+    batch, written = str(ROOT / "tests" / "golden_train" / "03-v3-mlm-emd"), set()
+    tasks = [["encode", TINY, "--ids", "1,2,3,4,5", "--ids", "6,7", "-q", "-o"],
+             ["train", "mlm", batch, "--one-batch", batch + "/batch.safetensors", "-q", "--gradients"]]
+    machines = [({"HWLOC_SYNTHETIC": text}, cores) for text, cores in (
+        ("numa:1 core:1 pu:1", 1), ("package:2 numa:2 l3:2 core:8 pu:2", 64), ("numa:1 core:64 pu:4", 64), ("numa:3 core:3 pu:3", 9), ("pack:1 pu:1", 1))]
+    for environment, cores in [*machines, ({"HWLOC_XMLFILE": bench.path("hybrid.xml")}, 6), ({}, None)]:
+        found = json.loads(bench.fine("info", "--json", env=environment).out)["topology"]
+        assert cores is None or found["cores"] == found["usable_cores"] == cores, (environment, found)
+        for words, threads in ((words, threads) for words in tasks for threads in ([], ["-t", 3])):
+            bench.fine(*words, "x.safetensors", *threads, env=environment)
+            with open(bench.path("x.safetensors"), "rb") as file:
+                written.add((words[0], file.read()))
+    assert len(written) == len(tasks)
 
 
 def published_digests(bench):
