@@ -35,6 +35,8 @@ static void read_command(train_case *c, const json_t *entry)
         if (strcmp(tasks[i].word, word) == 0) c->options.task = tasks[i].task;
     c->options.decodes = head && strcmp(head, "mlm_emd") == 0;
     c->options.sift_weight = sift ? strtof(sift, NULL) : 0;
+    c->options.sift_step = 1e-4f;
+    c->options.sift_start = 0.01;
     c->options.rtd_weight = weight ? strtof(weight, NULL) : 0;
     c->reference = reference && strcmp(reference, "hf") == 0 ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
 }
