@@ -8,23 +8,29 @@
 enum integer_operand { DIGITS_STORED, DIGITS_LESS_128, DIGITS_LESS_ZERO };
 
 /* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products; of
- * two digits high and mixed, of 15 bits all in one. */
-VF vf integer_value(const integer_format format, const enum integer_operand of, const integer_gemm_task *task,
-                    size_t row, size_t panel, int v, const vi *sums)
+ * two digits high and mixed, of 15 bits all in one. a_zero: the row's, of one digit; b_sum: the vector's. */
+VF vf integer_value_of(const integer_format format, const enum integer_operand of, const int32_t *a_zero,
+                       const int32_t *b_sum, const vi *sums)
 {
-    const int32_t *b_sum = task->b_sum + panel * (size_t)FORMAT_DIGITS(format) * PANEL + (size_t)v * VF_LANES;
     if (format == FIFTEEN_BITS) {
         if (of != DIGITS_LESS_128) return vf_from_int(sums[0]);
         return vf_from_int(vi_add(sums[0], vi_mul(vi_set1(DIGIT_OFFSET * 128 + DIGIT_OFFSET), vi_load(b_sum))));
     }
     if (format == ONE_DIGIT) {
         if (of == DIGITS_LESS_ZERO) return vf_from_int(sums[0]);
-        const int32_t zero = task->a_zero[row] - (of == DIGITS_LESS_128 ? DIGIT_OFFSET : 0);
+        const int32_t zero = *a_zero - (of == DIGITS_LESS_128 ? DIGIT_OFFSET : 0);
         return vf_from_int(vi_sub(sums[0], vi_mul(vi_set1(zero), vi_load(b_sum))));
     }
     const vi high = of != DIGITS_STORED ? sums[0] : vi_sub(sums[0], vi_shift_left7(vi_load(b_sum)));
     const vi mixed = of != DIGITS_STORED ? sums[1] : vi_sub(sums[1], vi_shift_left7(vi_load(b_sum + PANEL)));
     return vf_fma(vf_from_int(mixed), vf_set1(0x1p-7f), vf_from_int(high));
+}
+
+VF vf integer_value(const integer_format format, const enum integer_operand of, const integer_gemm_task *task,
+                    size_t row, size_t panel, int v, const vi *sums)
+{
+    return integer_value_of(format, of, task->a_zero + row,
+                            task->b_sum + panel * (size_t)FORMAT_DIGITS(format) * PANEL + (size_t)v * VF_LANES, sums);
 }
 
 /* From x (values, before the scales) to C, for `rows` rows and `panels` panels; tile [rows][panels][16]. */

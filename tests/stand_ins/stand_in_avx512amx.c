@@ -85,12 +85,14 @@ static void stand_in_dpbusd(int c, int a, int b)
 #undef _tile_release
 #undef _tile_zero
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_dpbusd
 #define _tile_loadconfig       stand_in_loadconfig
 #define _tile_release          stand_in_release
 #define _tile_zero             stand_in_zero
 #define _tile_loadd            stand_in_loadd
+#define _tile_stream_loadd     stand_in_loadd
 #define _tile_stored           stand_in_stored
 #define _tile_dpbusd           stand_in_dpbusd
 #define kernels_init_avx512amx kernels_init_avx512amx_stand_in
