@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes core/text/unicode_tables.h: what NFC and Punctuation of the library `tokenizers` know of Unicode.
+"""Writes core/text/unicode_tables.h: what NFC, NFKC and Punctuation of the library `tokenizers` know of Unicode.
 
     tools/make_unicode_tables.py > core/text/unicode_tables.h
     tools/make_unicode_tables.py --hashes       what tests/unit/test_metaspace.c expects of all characters
@@ -21,6 +21,7 @@ except ImportError as error:
 HANGUL = range(0xAC00, 0xAC00 + 11172)  # composed by a formula
 CHARACTERS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000 and c not in HANGUL]
 nfc, nfd = normalizers.NFC().normalize_str, normalizers.NFD().normalize_str
+nfkc, nfkd = normalizers.NFKC().normalize_str, normalizers.NFKD().normalize_str
 
 
 def decompositions():
@@ -30,6 +31,22 @@ def decompositions():
         if parts and not parts[0].startswith("<") and nfd(chr(c)) != chr(c):
             first, second = (int(p, 16) for p in (*parts, "0")[:2])
             yield c, first, second
+
+
+def compatible():
+    """([first, last, what the first becomes]: runs of characters that become as many others; (character, its parts): the rest)."""
+    runs, texts = [], []
+    for c in CHARACTERS:
+        parts = [ord(part) for part in nfkd(chr(c))]
+        if nfkd(chr(c)) == nfd(chr(c)):
+            continue
+        if len(parts) > 1:
+            texts.append((c, parts))
+        elif runs and runs[-1][1] == c - 1 and parts[0] - runs[-1][2] == c - runs[-1][0]:
+            runs[-1][1] = c
+        else:
+            runs.append([c, c, parts[0]])
+    return runs, texts
 
 
 def combining_class(c):
@@ -74,13 +91,15 @@ def fnv(hash, text):
 def print_hashes():
     """FNV-1a of what the library makes of every character, alone and beside marks, where that is not the same text; and of its
     punctuation."""
-    composed = marks = 0xCBF29CE484222325
+    composed = folded = marks = 0xCBF29CE484222325
     for c in (c for c in range(0x110000) if not 0xD800 <= c < 0xE000):
         for text in (chr(c), f"a{chr(c)}\u0334", f"a\u0345{chr(c)}"):
             if nfc(text) != text:
                 composed = fnv(composed, nfc(text))
+            if nfkc(text) != text:
+                folded = fnv(folded, nfkc(text))
         marks = fnv(marks, chr(c)) if is_punctuation(c) else marks
-    print(f"NFC {composed:#x} punctuation {marks:#x}")
+    print(f"NFC {composed:#x} NFKC {folded:#x} punctuation {marks:#x}")
 
 
 def main():
@@ -90,10 +109,11 @@ def main():
     composed = sorted((first, second, at) for at, (c, first, second) in enumerate(steps)
                       if second and nfc(chr(first) + chr(second)) == chr(c))
     classes = ranges((c, combining_class(c)) for c in CHARACTERS)
+    runs, texts = compatible()
     marks = ranges((c, is_punctuation(c)) for c in CHARACTERS)
-    print(f"""/* Made by tools/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical
- * decompositions, compositions and combining classes as of Unicode 9.0, punctuation as of Unicode 8.0, which is what
- * the library tokenizers {__version__} has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
+    print(f"""/* Made by tools/make_unicode_tables.py; not to be edited. Facts of the Unicode Character Database: canonical and
+ * compatibility decompositions, compositions and combining classes as of Unicode 9.0, punctuation as of Unicode 8.0,
+ * which is what the library tokenizers {__version__} has. Their copyright is Unicode, Inc.'s, under the Unicode License V3
  * (https://www.unicode.org/license.txt).
  *
  * SPDX-License-Identifier: MIT AND Unicode-3.0 */
@@ -105,6 +125,11 @@ def main():
           [f"{{{c},{first},{second}}}" for c, first, second in steps])
     write("uint16_t", "composition_order", "Places in decomposition_steps of what is put together again, ascending by the two parts.",
           [str(at) for _, _, at in composed])
+    write("compatible_run", "compatible_runs", "First and last of characters that become as many others, and the first of these; ascending.",
+          [f"{{{first},{last},{to}}}" for first, last, to in runs])
+    write("compatible_text", "compatible_texts", "A character, where its parts begin in compatible_parts, and how many they are; ascending.",
+          [f"{{{c},{sum(len(p) for _, p in texts[:at])},{len(parts)}}}" for at, (c, parts) in enumerate(texts)])
+    write("uint32_t", "compatible_parts", "The parts, taken apart as far as they go.", [str(part) for _, parts in texts for part in parts])
     write("class_range", "class_ranges", "First, last and their combining class, where it is not 0; ascending.",
           [f"{{{first},{last},{value}}}" for first, last, value in classes])
     write("character_range", "punctuation_ranges", "First and last; ascending.", [f"{{{first},{last}}}" for first, last, _ in marks])

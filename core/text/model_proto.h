@@ -44,6 +44,10 @@ typedef struct piece_model {
     size_t charsmap_bytes;
     int32_t unknown_id; /* once checked */
 
+    /* In tokenizer.json alone, after the charsmap: the spaces that are left are taken out, and the text is brought to
+     * Unicode's form KC. So Prompt Guard 2 reads words that somebody pulled apart. */
+    bool remove_spaces, form_kc;
+
     /* As the library `tokenizers` reads a model, and not SentencePiece: core/text/metaspace. */
     bool of_tokenizers;
     bool prefix_once; /* with add_dummy_prefix: only at the very beginning of a text */

@@ -9,8 +9,8 @@
 #include "core/base/utf8.h"
 #include "core/text/unicode.h"
 
-/* The first character that is taken apart; no mark comes before either. */
-enum { FIRST_COMPOSED = 0xC0 };
+/* The first character that is taken apart in form C, in form KC; no mark comes before either. */
+enum { FIRST_COMPOSED = 0xC0, FIRST_COMPATIBLE = 0xA0 };
 
 static int by_class(const void *a, const void *b)
 {
@@ -81,12 +81,13 @@ static deberta_status push(nfc_run *run, uint32_t code, uint8_t class, size_t or
 
 deberta_status nfc_put(nfc_run *run, traced_text *out, uint32_t character, size_t origin, deberta_error *err)
 {
-    if (character < FIRST_COMPOSED) {
+    if (character < (run->compatible ? FIRST_COMPATIBLE : FIRST_COMPOSED)) {
         if (run->count > 0) DEBERTA_TRY(flush(run, out, err));
         return push(run, character, 0, origin, err);
     }
-    uint32_t parts[UNICODE_MAX_PARTS];
-    size_t count = unicode_decompose(parts, character);
+    uint32_t parts[UNICODE_MAX_COMPATIBLE_PARTS];
+    size_t count =
+        run->compatible ? unicode_decompose_compatible(parts, character) : unicode_decompose(parts, character);
     for (size_t i = 0; i < count; i++) {
         if (run->count > 0 && !unicode_may_follow(parts[i])) DEBERTA_TRY(flush(run, out, err));
         DEBERTA_TRY(push(run, parts[i], unicode_combining_class(parts[i]), origin, err));

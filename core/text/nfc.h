@@ -1,4 +1,5 @@
-/* Unicode's normalisation form C, character by character: what composes is composed, marks come in their one order.
+/* Unicode's normalisation forms C and KC, character by character: what composes is composed, marks come in their one
+ * order. Form KC writes characters that only look otherwise as those that they stand for.
  *
  * Characters collect in a run until one comes that the run before it cannot change.
  *
@@ -17,6 +18,7 @@ typedef struct nfc_character {
 typedef struct nfc_run {
     nfc_character *items;
     size_t count, capacity;
+    bool compatible; /* form KC; to be set before the first character */
 } nfc_run;
 
 /* origin: where in the source the character came from; ascending. The origin of a composed character is that of its

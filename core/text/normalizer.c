@@ -201,6 +201,7 @@ static deberta_status put_step(const normalizer *n, traced_text *out, step s, si
     DEBERTA_TRY(traced_text_reserve(out, out->bytes + s.bytes * n->space_bytes, err));
     for (size_t i = 0; i < s.bytes; i++) {
         bool space = s.text[i] == ' ';
+        if (space && n->model->remove_spaces) continue;
         traced_text_put(out, space ? n->space : &s.text[i], space ? n->space_bytes : 1, origin);
     }
     return DEBERTA_OK;
@@ -212,7 +213,46 @@ static bool ends_in_space(const normalizer *n, const traced_text *out)
            memcmp(out->text + out->bytes - n->space_bytes, n->space, n->space_bytes) == 0;
 }
 
-deberta_status normalizer_run(const normalizer *n, traced_text *out, const char *text, size_t bytes, deberta_error *err)
+/* Form KC of w->before. It makes spaces of some characters: these are escaped as others are. */
+static deberta_status bring_to_form_kc(const normalizer *n, normalizer_workspace *w, traced_text *out,
+                                       deberta_error *err)
+{
+    const traced_text *from = &w->before;
+    nfc_run *run = &w->run;
+    run->count = out->bytes = 0;
+    run->compatible = true;
+    for (size_t at = 0; at < from->bytes;) {
+        uint32_t character;
+        const size_t begin = at;
+        at += utf8_decode(from->text + at, from->bytes - at, &character);
+        DEBERTA_TRY(nfc_put(run, out, character, from->origin[begin], err));
+    }
+    DEBERTA_TRY(nfc_end(run, out, err));
+    traced_text_end(out, from->origin[from->bytes]);
+    if (!memchr(out->text, ' ', out->bytes)) return DEBERTA_OK;
+
+    traced_text spaced = *out;
+    *out = w->before;
+    w->before = spaced;
+    out->bytes = 0;
+    DEBERTA_TRY(traced_text_reserve(out, spaced.bytes * n->space_bytes, err));
+    for (size_t i = 0; i < spaced.bytes; i++) {
+        bool space = spaced.text[i] == ' ';
+        traced_text_put(out, space ? n->space : &spaced.text[i], space ? n->space_bytes : 1, spaced.origin[i]);
+    }
+    traced_text_end(out, spaced.origin[spaced.bytes]);
+    return DEBERTA_OK;
+}
+
+void normalizer_workspace_free(normalizer_workspace *workspace)
+{
+    nfc_free(&workspace->run);
+    traced_text_free(&workspace->before);
+    *workspace = (normalizer_workspace){0};
+}
+
+static deberta_status run_charsmap(const normalizer *n, traced_text *out, const char *text, size_t bytes,
+                                   deberta_error *err)
 {
     const bool trim = n->model->remove_extra_whitespaces, suffix = n->model->treat_whitespace_as_suffix;
     const bool dummy = n->model->add_dummy_prefix;
@@ -246,4 +286,12 @@ deberta_status normalizer_run(const normalizer *n, traced_text *out, const char 
     if (!empty && dummy && suffix) traced_text_put(out, n->space, n->space_bytes, at);
     traced_text_end(out, at);
     return DEBERTA_OK;
+}
+
+deberta_status normalizer_run(const normalizer *n, normalizer_workspace *w, traced_text *out, const char *text,
+                              size_t bytes, deberta_error *err)
+{
+    if (!n->model->form_kc) return run_charsmap(n, out, text, bytes, err);
+    DEBERTA_TRY(run_charsmap(n, &w->before, text, bytes, err));
+    return bring_to_form_kc(n, w, out, err);
 }

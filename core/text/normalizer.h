@@ -9,6 +9,7 @@
 #define CORE_TEXT_NORMALIZER_H
 
 #include "core/text/model_proto.h"
+#include "core/text/nfc.h"
 #include "core/text/traced_text.h"
 
 typedef struct normalizer normalizer;
@@ -18,10 +19,18 @@ deberta_status normalizer_create(normalizer **normalizer, const piece_model *mod
                                  deberta_error *err);
 void normalizer_free(normalizer **normalizer);
 
+/* Reusable; zero-initialised at first. */
+typedef struct normalizer_workspace {
+    nfc_run run;
+    traced_text before; /* form KC */
+} normalizer_workspace;
+
+void normalizer_workspace_free(normalizer_workspace *workspace);
+
 /* text: valid UTF-8. DEBERTA_E_MEMORY also if the result would be too long for a traced_text. The origin of a byte is
  * where the step began that gave it; the last is where the text ended, which is before any white space cut off there.
  */
-deberta_status normalizer_run(const normalizer *normalizer, traced_text *out, const char *text, size_t bytes,
-                              deberta_error *err);
+deberta_status normalizer_run(const normalizer *normalizer, normalizer_workspace *workspace, traced_text *out,
+                              const char *text, size_t bytes, deberta_error *err);
 
 #endif

@@ -78,6 +78,7 @@ void sentencepiece_workspace_free(sentencepiece_workspace *workspace)
 {
     traced_text_free(&workspace->lower);
     traced_text_free(&workspace->normal);
+    normalizer_workspace_free(&workspace->normalizer);
     regex_match_free(&workspace->match);
     unigram_workspace_free(&workspace->unigram);
     piece_bpe_workspace_free(&workspace->bpe);
@@ -140,7 +141,8 @@ static deberta_status encode_stretch(const sentencepiece *s, sentencepiece_works
                                      deberta_error *err)
 {
     const traced_text *normal = &w->normal;
-    DEBERTA_TRY(normalizer_run(s->normalizer, &w->normal, source + stretch.begin, stretch.end - stretch.begin, err));
+    DEBERTA_TRY(normalizer_run(s->normalizer, &w->normalizer, &w->normal, source + stretch.begin,
+                               stretch.end - stretch.begin, err));
     if (normal->bytes == 0) return DEBERTA_OK;
     if (s->bpe)
         DEBERTA_TRY(piece_bpe_cut(s->bpe, &w->bpe, normal->text, normal->bytes, &w->cuts, err));

@@ -31,6 +31,7 @@ const piece_model *sentencepiece_model(const sentencepiece *pieces);
 /* Reusable; zero-initialised at first. */
 typedef struct sentencepiece_workspace {
     traced_text lower, normal;
+    normalizer_workspace normalizer;
     regex_match *match;
     unigram_workspace unigram;
     piece_bpe_workspace bpe;

@@ -88,12 +88,15 @@ static bool is_type(const json_t *step, const char *type)
     return is && strcmp(is, type) == 0;
 }
 
-static bool is_replace(const json_t *step, const char *pattern)
+/* kind: "Regex" or "String", what the pattern is. */
+static bool replaces(const json_t *step, const char *kind, const char *pattern, const char *by)
 {
-    const char *found = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    const char *found = json_string_value(json_object_get(json_object_get(step, "pattern"), kind));
     const char *content = json_string_value(json_object_get(step, "content"));
-    return is_type(step, "Replace") && found && content && strcmp(found, pattern) == 0 && strcmp(content, " ") == 0;
+    return is_type(step, "Replace") && found && content && strcmp(found, pattern) == 0 && strcmp(content, by) == 0;
 }
+
+static bool is_replace(const json_t *step, const char *pattern) { return replaces(step, "Regex", pattern, " "); }
 
 /* Strip without the two members strips both sides. */
 static bool is_strip(const json_t *step, bool left, bool right)
@@ -129,9 +132,22 @@ static deberta_status read_metaspace_normalizer(json_source *s, json_t *normaliz
 
 /* ---------------------------------------------------------------------------------------------- SentencePiece's */
 
-/* The steps that SentencePiece's own handling of white space was translated to: Strip, and runs of spaces to one. */
+/* The steps that SentencePiece's own handling of white space was translated to: Strip, and runs of spaces to one. After
+ * them spaces may be taken out, and the text be brought to form KC, in this order. */
 static deberta_status read_unigram_normalizer(json_source *s, json_t *step, const char *type)
 {
+    piece_model *model = s->model;
+    if (strcmp(type, "NFKC") == 0 && !model->form_kc) {
+        model->form_kc = true;
+        return DEBERTA_OK;
+    }
+    if (model->form_kc || model->remove_spaces)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' follows %s; " INSTEAD, QUOTE(type),
+               model->form_kc ? "NFKC" : "the one that takes spaces out");
+    if (replaces(step, "String", " ", "")) {
+        model->remove_spaces = true;
+        return DEBERTA_OK;
+    }
     if (strcmp(type, "Precompiled") == 0) return read_charsmap(s, step);
     if (strcmp(type, "Lowercase") == 0) {
         s->config->lower_case = true;
@@ -139,11 +155,12 @@ static deberta_status read_unigram_normalizer(json_source *s, json_t *step, cons
     }
     if (strcmp(type, "Replace") == 0) {
         if (!is_replace(step, " {2,}"))
-            REFUSE(s, DEBERTA_E_UNSUPPORTED, "a normalizer replaces something else than ' {2,}' by ' '; %s", INSTEAD);
+            REFUSE(s, DEBERTA_E_UNSUPPORTED,
+                   "a normalizer replaces something else than ' {2,}' by ' ', or ' ' by nothing; %s", INSTEAD);
     } else if (strcmp(type, "Strip") != 0) {
         REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; " INSTEAD, QUOTE(type));
     }
-    s->model->remove_extra_whitespaces = true;
+    model->remove_extra_whitespaces = true;
     return DEBERTA_OK;
 }
 

@@ -7,6 +7,15 @@ typedef struct decomposition_step {
     uint32_t character, first, second;
 } decomposition_step;
 
+typedef struct compatible_run {
+    uint32_t first, last, to;
+} compatible_run;
+
+typedef struct compatible_text {
+    uint32_t character;
+    uint16_t begin, count;
+} compatible_text;
+
 typedef struct character_range {
     uint32_t first, last;
 } character_range;
@@ -69,6 +78,35 @@ size_t unicode_decompose(uint32_t parts[UNICODE_MAX_PARTS], uint32_t character)
     parts[0] = character;
     for (size_t i = 0; i < count; i++) parts[1 + i] = reversed[count - 1 - i];
     return count + 1;
+}
+
+size_t unicode_decompose_compatible(uint32_t parts[UNICODE_MAX_COMPATIBLE_PARTS], uint32_t character)
+{
+    size_t low = 0, high = COUNT(compatible_runs);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compatible_runs[middle].last < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < COUNT(compatible_runs) && compatible_runs[low].first <= character) {
+        parts[0] = compatible_runs[low].to + (character - compatible_runs[low].first);
+        return 1;
+    }
+    low = 0, high = COUNT(compatible_texts);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (compatible_texts[middle].character < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == COUNT(compatible_texts) || compatible_texts[low].character != character)
+        return unicode_decompose(parts, character);
+    const compatible_text *text = &compatible_texts[low];
+    for (size_t i = 0; i < text->count; i++) parts[i] = compatible_parts[text->begin + i];
+    return text->count;
 }
 
 uint32_t unicode_compose(uint32_t first, uint32_t second)

@@ -294,7 +294,9 @@ TEST(test_damaged_charsmaps)
     for (size_t i = 0; i < 400; i++) {
         piece_model model = small_model();
         normalizer *n = NULL;
+        normalizer_workspace workspace = {0};
         traced_text out = {0};
+        model.form_kc = i % 3 == 0;
         model.charsmap = exact_copy(golden.charsmap, golden.charsmap_bytes);
         model.charsmap_bytes = golden.charsmap_bytes;
         for (size_t damage = 0; damage <= i % 8; damage++) {
@@ -303,10 +305,11 @@ TEST(test_damaged_charsmaps)
             memcpy(model.charsmap + 4 + 4 * unit, &value, sizeof value);
         }
         if (normalizer_create(&n, &model, "test", NULL) == DEBERTA_OK)
-            assert_int_equal(normalizer_run(n, &out, mixed_text, sizeof mixed_text - 1, NULL), DEBERTA_OK);
+            assert_int_equal(normalizer_run(n, &workspace, &out, mixed_text, sizeof mixed_text - 1, NULL), DEBERTA_OK);
         else
             refused++;
         traced_text_free(&out);
+        normalizer_workspace_free(&workspace);
         normalizer_free(&n);
         piece_model_free(&model);
     }
@@ -331,6 +334,7 @@ static deberta_status normalize_by(const small_trie *trie, const char *text, cha
 {
     piece_model model = small_model();
     normalizer *n = NULL;
+    normalizer_workspace workspace = {0}; /* used by form KC alone */
     traced_text normal = {0};
     const uint32_t trie_bytes = sizeof trie->units;
     model.charsmap_bytes = 4 + sizeof *trie;
@@ -340,7 +344,7 @@ static deberta_status normalize_by(const small_trie *trie, const char *text, cha
     memcpy(model.charsmap + 4, trie->units, trie_bytes);
     memcpy(model.charsmap + 4 + trie_bytes, trie->pool, sizeof trie->pool);
     deberta_status status = normalizer_create(&n, &model, "test", NULL);
-    if (status == DEBERTA_OK) status = normalizer_run(n, &normal, text, strlen(text), NULL);
+    if (status == DEBERTA_OK) status = normalizer_run(n, &workspace, &normal, text, strlen(text), NULL);
     if (status == DEBERTA_OK) {
         assert_true(normal.bytes < capacity);
         memcpy(out, normal.text, normal.bytes);

@@ -43,8 +43,8 @@ static void test_golden(void **state)
     static const struct {
         const char *name;
         size_t lines;
-    } cases[] = {{"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152},        {"spm-flags", 112},
-                 {"bpe-v1", 306},      {"metaspace", 200},        {"metaspace-flags", 200}};
+    } cases[] = {{"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152},         {"spm-flags", 112},
+                 {"bpe-v1", 306},      {"metaspace", 200},        {"metaspace-flags", 200}, {"spaceless", 192}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[TEST_PATH_BYTES];
@@ -501,7 +501,8 @@ static size_t random_text(uint64_t *random, char *text, size_t room)
 
 static void test_random_bytes(void **state)
 {
-    static const char *const names[] = {"spm-unigram", "spm-bytefallback", "spm-bpe", "spm-flags", "bpe-v1"};
+    static const char *const names[] = {"spm-unigram", "spm-bytefallback", "spm-bpe",
+                                        "spm-flags",   "bpe-v1",           "spaceless"};
     const char *seed = getenv("DEBERTA_TEST_SEED");
     uint64_t random = seed ? strtoull(seed, NULL, 0) : 1;
     (void)state;
@@ -561,6 +562,7 @@ typedef struct json_case {
 #define SPECIAL(id, text) "{'id': " #id ", 'content': '" text "', 'special': true}"
 #define SPECIALS          SPECIAL(0, "[UNK]") "," SPECIAL(1, "[CLS]") "," SPECIAL(2, "[SEP]") "," SPECIAL(3, "[PAD]")
 #define TRIM_STEPS        "{'type': 'Strip'}, {'type': 'Replace', 'pattern': {'Regex': ' {2,}'}, 'content': ' '}"
+#define NO_SPACES         "{'type': 'Replace', 'pattern': {'String': ' '}, 'content': ''}"
 #define METASPACE         "{'type': 'Metaspace', 'replacement': '\u2581'"
 
 /* clang-format off */
@@ -580,6 +582,15 @@ static const json_case json_cases[] = {
      .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
     {.added = SPECIALS ", {'id': 7, 'content': 'ab', 'special': true}",
      .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
+    /* Spaces taken out, then form KC, whose own spaces are spaces: of the acute accent. */
+    {.normalizer = "{'type': 'Sequence', 'normalizers': [" TRIM_STEPS ", " NO_SPACES ", {'type': 'NFKC'}]}",
+     .text = " a  b\u00b4\uff41[MASK] ", .tokens = {"\u2581", "a", "b", "\u2581", "\u0301", "a", "[MASK]"}},
+    {.normalizer = NO_SPACES, .text = " a b ", .tokens = {"\u2581", "a", "b"}},
+    {.normalizer = "{'type': 'NFKC'}", .text = "\uff41 b", .tokens = {"\u2581", "a", "\u2581", "b"}},
+    {.normalizer = "{'type': 'Sequence', 'normalizers': [{'type': 'NFKC'}, {'type': 'Strip'}]}", .refusal = "'Strip' follows NFKC"},
+    {.normalizer = "{'type': 'Sequence', 'normalizers': [{'type': 'NFKC'}, {'type': 'NFKC'}]}", .refusal = "'NFKC' follows NFKC"},
+    {.normalizer = "{'type': 'Sequence', 'normalizers': [" NO_SPACES ", {'type': 'Lowercase'}]}", .refusal = "takes spaces out"},
+    {.normalizer = "{'type': 'Replace', 'pattern': {'String': ' '}, 'content': 'b'}", .refusal = "replaces"},
     {.normalizer = "{'type': 'NFC'}", .refusal = "'NFC' is not supported; put the spm.model"},
     {.splitter = METASPACE ", 'prepend_scheme': 'first'}", .refusal = "'first'"},
     {.normalizer = "{'type': 'Precompiled', 'precompiled_charsmap': 'AA*A'}", .refusal = "base64"},
