@@ -166,6 +166,7 @@ static void tell_inputs_of_hidden(const weight_loader *loader, size_t channels)
     if (!follows_channels(loader)) return;
     memcpy(loader->inputs.mean, loader->hidden.mean, channels * sizeof(float));
     memcpy(loader->inputs.deviation, loader->hidden.deviation, channels * sizeof(float));
+    usual_amplitudes(loader->amplitudes, &loader->inputs, channels);
 }
 
 /* It has what the last product wrote, from its output `first` on. */
@@ -174,6 +175,7 @@ static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t c
     if (!follows_channels(loader)) return;
     memcpy(loader->inputs.mean, loader->outputs.mean + first, channels * sizeof(float));
     memcpy(loader->inputs.deviation, loader->outputs.deviation + first, channels * sizeof(float));
+    usual_amplitudes(loader->amplitudes, &loader->inputs, channels);
 }
 
 static deberta_status load_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
@@ -215,8 +217,11 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     tell_inputs_of_hidden(loader, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->intermediate, &first, err));
     tell_inputs_of_outputs(loader, 0, inner);
-    if (follows_channels(loader))
-        spread_activate(&loader->inputs, loader->kernels, model->config.hidden_activation, inner);
+    if (follows_channels(loader)) {
+        const activation function = model->config.hidden_activation;
+        largest_amplitudes(loader->amplitudes, &loader->inputs, loader->kernels, function, inner, hidden);
+        spread_activate(&loader->inputs, loader->kernels, function, inner);
+    }
     DEBERTA_TRY(loader_product(loader, &layer->output, &second, err));
     DEBERTA_TRY(
         load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err));

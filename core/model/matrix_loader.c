@@ -203,7 +203,7 @@ static void choose_factors(const matrix_reading *reading)
         const float *other = largest_weights_of(reading, worker);
         for (size_t k = 0; k < depth; k++) largest[k] = fmaxf(largest[k], other[k]);
     }
-    smoothing_factors(reading->matrix->factors, largest, &reading->loader->inputs, depth);
+    smoothing_factors(reading->matrix->factors, largest, reading->loader->amplitudes, depth);
     for (size_t k = 0; reading->loader->unsmoothed && k < depth; k++) reading->matrix->factors[k] = 1;
 }
 

@@ -83,21 +83,33 @@ void spread_activate(const channel_spread *spread, const kernels *table, activat
     }
 }
 
-static float amplitude(const channel_spread *inputs, size_t j)
+void usual_amplitudes(float *amplitudes, const channel_spread *spread, size_t channels)
 {
-    return fabsf(inputs->mean[j]) + DEVIATIONS * inputs->deviation[j];
+    for (size_t j = 0; j < channels; j++) amplitudes[j] = fabsf(spread->mean[j]) + DEVIATIONS * spread->deviation[j];
 }
 
-void smoothing_factors(float *factors, float *largest_weights, const channel_spread *inputs, size_t channels)
+void largest_amplitudes(float *amplitudes, const channel_spread *spread, const kernels *table, activation function,
+                        size_t channels, size_t h)
+{
+    const float reach = sqrtf((float)h);
+    for (size_t j = 0; j < channels; j++) {
+        const float away = reach * spread->deviation[j];
+        float ends[] = {spread->mean[j] - away, spread->mean[j] + away};
+        activate_rows(table, function, ends, 2, 1, 2);
+        amplitudes[j] = fmaxf(fabsf(ends[0]), fabsf(ends[1]));
+    }
+}
+
+void smoothing_factors(float *factors, float *largest_weights, const float *amplitudes, size_t channels)
 {
     const float least = 1 / 4096.0f;
     float top_amplitude = 0, top_weight = 0;
     for (size_t j = 0; j < channels; j++) {
-        top_amplitude = fmaxf(top_amplitude, amplitude(inputs, j));
+        top_amplitude = fmaxf(top_amplitude, amplitudes[j]);
         top_weight = fmaxf(top_weight, largest_weights[j]);
     }
     for (size_t j = 0; j < channels; j++) {
-        float a = fmaxf(amplitude(inputs, j), least * top_amplitude), w = fmaxf(largest_weights[j], least * top_weight);
+        float a = fmaxf(amplitudes[j], least * top_amplitude), w = fmaxf(largest_weights[j], least * top_weight);
         float factor = sqrtf(w / a);
         /* Nothing is known of damaged or empty weights: encoding them tells. */
         factors[j] = factor > 0x1p-40f && factor < 0x1p40f ? factor : 1;

@@ -4,7 +4,9 @@
  * by a factor a channel, and weights divided by it (quantized.h), as SmoothQuant does (Xiao et al., ICML 2023, alpha
  * 0.5):
  *
- *     factor[j] = sqrt(max_i |W[i][j]| / a[j]),    a[j] = |mean[j]| + 3 deviation[j]
+ *     factor[j] = sqrt(max_i |W[i][j]| / a[j]),    a[j] = |mean[j]| + 3 deviation[j]   of hidden states and contexts,
+ *                                                 a[j] = max |f(mean[j] +- sqrt(h) deviation[j])|   behind an
+ * activation
  *
  * SmoothQuant measures a on texts. Here it follows from the weights before the product, channel by channel as if they
  * were independent of each other: a linear layer gives the mean and deviation of its sums; an activation those of f(x)
@@ -12,6 +14,11 @@
  * layer to layer in the residual stream are found, and not only those of a large gamma. Of the input of the first
  * LayerNorm and of what a convolution adds nothing is known: mean 0, deviation 1. a and max |W| count as at least
  * 1/4096 of the largest of their matrix.
+ *
+ * An activation of a trained model is nothing like f of a normal variable: a channel that is 0 nearly everywhere is a
+ * hundred times as large as all others at [CLS] and [SEP] (Sun et al., Massive Activations in Large Language Models,
+ * COLM 2024), and a factor for its usual size takes the digits of these rows. So a is what the channel can become at
+ * most: h inputs that a LayerNorm made have together the size sqrt(h), and add up to no more than that many deviations.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_SMOOTHING_H
@@ -38,8 +45,13 @@ void spread_of_output(const channel_spread *output, size_t channel, const float 
 /* The spread of f(x), by a quadrature of five points. */
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels);
 
-/* factors[j] from the spread of the inputs and the largest |W| of each, which is overwritten; 1 where there is nothing
- * to smooth. */
-void smoothing_factors(float *factors, float *largest_weights, const channel_spread *inputs, size_t channels);
+/* a of hidden states and contexts. */
+void usual_amplitudes(float *amplitudes, const channel_spread *spread, size_t channels);
+/* a of f(x), from the spread of x, sums of h inputs. */
+void largest_amplitudes(float *amplitudes, const channel_spread *spread, const kernels *table, activation function,
+                        size_t channels, size_t h);
+
+/* factors[j] from a and the largest |W| of every input, which is overwritten; 1 where there is nothing to smooth. */
+void smoothing_factors(float *factors, float *largest_weights, const float *amplitudes, size_t channels);
 
 #endif

@@ -52,10 +52,10 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
 
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
 {
-    enum { SPREADS = 6 };
+    enum { ARRAYS = 7 }; /* of `channels` floats */
     size_t floats = 0, bytes = 0;
     if (!size_multiply(loader->scratch_floats, loader->executor->threads, &floats) ||
-        !size_multiply(floats + SPREADS * loader->channels, sizeof(float), &bytes) ||
+        !size_multiply(floats + ARRAYS * loader->channels, sizeof(float), &bytes) ||
         !(loader->scratch = malloc(bytes + 1))) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for reading weights: %zu floats a thread",
                      loader->scratch_floats);
@@ -64,6 +64,7 @@ deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
     loader->inputs = (channel_spread){spreads, spreads + loader->channels};
     loader->outputs = (channel_spread){spreads + 2 * loader->channels, spreads + 3 * loader->channels};
     loader->hidden = (channel_spread){spreads + 4 * loader->channels, spreads + 5 * loader->channels};
+    loader->amplitudes = spreads + 6 * loader->channels;
     loader->pass = LOAD_READ;
     return DEBERTA_OK;
 }

@@ -78,6 +78,7 @@ typedef struct weight_loader {
      * and of the hidden states, as the last LayerNorm gives them. */
     size_t digits, channels; /* channels: the most that a matrix has on either side */
     channel_spread inputs, outputs, hidden;
+    float *amplitudes; /* of the inputs, as smoothing_factors wants them */
 } weight_loader;
 
 /* Allocates the scratch of the reading pass; release with free(loader->scratch). */

@@ -39,7 +39,7 @@ def parts_check_themselves(bench):
     def run(program, *words):
         return subprocess.run([program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True, cwd=bench.folder).stdout
     found = json.loads(run(wrong, "info", "--json"))
-    assert set(found["wrong_parts"]) == parts and not parts & {k["isa"] for k in found["kernels"]}, found
+    assert parts <= set(found["wrong_parts"]) and not parts & {k["isa"] for k in found["kernels"]}, found  # AMX goes before VNNI, which is wrong as well
     assert all(f"  {part} is not used: " in run(wrong, "info") for part in parts)
     words = ["encode", TINY, "--ids", "1,2,3,4,5,6,7", "--precision", "int8", "-q", "-o"]
     for program, name in ((bench.program, "sound.safetensors"), (wrong, "wrong.safetensors")):

@@ -10,6 +10,7 @@
 
 #include "check/mutation.h"
 #include "core/dispatch.h"
+#include "core/model/model.h"
 #include "core/model/smoothing.h"
 #include "core/model/synthetic.h"
 
@@ -19,6 +20,8 @@ enum { TOKENS = 48, HIDDEN = 256 };
 typedef struct states {
     float value[TOKENS][HIDDEN];
 } states;
+
+static int32_t id_of(int token) { return 1 + token * 37 % 299; }
 
 static void encode(states *found, const char *path, deberta_precision precision, const mutation *fault)
 {
@@ -31,7 +34,7 @@ static void encode(states *found, const char *path, deberta_precision precision,
         .struct_size = sizeof session_options, .max_tokens = TOKENS, .threads = 1};
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
-    for (int k = 0; k < TOKENS; k++) ids[k] = 1 + k * 37 % 299;
+    for (int k = 0; k < TOKENS; k++) ids[k] = id_of(k);
     assert_int_equal(model_open_mutated(&model, path, &options, fault, NULL), DEBERTA_OK);
     assert_int_equal(deberta_session_create(&session, model, &session_options, NULL), DEBERTA_OK);
     assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
@@ -98,6 +101,82 @@ TEST(outliers_are_evened_out)
     }
     free(exact);
     free(found);
+}
+
+/* A channel of the first layer's activation that is large at one token, and 0 at all others, as trained models have it.
+ * Its weights are that token's embedding, its bias keeps the others below 0. */
+enum { SPIKE_TOKEN = 20, SPIKE_CHANNEL = 5, SPIKED_WEIGHT = 1, SPIKED_BIAS = 2 };
+static const float spike_gain = 60, spike_threshold = -500;
+
+static bool find_spiked(const void *context, const char *name, weight_tensor *found)
+{
+    const deberta_model *model = context;
+    if (!model->files.find(model->files.context, name, found)) return false;
+    if (strstr(name, "layer.0.intermediate.dense.weight")) found->mark = SPIKED_WEIGHT;
+    if (strstr(name, "layer.0.intermediate.dense.bias")) found->mark = SPIKED_BIAS;
+    return true;
+}
+
+static deberta_status read_spiked(const void *context, const weight_tensor *from, size_t first, size_t count,
+                                  float *values, deberta_error *err)
+{
+    const deberta_model *model = context;
+    const weight_source *files = &model->files;
+    const size_t width = from->mark == SPIKED_WEIGHT ? HIDDEN : 1, at = SPIKE_CHANNEL * width;
+    float spike[HIDDEN] = {spike_threshold};
+    DEBERTA_TRY(files->read(files->context, from, first, count, values, err));
+    if (from->mark == SPIKED_WEIGHT) {
+        weight_tensor words;
+        double square = 0;
+        assert_true(files->find(files->context, "embeddings.word_embeddings.weight", &words));
+        DEBERTA_TRY(files->read(files->context, &words, (size_t)id_of(SPIKE_TOKEN) * HIDDEN, HIDDEN, spike, err));
+        for (size_t j = 0; j < HIDDEN; j++) square += (double)spike[j] * (double)spike[j];
+        for (size_t j = 0; j < HIDDEN; j++) spike[j] *= spike_gain / (float)sqrt(square);
+    }
+    for (size_t k = 0; from->mark && k < width; k++)
+        if (at + k >= first && at + k < first + count) values[at + k - first] = spike[k];
+    return DEBERTA_OK;
+}
+
+static void put_spike(deberta_model *model)
+{
+    model->source =
+        (weight_source){.context = model, .name = model->files.name, .find = find_spiked, .read = read_spiked};
+}
+
+static double error_of_token(const states *found, const states *exact, size_t token)
+{
+    double difference = 0, size = 0;
+    for (size_t j = 0; j < HIDDEN; j++) {
+        const double want = (double)exact->value[token][j], d = (double)found->value[token][j] - want;
+        difference += d * d;
+        size += want * want;
+    }
+    return sqrt(difference / size);
+}
+
+/* The token with the spike keeps its digits: its error is that of all tokens, give or take. */
+TEST(spikes_keep_their_digits)
+{
+    static const mutation spiked = {"spiked", "an activation that is large at one token", put_spike};
+    states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found), *plain = malloc(sizeof *plain);
+    assert_non_null(exact);
+    assert_non_null(found);
+    assert_non_null(plain);
+    encode(plain, SHAPE, DEBERTA_PRECISION_FLOAT32, NULL);
+    encode(exact, SHAPE, DEBERTA_PRECISION_FLOAT32, &spiked);
+    /* it is there, and nowhere else */
+    assert_true(error_of_token(exact, plain, SPIKE_TOKEN) > 0.5);
+    for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++) {
+        encode(found, SHAPE, (deberta_precision)p, &spiked);
+        const double spike = error_of_token(found, exact, SPIKE_TOKEN), others = relative_error(found, exact, 0);
+        print_message("%s: relative error %.1e at the spike, %.1e elsewhere\n",
+                      deberta_precision_name((deberta_precision)p), spike, others);
+        assert_true(spike < 4 * others);
+    }
+    free(exact);
+    free(found);
+    free(plain);
 }
 
 /* Channels are as large as they are said to be: of each kind, the root mean square in the last hidden states. */
@@ -178,14 +257,30 @@ TEST(spread_of_an_activation)
 TEST(factors_of_channels)
 {
     float mean[CHANNELS] = {-1, 0, 10, 0}, deviation[CHANNELS] = {1, 2, 30, 0}, weights[CHANNELS] = {4, 6, 0, 1},
-          factors[CHANNELS];
+          factors[CHANNELS], amplitudes[CHANNELS];
     const channel_spread inputs = {mean, deviation};
-    smoothing_factors(factors, weights, &inputs, CHANNELS);
+    usual_amplitudes(amplitudes, &inputs, CHANNELS);
+    smoothing_factors(factors, weights, amplitudes, CHANNELS);
     assert_float_equal(factors[0], 1, 1e-6);                        /* 4 over 1 + 3 * 1 */
     assert_float_equal(factors[1], 1, 1e-6);                        /* 6 over 3 * 2 */
     assert_float_equal(factors[2], sqrt(6.0 / 4096 / 100), 1e-7);   /* a weight counts as a 4096th of the largest */
     assert_float_equal(factors[3], sqrt(1 / (100.0 / 4096)), 1e-5); /* and so does an amplitude */
-    const channel_spread nothing = {(float[]){0, 0, 0, 0}, (float[]){0, 0, 0, 0}};
-    smoothing_factors(factors, weights, &nothing, CHANNELS);
+    const float nothing[CHANNELS] = {0};
+    smoothing_factors(factors, weights, nothing, CHANNELS);
     for (size_t j = 0; j < CHANNELS; j++) assert_float_equal(factors[j], 1, 0);
+}
+
+/* Of sums of 16 inputs: 4 deviations to either side, through the activation. */
+TEST(largest_values_of_channels)
+{
+    float mean[CHANNELS] = {-1, 0, 10, -9}, deviation[CHANNELS] = {1, 2, 30, 1}, amplitudes[CHANNELS];
+    kernels table;
+    assert_int_equal(kernels_select(&table, DEBERTA_ISA_SCALAR, NULL), DEBERTA_OK);
+    largest_amplitudes(amplitudes, &(channel_spread){mean, deviation}, &table, ACTIVATION_RELU, CHANNELS, 16);
+    assert_float_equal(amplitudes[0], 3, 1e-6);
+    assert_float_equal(amplitudes[1], 8, 1e-6);
+    assert_float_equal(amplitudes[2], 130, 1e-4);
+    assert_float_equal(amplitudes[3], 0, 0);
+    largest_amplitudes(amplitudes, &(channel_spread){mean, deviation}, &table, ACTIVATION_TANH, CHANNELS, 16);
+    assert_float_equal(amplitudes[3], 1, 1e-6); /* what is far below 0 counts as well */
 }
