@@ -171,6 +171,7 @@ def test_changes_of_a_line(bench):
     equal(changes_of_line("    free(list);"), [])
     equal(changes_of_line("    list->count = n;"), [(4, "list->count = n;", ";")])
     equal(changes_of_line("    const char *text = list->text;"), [])
+    equal(changes_of_line("    if (x > 1.5e-1 && y > 0x1p-24f) return;"), [(10, ">", ">="), (10, ">", "<"), (19, "&&", "||"), (24, ">", ">="), (24, ">", "<")])
 
 
 def test_analysers_see_planted_faults_and_new_findings(bench):
