@@ -20,8 +20,10 @@ compiler=tools/clang.ini; command -v ccache >/dev/null && compiler=tools/ccache-
 [ -e build-fuzz/build.ninja ] || meson setup build-fuzz --native-file $compiler -Dviz=disabled -Dmpi=disabled -Dtests=enabled -Dfuzzer=true \
     -Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized -Db_ndebug=false "-Dc_args=-g1 -fsanitize=fuzzer-no-link" >/dev/null
 mkdir -p build-fuzz/findings
+# Readers of bytes have a program each, the others share one (tests/fuzz/fuzz_folder.h).
+program_of() { [ -e "tests/fuzz/fuzz_$1.c" ] && echo "tests/fuzz/fuzz_$1" || echo tests/fuzz/fuzz_folder; }
 # shellcheck disable=SC2046
-ninja -C build-fuzz $(for target in $targets; do echo "tests/fuzz/fuzz_$target"; done) >build-fuzz/log || { tail -n 20 build-fuzz/log >&2; exit 1; }
+ninja -C build-fuzz $(for target in $targets; do program_of "$target"; done | sort -u) >build-fuzz/log || { tail -n 20 build-fuzz/log >&2; exit 1; }
 [ "$seconds" != 0 ] || exit 0
 
 # The files that are replayed, each in a folder of their own, which is how libFuzzer takes them.
@@ -49,8 +51,8 @@ for target in $targets; do
     look_at_processor
     status=0 before=$processor
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-        LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 FUZZ_SECONDS=$seconds \
-        "build-fuzz/tests/fuzz/fuzz_$target" -timeout=0 -print_final_stats=1 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
+        LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 FUZZ_SECONDS=$seconds FUZZ_TARGET=$target \
+        "build-fuzz/$(program_of "$target")" -timeout=0 -print_final_stats=1 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
         "-artifact_prefix=build-fuzz/findings/$target-" ${dictionary:+"-dict=tests/fuzz/$dictionary.dict"} "$corpus" "$seeds" \
         >"build-fuzz/$target.log" 2>&1 || status=$?
     look_at_processor

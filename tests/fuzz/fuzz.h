@@ -2,6 +2,7 @@
  * bytes have a fuzz_<name>.c each, readers of files and texts a row of a table (fuzz_folder.h).
  *
  * By hand: build/tests/fuzz/fuzz_pickle --mutations 100000 tests/fuzz/corpus/pickle
+ *          FUZZ_TARGET=words build/tests/fuzz/fuzz_folder --mutations 100000 tests/fuzz/corpus/words
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_FUZZ_FUZZ_H

@@ -40,7 +40,8 @@ static void make_folder(const fuzz_target *target)
 
 static const fuzz_target *find_in(const fuzz_target *table)
 {
-    while (table->name && strcmp(table->name, FUZZ_TARGET) != 0) table++;
+    const char *wanted = getenv("FUZZ_TARGET");
+    while (table->name && (!wanted || strcmp(table->name, wanted) != 0)) table++;
     return table->name ? table : NULL;
 }
 
@@ -48,7 +49,10 @@ static const fuzz_target *begin(void)
 {
     const fuzz_target *target = find_in(fuzz_library_targets);
     if (!target) target = find_in(fuzz_program_targets);
-    if (!target) abort();
+    if (!target) {
+        fprintf(stderr, "FUZZ_TARGET in the environment must name one of the targets in tests/fuzz/targets.txt\n");
+        abort();
+    }
     /* Looking at the real machine takes most of the time in which a small model is opened. */
     setenv("HWLOC_SYNTHETIC", "numa:1 core:1 pu:1", 1);
     setenv("HWLOC_PLUGINS_PATH", "/nowhere", 1);

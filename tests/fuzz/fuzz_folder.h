@@ -1,5 +1,5 @@
-/* Fuzz targets that read through a path or a text: tables of them, of which a program has the one that FUZZ_TARGET
- * named when fuzz_folder.c was compiled. The input is one file of a folder whose other files are right.
+/* Fuzz targets that read through a path or a text: tables of them, of which FUZZ_TARGET in the environment names the
+ * one that runs. The input is one file of a folder whose other files are right.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_FUZZ_FUZZ_FOLDER_H
