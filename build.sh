@@ -37,10 +37,15 @@ refuse() { echo "build.sh: $1" >&2; exit 4; }
 [ "$(uname -s)" = Linux ] || refuse "this is $(uname -s); needed is Linux on x86-64 or aarch64 (on Windows inside WSL, elsewhere in a container: Containerfile)"
 
 # What is needed, as "how to see that it is there" and the Debian package that brings it.
-packages= fonts=
+packages= later= fonts=
 need() {
     package=$1; shift
     "$@" >/dev/null 2>&1 || packages="$packages $package"
+}
+# What only tests use is installed while the compiler works.
+need_later() {
+    package=$1; shift
+    "$@" >/dev/null 2>&1 || later="$later $package"
 }
 need_font() {
     package=$1; shift
@@ -88,28 +93,29 @@ if [ $action = test ]; then
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need ccache has_command ccache
-    need clang has_command clang
-    need "libomp-$(clang_major)-dev" has_clang_openmp
-    need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
-    need clang-format has_command clang-format
-    for package in slurmctld slurmd slurm-client munge openmpi-bin libopenmpi-dev; do need $package has_package $package; done
-    for shell in zsh fish; do need $shell has_command $shell; done
-    need groff has_command groff
-    need chromium has_command chromium
-    need firefox-esr has_command firefox-esr
-    need qemu-user-static has_command qemu-aarch64-static
-    need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
-    need libc6-dev-arm64-cross has_package libc6-dev-arm64-cross
+    for package in openmpi-bin libopenmpi-dev; do need $package has_package $package; done
+    need_later clang has_command clang
+    need_later "libomp-$(clang_major)-dev" has_clang_openmp
+    need_later "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
+    need_later clang-format has_command clang-format
+    for package in slurmctld slurmd slurm-client munge; do need_later $package has_package $package; done
+    for shell in zsh fish; do need_later $shell has_command $shell; done
+    need_later groff has_command groff
+    need_later chromium has_command chromium
+    need_later firefox-esr has_command firefox-esr
+    need_later qemu-user-static has_command qemu-aarch64-static
+    need_later gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
+    need_later libc6-dev-arm64-cross has_package libc6-dev-arm64-cross
     for library in libhwloc-dev libjansson-dev libzip-dev libpcre2-dev zlib1g-dev libsleef-dev libcmocka-dev; do
-        need "$library:arm64" has_package "$library:arm64"
+        need_later "$library:arm64" has_package "$library:arm64"
     done
-    grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
+    grep -q avx512vl /proc/cpuinfo || { need_later bochs has_command bochs; need_later lz4 has_command lz4; }
 fi
 if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
-    need clang-19 has_command clang-19
-    need lld-19 has_command wasm-ld-19
-    need wasi-libc has_package wasi-libc
-    need libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
+    need_later clang-19 has_command clang-19
+    need_later lld-19 has_command wasm-ld-19
+    need_later wasi-libc has_package wasi-libc
+    need_later libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
     need python3 has_command python3
     need nodejs has_command node
 fi
@@ -131,11 +137,16 @@ tell_other_systems() {
     fi >&2
 }
 
-missing=$packages
-if has_command apt-get >/dev/null && [ $install = 1 ]; then missing="$packages$fonts" fonts=; fi
+[ $action = test ] || { packages="$packages$later" later=; }
+if has_command apt-get >/dev/null && [ $install = 1 ]; then packages="$packages$fonts" fonts=; fi
+missing=$packages$later
+log=${TMPDIR:-/tmp}/deberta-install.log
+run_installation() { eval "$1" >>"$log" 2>&1 || { tail -n 15 "$log" >&2; refuse "this failed: $1"; }; }
+installing=
 if [ -n "$missing" ]; then
     architecture=; case $missing in *:arm64*) architecture='dpkg --add-architecture arm64 && ' ;; esac
-    command="${sudo}sh -c '${architecture}apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends$missing'"
+    prepare="${architecture}apt-get update" get='DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends'
+    command="${sudo}sh -c '$prepare && $get$missing'"
     if ! has_command apt-get >/dev/null; then
         echo "build.sh: missing, by their Debian names:$missing" >&2
         tell_other_systems
@@ -145,8 +156,13 @@ if [ -n "$missing" ]; then
         refuse "to install them: $command"
     fi
     echo "installing:$missing"
-    log=${TMPDIR:-/tmp}/deberta-install.log
-    eval "$command" >"$log" 2>&1 || { tail -n 15 "$log" >&2; refuse "this failed: $command"; }
+    : >"$log"
+    run_installation "${sudo}sh -c '$prepare${packages:+ && $get$packages}'"
+    if [ -n "$later" ]; then
+        run_installation "${sudo}sh -c '$get$later'" &
+        installing=$!
+        trap wait EXIT
+    fi
 fi
 [ -z "$fonts" ] || echo "build.sh: note: not found (Debian's names):$fonts; figures show a box for a character that no font has" >&2
 
@@ -187,6 +203,7 @@ wasm)
     node $(wasm/node_flags.sh) tests/wasm/run_bits.mjs build-wasm models/demo build/deberta
     ;;
 test)
+    [ -z "$installing" ] || wait "$installing" || exit 4
     set --
     [ $full = 0 ] || set -- --full
     [ $nightly = 0 ] || set -- --nightly
