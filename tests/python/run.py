@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The Python package as somebody gets it: a wheel is built, installed into a virtual environment of its own, and tested there.
 
-    tests/python/run.py [--work FOLDER] [--engines | --sanitized LIBRARY] [pytest arguments]
+    tests/python/run.py [--work FOLDER] [--prepare | --part K/N | --alone | --engines | --sanitized LIBRARY] [pytest arguments]
 
-LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
+--prepare makes the environment and installs the wheel, and tests nothing. With what was prepared --part runs the K-th of N parts of the
+tests, which can run side by side, and --alone those that look at clocks (pytest's mark `alone`). LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
 without the program. --engines: the tests in Ray, datasets and datatrove, with the wheel that is there, in an environment of their own. FOLDER (default build-python) keeps the environments, which are made anew when their requirements change. Where packages cannot be installed,
 everything is skipped with a sentence. The last line is `N passed, N failed, N skipped`.
 
@@ -22,6 +23,10 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 1200  # seconds for the installation of packages
+# Files of tests that take long, in seconds; the others take some each. Parts are made of them so that they end together.
+SECONDS = {"test_hub_twins.py": 50, "test_model.py": 40, "test_mutations.py": 60, "test_notebook.py": 25, "test_studies.py": 50,
+           "test_studies_of_models.py": 20, "test_tokenizer_references.py": 15, "test_wheel.py": 50}
+USUAL_SECONDS = 5
 
 
 def skip(sentence):
@@ -29,7 +34,7 @@ def skip(sentence):
     sys.exit(0)
 
 
-def environment(work, engines):
+def environment(work, engines, prepared):
     """Python of a virtual environment that has the requirements."""
     requirements = HERE / ("requirements-engines.txt" if engines else "requirements.txt")
     text = requirements.read_bytes()
@@ -38,6 +43,8 @@ def environment(work, engines):
     digest = hashlib.sha256(text).hexdigest()
     if stamp.exists() and stamp.read_text() == digest and python.exists():
         return python
+    if prepared:
+        skip(f"nothing is prepared in {work}: tests/python/run.py --prepare does it")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         venv.create(folder, with_pip=True)
@@ -72,6 +79,17 @@ def build_and_install(python, work, engines):
     return None
 
 
+def part_of(files, part):
+    """Those of the K-th of N parts: the longest first, each into the part that has least to do."""
+    wanted, parts = (int(number) for number in part.split("/"))
+    chosen, seconds = [[] for _ in range(parts)], [0] * parts
+    for file in sorted(files, key=lambda file: (-SECONDS.get(file.name, USUAL_SECONDS), file.name)):
+        least = seconds.index(min(seconds))
+        chosen[least].append(file)
+        seconds[least] += SECONDS.get(file.name, USUAL_SECONDS)
+    return sorted(chosen[wanted - 1])
+
+
 def sanitized(library):
     """Environment in which an interpreter that knows nothing of the sanitizer loads it. Leaks are looked for by test_no_leak: an
     interpreter leaves much behind at its end."""
@@ -86,16 +104,23 @@ def sanitized(library):
 def main():
     parser = argparse.ArgumentParser(add_help=True)
     parser.add_argument("--work", type=Path, default=ROOT / "build-python")
-    parser.add_argument("--sanitized", type=Path)
-    parser.add_argument("--engines", action="store_true")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--prepare", action="store_true")
+    what.add_argument("--part")
+    what.add_argument("--alone", action="store_true")
+    what.add_argument("--sanitized", type=Path)
+    what.add_argument("--engines", action="store_true")
     options, rest = parser.parse_known_args()
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    python = environment(work, options.engines)
-    problem = None if options.sanitized else build_and_install(python, work, options.engines)
+    python = environment(work, options.engines, options.part or options.alone)
+    problem = None if options.sanitized or options.part or options.alone else build_and_install(python, work, options.engines)
     if problem:
         print(problem + "\n0 passed, 1 failed, 0 skipped")
         return 1
+    if options.prepare:
+        print("1 passed, 0 failed, 0 skipped")
+        return 0
     # Not from the source tree, where the package would be found instead of the installed one; PATH has its tools.
     own = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", DEBERTA_WHEELS=str(work / "wheels"))
     # One processor is what the schedule of the suite gives it; tests that want more threads say so.
@@ -105,8 +130,19 @@ def main():
         own.pop(name, None)
     if options.sanitized:
         own.update(sanitized(options.sanitized.resolve()))
-        rest += ["-k", "test_model and not program and not leak and not memory and not overhead and not parallel and not interrupt and not fork and not shrink"]  # it has a handler of SIGBUS of its own
-    tests = [HERE / "test_engines.py"] if options.engines else [HERE, f"--ignore={HERE / 'test_engines.py'}"]
+        rest += ["-k", "not program and not leak and not memory and not overhead and not parallel and not interrupt and not fork and not shrink"]  # it has a handler of SIGBUS of its own
+    engines = HERE / "test_engines.py"
+    files = [file for file in HERE.glob("test_*.py") if file != engines]
+    if options.engines:
+        tests = [engines]
+    elif options.sanitized:
+        tests = [HERE / "test_model.py"]
+    elif options.alone:
+        tests = [*(file for file in files if "pytest.mark.alone" in file.read_text(encoding="utf-8")), "-m", "alone"]
+    elif options.part:
+        tests = [*part_of(files, options.part), "-m", "not alone"]
+    else:
+        tests = sorted(files)
     done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", *tests, *rest], cwd=work, env=own,
                           capture_output=True, text=True)
     print(done.stdout[-20000:] + done.stderr[-3000:])

@@ -515,6 +515,7 @@ def test_no_leak(demo):
     assert resident_kib() - before < 2048
 
 
+@pytest.mark.alone
 def test_overhead_of_a_call():
     """Less than 50 us above the C call, at 16 tokens. Other processes disturb the clock: the best of some medians counts."""
     assert min(measure_python.call_us(200) for _ in range(7)) < 50

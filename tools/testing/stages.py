@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 
+from testing.builds import FIRST
 from testing.machine import has_flag, native_tiers
 from testing.processes import ROOT
 from testing.stage import Tests
@@ -18,6 +19,7 @@ SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1
 THREAD_OPTIONS = ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"]
 NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
+PYTHON_PARTS = ("1/3", "2/3", "3/3")
 X86 = os.uname().machine == "x86_64"
 
 
@@ -189,15 +191,20 @@ def contributing(stage, _full):
 
 
 def python_package(stage, _full):
-    tested = stage.program("tests/python", [sys.executable, "tests/python/run.py"], limit=3000, of_tiers=False, expected=5000)
-    stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=60, after=[tested])
+    # It loads packages while others compile, and all that follows waits for it.
+    prepared = stage.program("the wheel and the packages of its tests", [sys.executable, "tests/python/run.py", "--prepare"], limit=3000, of_tiers=False,
+                             expected=2 * FIRST)
+    for part in PYTHON_PARTS:
+        stage.program(f"tests/python, {part}", [sys.executable, "tests/python/run.py", "--part", part], limit=3000, of_tiers=False, expected=150, after=[prepared])
+    stage.program("tests/python, clocks", [sys.executable, "tests/python/run.py", "--alone"], of_tiers=False, alone=True, after=[prepared])
+    stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=120, after=[prepared])
     with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
         version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
     library = f"libdeberta.so.{'.'.join(version)}"
     if shutil.which("clang"):
         built = build_sanitized(stage, targets=[library])
         stage.program("tests/python with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", f"build-sanitize/{library}"],
-                      limit=3000, of_tiers=False, expected=100, after=[tested, built])
+                      limit=3000, of_tiers=False, expected=100, after=[prepared, built])
 
 
 def bare_debian(suite):
