@@ -3,8 +3,11 @@
 #define SIMD_TMPL_UNROLL_TMPL_H
 
 /* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed are
- * gone. Every compiler spells that differently. */
-#ifdef __clang__
+ * gone. Every compiler spells that differently. Where a sanitizer looks at the callers alone they may stay. */
+#ifdef LOOPS_STAY
+#define UNROLL
+#define UNROLL_DEPTH
+#elif defined __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define UNROLL_DEPTH _Pragma("clang loop unroll_count(4)")
 #else

@@ -16,7 +16,9 @@ from testing.stage import Tests
 
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
-THREAD_OPTIONS = ["-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dviz=disabled"]
+# Half of a run compiles: as much optimisation as makes the tests quick, and of debug symbols the lines.
+SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false", "-Dc_args=-g1"]
+THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dviz=disabled"]
 NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
 PYTHON_PARTS = ("1/3", "2/3", "3/3")
@@ -126,8 +128,7 @@ def second_compiler(stage, _full):
 
 
 def build_sanitized(stage, **about):
-    return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false", "-Dc_args=-g1"],
-                       native_file="tools/clang.ini", **about)
+    return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", *SANITIZED_OPTIONS], native_file="tools/clang.ini", **about)
 
 
 def sanitizers(stage, _full):
