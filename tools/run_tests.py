@@ -33,7 +33,7 @@ Nightly stages:
     wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
-Says which tiers ran, and how, and what took longest; out/test-times.tsv lists the time of every program. The last line is `N passed, N failed, N skipped`.
+Says which tiers ran, and how, and what took longest; out/test-times.tsv lists when every build and program began and how long it took. The last line is `N passed, N failed, N skipped`.
 
 SPDX-License-Identifier: MIT
 """
@@ -117,10 +117,11 @@ def tiers_of(stage):
 def summarize(ran, skipped, unasked):
     """Prints what the run has shown; returns the exit status."""
     times = sorted((time for stage in ran for time in stage.times), reverse=True)
-    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, _, name in times[:SLOWEST]))
+    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, _, _, name in times[:SLOWEST]))
     os.makedirs("out", exist_ok=True)
     with open(TIMES, "w", encoding="utf-8") as table:
-        table.write("processor_seconds\tseconds\tprogram\n" + "".join(f"{used:.1f}\t{seconds:.1f}\t{name}\n" for used, seconds, name in times))
+        table.write("processor_seconds\tseconds\tbegan\tprogram\n")
+        table.write("".join(f"{used:.1f}\t{seconds:.1f}\t{began:.1f}\t{name}\n" for used, seconds, began, name in times))
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):

@@ -72,6 +72,7 @@ class Build:
         def ended(outcome):
             if outcome.status != 0:
                 stage.fail_build(f"configuring {self.folder}", self.configured.command, outcome)
+            stage.note_time(self.configured, outcome, f"configuring {self.folder}")
             listed, files = (listed_tests(self.folder), files_of_targets(self.folder)) if outcome.status == 0 else ([], {})
             for owner, tests in self.wanted:
                 chosen = tests.of(listed)
@@ -84,5 +85,6 @@ class Build:
         def ended(outcome):
             if outcome.status != 0:
                 stage.fail_build(f"building {self.folder}", self.built.command, outcome)
+            stage.note_time(self.built, outcome, f"building {self.folder}")
             stage.notes.append(f"  {self.folder}: built ({outcome.processor:.0f} s of processor time)")
         return ended

@@ -37,6 +37,7 @@ class Job:
         self.expected, self.processors, self.alone = expected, processors, alone
         self.after, self.given_up, self.well = list(after), given_up, well
         self.state = "waiting"  # then "running", then "well" or "bad"
+        self.began = 0.0  # seconds after the schedule
 
 
 class Schedule:
@@ -46,6 +47,7 @@ class Schedule:
         self.processors, self.free, self.shared, self.lent = processors, processors, shared, False
         self.waiting, self.running, self.endings = [], [], queue.Queue()
         self.seconds_busy = 0.0  # of processor time
+        self.began = 0.0
 
     def add(self, job):
         job.processors = min(job.processors, self.processors)
@@ -53,6 +55,7 @@ class Schedule:
         return job
 
     def run(self):
+        self.began = time.monotonic()
         try:
             self._start_jobs()
             since, idle = time.monotonic(), idle_seconds()
@@ -88,7 +91,7 @@ class Schedule:
     def _start(self, job):
         self.waiting.remove(job)
         self.running.append(job)
-        job.state = "running"
+        job.state, job.began = "running", time.monotonic() - self.began
         if job.alone:
             job.processors = self.processors
         self.free -= job.processors

@@ -80,13 +80,16 @@ class Stage:
         def ended(outcome):
             counts = counting.count(outcome.output, outcome.status, tap, programs)
             group.add(counts, outcome.processor)
-            self.times.append((outcome.processor, outcome.seconds, f"{self.name}: {name or title}"))
+            self.note_time(job, outcome, name or title)
             self.notes += [f"  {line}" for line in outcome.output.split("\n") if line.startswith("lint: ")]
             if counts[1]:
                 self.fail(name or title, job.command, outcome, of_tiers)
         # What could not run has failed; why is said where its build failed.
         job = self.job(command, ended, given_up=lambda: group.add((0, 1, 0)), **about)
         return job
+
+    def note_time(self, job, outcome, what):
+        self.times.append((outcome.processor, outcome.seconds, job.began, f"{self.name}: {what}"))
 
     def build(self, folder, options=(), tests=(), targets=(), everything=False, environment=None, **machine):
         """Builds what these tests need and these targets, or everything, and runs the tests. Returns the job after which programs of the build may run."""
