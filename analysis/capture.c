@@ -1,7 +1,6 @@
 /* An observer copies what it is shown into memory that was measured before the encode. SPDX-License-Identifier: MIT */
 #include "analysis/capture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "output/scope.h"

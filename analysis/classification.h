@@ -4,8 +4,6 @@
 #ifndef ANALYSIS_CLASSIFICATION_H
 #define ANALYSIS_CLASSIFICATION_H
 
-#include <stdbool.h>
-
 #include "core/base/status.h"
 
 typedef struct confusion {

@@ -2,7 +2,6 @@
 #include "bench/kernel_problems.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -34,7 +34,6 @@
 #ifndef BENCH_KERNEL_PROBLEMS_H
 #define BENCH_KERNEL_PROBLEMS_H
 
-#include <stdbool.h>
 #include <stdio.h>
 
 #include "check/kernels/kernel_slots.h"

@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "bench/rehearsal.h"
 #include "bench/timer.h"
 #include "core/base/topology.h"
 #include "core/model/linear.h"

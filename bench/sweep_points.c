@@ -1,5 +1,5 @@
 /* The lists that a sweep was asked for are multiplied out into its points. SPDX-License-Identifier: MIT */
-#include "bench/sweep_points.h"
+#include "bench/sweep_work.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,5 @@
 /* What the points of a sweep have measured, as results. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench/sweep_work.h"

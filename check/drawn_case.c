@@ -3,10 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "check/drawn_case.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/base/integers.h"
 #include "core/base/random.h"

@@ -1,5 +1,4 @@
 /* A drawn case as files. SPDX-License-Identifier: MIT */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

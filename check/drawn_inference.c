@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check/drawn_features.h"
+#include "check/drawn_run.h"
 #include "core/base/status.h"
 #include "output/scope.h"
 

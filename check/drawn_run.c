@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/status.h"
 #include "output/scope.h"
 
 static drawn_row *row_of(drawn_report *report, const char *feature, const char *against)

@@ -47,4 +47,17 @@ void drawn_note_refusal(drawn_run *run, const char *feature, const char *against
 /* folder/name of the case in text. */
 void drawn_path(const drawn_run *run, const char *name, char text[128]);
 
+/* A way to a result, and what it is compared with. */
+typedef struct drawn_feature {
+    const char *name;
+    bool (*applies)(const drawn_run *run);
+    deberta_status (*run)(drawn_run *run, const char *name,
+                          deberta_error *err); /* fails where a file cannot be written */
+} drawn_feature;
+
+extern const drawn_feature drawn_training_features[], drawn_inference_features[]; /* up to one that runs nothing */
+
+/* Drawn cases through every feature that has a second way to its result: float64, or another way to the same bits. */
+deberta_status verify_drawn(drawn_report *report, const drawing_options *options, deberta_error *err);
+
 #endif

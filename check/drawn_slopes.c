@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/exact_step.h"
+#include "check/exact_loss.h"
 #include "core/base/integers.h"
 #include "core/base/random.h"
 #include "output/scope.h"

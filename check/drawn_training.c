@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_features.h"
+#include "check/drawn_run.h"
 #include "check/drawn_slopes.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"

@@ -1,7 +1,7 @@
 /* Each drawn case goes through the list of features, those on a saved model in a folder that is removed again.
  *
  * SPDX-License-Identifier: MIT */
-#include "check/verify_drawn.h"
+#include "check/drawn_run.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/drawn_features.h"
 #include "core/base/status.h"
 
 /* -------------------------------------------------------------------------------------------------------------- folder */

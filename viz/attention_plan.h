@@ -7,7 +7,6 @@
 #define VIZ_ATTENTION_PLAN_H
 
 #include "viz/attention_kinds.h"
-#include "viz/attention_row_bars.h"
 
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;

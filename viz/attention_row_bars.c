@@ -2,7 +2,7 @@
  * or under it, and take no width from the panels.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/attention_row_bars.h"
+#include "viz/attention_kinds.h"
 
 #include <math.h>
 #include <stdio.h>

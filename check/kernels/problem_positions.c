@@ -3,7 +3,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <string.h>
 
 #include "check/kernels/kernel_problem.h"
 #include "core/base/random.h"

@@ -4,7 +4,6 @@
 #include "program/attention/figure_sheet.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "program/frame/open_model.h"

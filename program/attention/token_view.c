@@ -3,11 +3,10 @@
 
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "output/scope.h"
-#include "program/frame/input/token_label.h"
+#include "program/frame/input/input_batch.h"
 #include "core/base/utf8.h"
 
 /* What SentencePiece has before characters that it does not know: a bar as high as the type. */

@@ -1,10 +1,8 @@
 /* The figures of bench results: the list of them, which to draw, and saving it.
  * SPDX-License-Identifier: MIT */
-#include "program/bench/bench_figures.h"
+#include "program/bench/bench_drawing.h"
 
 #include <string.h>
-
-#include "program/bench/bench_drawing.h"
 
 const bench_figure_kind bench_figure_kinds[] = {
     {"latency", "median latency against length, one line for each engine, tier and number of threads",

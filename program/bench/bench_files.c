@@ -1,5 +1,5 @@
 /* Results of several files are joined, and files that cannot share a chart are refused. SPDX-License-Identifier: MIT */
-#include "program/bench/bench_files.h"
+#include "program/bench/bench_drawing.h"
 
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* `deberta bench merge`: parts of one sweep, measured by the tasks of a job array, as one file.
  * SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
 #include "bench/results.h"
 #include "bench/sweep.h"
 #include "program/frame/options.h"
-#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
 #include "output/result.h"
 
 typedef struct isa_list {

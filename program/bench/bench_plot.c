@@ -1,7 +1,7 @@
 /* `deberta bench plot`: what to draw, into which files, with which provenance. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "program/bench/bench_figures.h"
+#include "program/bench/bench_drawing.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/figure_style.h"
 #include "program/frame/text_output.h"

@@ -5,7 +5,7 @@
 #include "output/scope.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/progress.h"
-#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
 
 #include <stdlib.h>
 #include <string.h>

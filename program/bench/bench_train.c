@@ -3,7 +3,7 @@
 #include "bench/statistics.h"
 #include "bench/training_bench.h"
 #include "program/bench/bench_options.h"
-#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
 
 typedef struct train_bench_options {
     common_options common;

@@ -12,7 +12,7 @@
 #include "output/scope.h"
 #include "program/cluster/cluster.h"
 #include "program/frame/input/text_stream.h"
-#include "program/merge/merge_options.h"
+#include "program/merge/merge_shards.h"
 
 typedef struct shard_ranks {
     common_options *options;

@@ -4,7 +4,7 @@
 #include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/commands.h"
-#include "program/encode/encode_corpus.h"
+#include "program/encode/encode_options.h"
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/encoded_input.h"
 #include "program/frame/open_model.h"

@@ -1,7 +1,7 @@
 /* Options of a corpus are checked, its output is opened or resumed, and chunks follow until the input ends.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/encode/encode_corpus.h"
+#include "program/encode/encode_options.h"
 
 #include <stddef.h>
 

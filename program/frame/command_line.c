@@ -1,10 +1,8 @@
 /* The command line as a shell would take it again. SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "program/frame/option_scan.h"
-#include "program/frame/unfinished.h"
 #include "output/byte_buffer.h"
 
 /* In quotes where a shell would need them. */

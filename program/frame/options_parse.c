@@ -1,7 +1,6 @@
 /* Scanning a command line into options and arguments. SPDX-License-Identifier: MIT */
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

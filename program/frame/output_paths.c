@@ -1,8 +1,7 @@
 /* Paths of --out are parted into pictures and the one file of text. SPDX-License-Identifier: MIT */
-#include "program/frame/output_paths.h"
+#include "program/frame/text_output.h"
 
 #include "program/frame/options.h"
-#include "program/frame/text_output.h"
 #if HAVE_VIZ
 #include "viz/figure.h"
 #endif

@@ -1,7 +1,7 @@
 /* The format of a result is chosen from --format, --json and suffixes, and the result is printed in it.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/frame/result_output.h"
+#include "program/frame/text_output.h"
 
 #include "core/base/path.h"
 

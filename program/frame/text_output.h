@@ -5,8 +5,10 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "program/frame/options.h"
 #include "core/io/atomic_file.h"
+#include "output/result.h"
+#include "program/frame/options.h"
+#include "viz/figure.h"
 
 /* Text output to --out PATH (atomically: temporary name, then rename; a device or a pipe is written to as it is) or to
  * stdout. */
@@ -47,5 +49,52 @@ const char *metadata_name(const common_options *options, const char *name);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
+
+/* How a command prints its result, and where: --format and --json. */
+extern const char *const result_format_names[];
+
+/* What the options say; without them, what --out ends in. False after saying that there is no such format, or that two
+ * were asked for. */
+bool result_format_read(const common_options *options, result_format *format);
+
+/* The result into a file, or for path NULL to stdout, and frees it. The exit code. */
+int finish_result(const common_options *options, const char *path, result *r, result_format format);
+/* Prints into an output that was opened before the result was computed, so that nobody waits for minutes to hear that a
+ * folder does not exist; status: whether it could be. */
+int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
+                     deberta_status status, deberta_error *error);
+/* finish_result of a command that has text and, with --json, JSON, into --out. */
+int finish_text_or_json(const common_options *options, result *r);
+
+#define RESULT_FORMAT_OPTIONS                                                                                          \
+    {                                                                                                                  \
+        "format", 0, "NAME", "table (default), md, csv, json or latex (booktabs); without it, what --out ends in",     \
+            CHOICE_AT(common_options, format, result_format_names), .role = OPTION_SHOWS                               \
+    }
+
+/* --out of a command that both prints and draws: pictures by their suffixes, everything else is where the text goes. */
+enum { OUTPUT_PATHS_MOST = 16 }; /* .most_outputs of such a command */
+
+typedef struct output_paths {
+    const char *figures[OUTPUT_PATHS_MOST]; /* .png, .svg, .pdf */
+    size_t figure_count;
+    const char *text; /* NULL: standard output */
+} output_paths;
+
+/* False after saying that there are two texts, or a picture in a program without figures. */
+bool output_paths_read(const common_options *options, output_paths *paths);
+
+/* Draws `what` into files whose names end in .png, .svg or .pdf. */
+typedef deberta_status (*output_drawing)(const void *what, const figure_style *style, const char *const *paths,
+                                         size_t path_count, deberta_error *err);
+/* Calls it for the pictures, the command line added as provenance. EXIT_OK or an exit code, after saying why. In a
+ * program without figures it does nothing: pictures were refused when the options were read. */
+int output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
+                const void *what, const figure_style *style);
+#if HAVE_VIZ
+#define DRAWING(function) (function)
+#else
+#define DRAWING(function) NULL
+#endif
 
 #endif

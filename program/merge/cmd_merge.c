@@ -2,12 +2,11 @@
  * the input. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "output/json_text.h"
 #include "program/commands.h"
-#include "program/frame/result_output.h"
-#include "program/merge/merge_options.h"
+#include "program/frame/text_output.h"
+#include "program/merge/merge_shards.h"
 
 /* "3,7-9": what sbatch takes after --array=. */
 static const char *list_missing(const merge_shards *shards)

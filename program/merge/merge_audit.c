@@ -10,7 +10,7 @@
 #include "program/frame/input/text_stream.h"
 #include "program/frame/stop_request.h"
 #include "program/frame/unfinished.h"
-#include "program/merge/merge_options.h"
+#include "program/merge/merge_shards.h"
 
 enum { MOST_NAMED = 10 /* items that differ */ };
 

@@ -2,7 +2,7 @@
  * the rows in the order of the input. SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
 #include "output/json_text.h"
-#include "program/merge/merge_options.h"
+#include "program/merge/merge_shards.h"
 
 static deberta_status add_row(void *context, const merge_shard *shard, const corpus_row *row, const uint8_t *bytes,
                               size_t count_bytes, deberta_error *err)

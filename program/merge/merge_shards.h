@@ -5,6 +5,7 @@
 #define PROGRAM_MERGE_MERGE_SHARDS_H
 
 #include "core/io/mapped_file.h"
+#include "output/result.h"
 #include "program/frame/corpus/shard_files.h"
 
 /* A finished shard and how far it was gone through. */
@@ -48,5 +49,19 @@ deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void
 /* The bytes of the shard's next row, which is passed over. */
 deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, const uint8_t **bytes, size_t *count,
                               deberta_error *err);
+
+/* What `deberta merge` was asked for, and its parts. */
+typedef struct merge_options {
+    common_options common;
+    bool verify;
+    double audit;      /* the share of items to compute again; 0: none */
+    const char *model; /* where it is on this machine; NULL: where the shards' command has it */
+    text_list files;   /* the same of the input */
+} merge_options;
+
+/* Joins all shards into --out and says so in the result. EXIT_OK or an exit code, after saying why. */
+int merge_join(merge_shards *shards, result *r);
+/* Computes drawn items again on this machine and compares their bytes. */
+int merge_audit(const merge_options *o, merge_shards *shards, result *r);
 
 #endif

@@ -7,7 +7,6 @@
 #include "program/frame/input/context_advice.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
-#include "program/frame/result_output.h"
 #include "program/frame/text_output.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"

@@ -2,7 +2,6 @@
 #include "program/commands.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
-#include "program/frame/result_output.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 #include "output/json_text.h"

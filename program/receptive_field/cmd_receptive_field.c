@@ -1,21 +1,16 @@
 /* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
  * A config.json is enough, but for --behaviour and --influence. SPDX-License-Identifier: MIT */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/frame/input/input.h"
-#include "program/receptive_field/receptive_field_options.h"
 #include "program/receptive_field/receptive_field_output.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
-#include "program/frame/output_paths.h"
-#include "program/frame/result_output.h"
 
 enum {
     MOST_LAYERS = 512, /* composing takes time that grows with the square of it */

@@ -8,6 +8,7 @@
 #include "analysis/influence.h"
 #include "analysis/receptive_field.h"
 #include "output/result.h"
+#include "program/frame/input/text_stream.h"
 
 typedef struct field_findings {
     deberta_model_info info; /* of the configuration: receptive_field_describe */
@@ -32,5 +33,15 @@ deberta_status receptive_field_draw(const void *findings, const struct figure_st
 
 /* The caller frees it. */
 result *field_findings_result(const field_findings *findings);
+
+/* What `deberta receptive-field` was asked for. */
+typedef struct field_request {
+    reading_options reading; /* texts or ids: where influence is measured */
+    size_t tokens;           /* 0: distances of texts of any length */
+    size_t layers;           /* 0: the model's */
+    text_list plots;
+    bool behaviour, influence, rows;
+    size_t behaviour_layers, behaviour_tokens, influence_tokens, influence_sources;
+} field_request;
 
 #endif

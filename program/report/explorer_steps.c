@@ -1,14 +1,14 @@
 /* Each step fills the options of another command, runs it, and keeps its command line for the page.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_steps.h"
+#include "program/report/explorer_page.h"
 
 #include <string.h>
 
 #include "program/bench/bench_options.h"
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
-#include "program/receptive_field/receptive_field_options.h"
+#include "program/receptive_field/receptive_field_output.h"
 #if HAVE_VIZ
 #include <unistd.h>
 

@@ -9,8 +9,6 @@
 #include "program/frame/text_output.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
-#include "program/frame/output_paths.h"
-#include "program/frame/result_output.h"
 #include "core/base/status.h"
 #include "output/result.h"
 #include "core/base/integers.h"

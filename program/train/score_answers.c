@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "output/scope.h"
-#include "program/train/score_kinds.h"
+#include "program/train/task_scores.h"
 #include "core/base/status.h"
 
 enum { LONGEST_ANSWER = 30 }; /* as `deberta answer` has it */

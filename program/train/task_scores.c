@@ -8,7 +8,6 @@
 #include "analysis/classification.h"
 #include "analysis/logits.h"
 #include "output/scope.h"
-#include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */

@@ -1,5 +1,5 @@
 /* Rows of drawn cases become a table and JSON. SPDX-License-Identifier: MIT */
-#include "program/verify/drawn_output.h"
+#include "program/verify/verify_output.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Tensors of a file are found among those that the engine computes, and are compared value by value.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/verify/verify_against.h"
+#include "program/verify/verify_output.h"
 
 #include <float.h>
 #include <math.h>

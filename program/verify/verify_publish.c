@@ -1,9 +1,8 @@
 /* Ten made-up texts are encoded in each precision, four steps are trained, and the bits of the results are digested.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/verify/verify_publish.h"
+#include "program/verify/verify_output.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "check/verify.h"

@@ -14,7 +14,6 @@
 #define TESTS_CHECKASM_CHECKASM_H
 
 #include "check/kernels/kernel_slots.h"
-#include "core/base/random.h"
 
 #include <stdio.h>
 

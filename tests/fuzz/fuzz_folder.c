@@ -1,7 +1,6 @@
 /* The folder of such a target is made, and each input is put into it and read. SPDX-License-Identifier: MIT */
 #include "tests/fuzz/fuzz_folder.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,10 @@
 /* The readers of the program: logs, labelled examples, what shards leave. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/path.h"
 #include "output/scope.h"
 #include "program/frame/corpus/shard_files.h"
-#include "program/train/finetune_lists.h"
+#include "program/train/finetune_data.h"
 #include "program/train/train_log.h"
 #include "tests/fuzz/fuzz_folder.h"
 

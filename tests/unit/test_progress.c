@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/test.h"

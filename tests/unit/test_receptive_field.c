@@ -1,5 +1,4 @@
 /* Receptive field: facts computed independently, and brute force over small rules. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/test.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "program/frame/input/encode_logits.h"
 #include "include/deberta_unstable.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };

@@ -4,7 +4,6 @@
 #include "program/frame/input/input_batch.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/status.h"
 #include "core/io/quote.h"

@@ -8,6 +8,7 @@
 
 #include "include/deberta.h"
 #include "output/scope.h"
+#include "program/frame/input/text_stream.h"
 
 /* Attention is quadratic: a row of 10 MB would take days. Whoever wants more says so (--max-tokens, --memory-limit). */
 enum { INPUT_LONGEST_UNASKED = 32768 };
@@ -43,5 +44,17 @@ deberta_batch input_as_batch(const input_batch *input);
 /* Names the first id or token type that the model has no row for, by its place in the source. */
 deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
                            deberta_error *err);
+
+/* Sets rows, texts, text_bytes, pairs and pair_bytes from the whole of a text_stream, in which a line that cannot be
+ * used is an error. EXIT_OK or the exit code, after saying why. */
+int text_source_read(const reading_options *options, input_batch *input);
+
+/* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
+const char *token_segment(const input_batch *input, size_t row, size_t column);
+
+/* The token without its mark for a space; lives as long as the batch. A byte-level BPE writes bytes in a code
+ * of its own ("\u00e4\u00bd"): its tokens show what they stand for in the text, in hexadecimal where that is part of a
+ * character. */
+const char *token_label(input_batch *input, size_t row, size_t column);
 
 #endif

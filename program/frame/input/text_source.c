@@ -1,5 +1,5 @@
 /* Records of a stream are collected and handed over to the rows of an input. SPDX-License-Identifier: MIT */
-#include "program/frame/input/text_source.h"
+#include "program/frame/input/input_batch.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,9 @@
 /* A token is named by its piece of the text; bytes that are no text are written in hexadecimal.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/frame/input/token_label.h"
+#include "program/frame/input/input_batch.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/utf8.h"
