@@ -2,21 +2,6 @@
 #include "analysis/classification.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "output/scope.h"
-
-void confusion_create(confusion *c, size_t labels)
-{
-    *c = (confusion){.labels = labels};
-    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = memory_take(labels * labels, sizeof *c->counts);
-}
-
-void confusion_free(confusion *c)
-{
-    free(c->counts);
-    *c = (confusion){0};
-}
 
 void confusion_add(confusion *c, size_t right, size_t answered) { c->counts[right * c->labels + answered]++; }
 

@@ -8,11 +8,9 @@
 
 typedef struct confusion {
     size_t labels;
-    size_t *counts; /* [labels: right][labels: answered] */
+    size_t *counts; /* [labels: right][labels: answered], at first zeros */
 } confusion;
 
-void confusion_create(confusion *c, size_t labels);
-void confusion_free(confusion *c);
 void confusion_add(confusion *c, size_t right, size_t answered);
 size_t confusion_at(const confusion *c, size_t right, size_t answered);
 

@@ -200,11 +200,12 @@ static int begin(task_run *run)
     run->out = job->paths.text;
     const int status = task_run_check_labels(run, labels);
     if (status != EXIT_OK) return status;
-    if (labels < 2)
+    if (labels < 2) {
         status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a head with one output is a regression, not a classifier",
                     run->batches.info.name);
-    if (labels >= 2) confusion_create(&job->findings.confusion, labels);
-    if (labels < 2) return say_error(run->options, &error);
+        return say_error(run->options, &error);
+    }
+    job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
     const char **names = options_take(run->options, labels, sizeof *names);
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
         names[k] = options_text(run->options, "%s", task_run_label(run, k));
@@ -248,7 +249,6 @@ static int run(const common_options *options)
     }
     if (status == EXIT_OK && job.against.count) status = EXIT_CHECK_FAILED;
     eval_against_free(&job.against);
-    confusion_free(&job.findings.confusion);
     return status;
 }
 

@@ -127,7 +127,7 @@ static int train_end(const train_options *o, size_t done, bool finished)
     else if (known)
         tell(o, &log);
     if (finished && !o->common.json) tell_digests(o);
-    train_log_free(&log);
+    scope_free(&log.memory);
     return status;
 }
 

@@ -8,7 +8,6 @@
 
 #include "output/scope.h"
 #include "program/train/finetune_data.h"
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 #include "include/deberta_unstable.h"
@@ -46,7 +45,7 @@ static size_t count_characters(const char *text, size_t bytes)
 
 static const char *const other_keys[] = {"answers", "answer", "answer_text", "answer_start", "start"};
 
-static deberta_status find_answer(question *q)
+static bool find_answer(question *q)
 {
     text_record *r = q->record;
     const json_t *text = json_object_get(r->object, "text"), *start = json_object_get(r->object, "start");
@@ -56,7 +55,7 @@ static deberta_status find_answer(question *q)
             return text_record_spoil(
                 r, "found \"%s\", expected \"text\", the answer, and \"start\", its first character", other_keys[k]);
     q->answered = json_is_string(text) && json_string_length(text) > 0;
-    if (!q->answered) return DEBERTA_OK;
+    if (!q->answered) return true;
     if (!json_is_integer(start) || json_integer_value(start) < 0)
         return text_record_spoil(r, "expected \"start\", the answer's first character in the context");
     const size_t bytes = json_string_length(text);
@@ -67,11 +66,11 @@ static deberta_status find_answer(question *q)
     if (!at || (size_t)(end - at) < bytes || memcmp(at, json_string_value(text), bytes) != 0)
         return text_record_spoil(r, "the context does not have the answer '%.60s' at character %zu",
                                  json_string_value(text), q->begin);
-    return DEBERTA_OK;
+    return true;
 }
 
 /* Tokens of the context, and which of them the answer has. */
-static deberta_status place_answer(question *q)
+static bool place_answer(question *q)
 {
     const deberta_tokens *tokens = q->tokens;
     q->answer = q->answer_end = SIZE_MAX;
@@ -85,7 +84,7 @@ static deberta_status place_answer(question *q)
     }
     if (q->count == 0) return text_record_spoil(q->record, "the context holds no tokens");
     if (q->answered && q->answer == SIZE_MAX) return text_record_spoil(q->record, "the answer holds no tokens");
-    return DEBERTA_OK;
+    return true;
 }
 
 /* [CLS] question [SEP] the window's tokens [SEP]. */
@@ -93,9 +92,9 @@ static void add_window(const question *q, size_t offset, size_t count, example_l
 {
     const size_t tokens = q->first + count + 1;
     const deberta_tokens *all = q->tokens;
-    int32_t *ids = memory_take(2 * tokens, sizeof *ids), *types = ids ? ids + tokens : NULL;
-    deberta_example *added;
-    list->windows = memory_grown(list->windows, &list->window_capacity, list->count + 1, sizeof *list->windows);
+    int32_t *ids = memory_take(2 * tokens, sizeof *ids), *types = ids + tokens;
+    list->windows =
+        options_grown(list->options, list->windows, &list->window_capacity, list->count, sizeof *list->windows);
     memcpy(ids, all->ids, q->first * sizeof *ids);
     memcpy(types, all->token_types, q->first * sizeof *types);
     memcpy(ids + q->first, all->ids + q->first + offset, count * sizeof *ids);
@@ -112,11 +111,11 @@ static void add_window(const question *q, size_t offset, size_t count, example_l
         .end = inside ? (int32_t)(q->first + q->answer_end - offset) : none,
     };
     list->windows[list->count] = (answer_window){list->questions, q->first, count, offset, q->answer, q->answer_end};
-    example_list_add(list, &example, &added);
+    example_list_add(list, &example);
     free(ids);
 }
 
-static deberta_status add_windows(const finetune_reader *r, const question *q, example_list *list)
+static bool add_windows(const finetune_reader *r, const question *q, example_list *list)
 {
     const size_t frame = q->first + 1, room = r->most_tokens > frame ? r->most_tokens - frame : 0;
     if (room < FEWEST_CONTEXT_TOKENS && room < q->count)
@@ -128,22 +127,21 @@ static deberta_status add_windows(const finetune_reader *r, const question *q, e
         if (offset + count == q->count) break;
     }
     list->questions++;
-    return DEBERTA_OK;
+    return true;
 }
 
-static deberta_status take_question(finetune_reader *r, text_record *record, example_list *list)
+/* False: the record has a problem. */
+static bool take_question(finetune_reader *r, text_record *record, example_list *list)
 {
     finetune_reader whole = *r;
     question q = {.record = record};
     if (record->text_bytes == 0) return text_record_spoil(record, "the question is empty");
-    DEBERTA_TRY(find_answer(&q));
+    if (!find_answer(&q)) return false;
     whole.most_tokens = SIZE_MAX; /* windows are cut here */
     whole.cuts = false;
-    if (!record->problem) DEBERTA_TRY(reader_tokenize(&whole, record, record->pair, record->pair_bytes));
-    r->tokens = whole.tokens;
-    q.tokens = whole.tokens;
-    if (!record->problem) DEBERTA_TRY(place_answer(&q));
-    return record->problem ? DEBERTA_OK : add_windows(r, &q, list);
+    const bool tokenized = reader_tokenize(&whole, record, record->pair, record->pair_bytes);
+    q.tokens = r->tokens = whole.tokens;
+    return tokenized && place_answer(&q) && add_windows(r, &q, list);
 }
 
 deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
@@ -153,8 +151,8 @@ deberta_status finetune_read_answers(finetune_reader *r, text_stream *stream, ex
     for (bool end = false; status == DEBERTA_OK && !end;) {
         text_record record;
         DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
-        if (!end && !record.problem) status = take_question(r, &record, list);
-        if (status == DEBERTA_OK) status = reader_problem(&record, err);
+        if (!end && !record.problem) take_question(r, &record, list);
+        status = reader_problem(&record, err);
         text_record_free(&record);
     }
     return status;

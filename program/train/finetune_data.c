@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scope.h"
 #include "program/train/task_scores.h"
 #include "program/frame/open_model.h"
 #include "core/base/status.h"
@@ -29,30 +28,27 @@ static deberta_status take_given_labels(label_list *labels, const char *text, de
     labels->count = counted ? number : 1;
     for (const char *c = text; !counted && *c; c++) labels->count += *c == ',';
     labels->capacity = labels->count;
-    labels->names = memory_take(labels->count, sizeof *labels->names);
+    labels->names = options_take(labels->options, labels->count, sizeof *labels->names);
     for (size_t k = 0; !counted && k < labels->count; k++, text++) {
         const size_t length = strcspn(text, ",");
         if (length == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: name %zu is empty", k);
-        labels->names[k] = strndup(text, length);
-        if (!labels->names[k]) memory_short();
+        labels->names[k] = options_text(labels->options, "%.*s", (int)length, text);
         text += length;
     }
-    for (size_t k = 0, first; !counted && k < labels->count; k++) {
-        if (!label_list_number(labels, labels->names[k], &first)) memory_short();
-        if (first < k) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
-    }
+    for (size_t k = 0; !counted && k < labels->count; k++)
+        if (label_list_number(labels, labels->names[k]) < k)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: '%s' is there twice", labels->names[k]);
     return DEBERTA_OK;
 }
 
 static void take_model_labels(label_list *labels, const deberta_model *model, size_t count)
 {
-    labels->names = memory_take(count + 1, sizeof *labels->names);
+    labels->names = options_take(labels->options, count, sizeof *labels->names);
     labels->count = labels->capacity = count;
     labels->of_model = true;
     for (size_t k = 0; k < count; k++) {
         const char *name = deberta_model_label(model, k);
-        labels->names[k] = name ? strdup(name) : NULL;
-        if (name && !labels->names[k]) memory_short();
+        labels->names[k] = name ? options_text(labels->options, "%s", name) : NULL;
     }
 }
 
@@ -254,19 +250,12 @@ static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
     return EXIT_OK;
 }
 
-static void sort_labels(finetune_data *data)
-{
-    size_t *places = NULL;
-    label_list_sort(&data->reader.labels, &places);
-    example_list_renumber(&data->train, places);
-    free(places);
-}
-
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};
-    *data = (finetune_data){.options = o};
-    data->reader = (finetune_reader){.options = &o->common, .model = o->common.arguments[0], .task = trainer->task};
+    *data = (finetune_data){.options = o, .train.options = &o->common, .held_out.options = &o->common};
+    data->reader = (finetune_reader){
+        .options = &o->common, .model = o->common.arguments[0], .task = trainer->task, .labels.options = &o->common};
     if (o->data.count == 0) return o->labels ? open_labels(data, trainer) : EXIT_OK;
     int status = open_reader(data);
     const bool collects = data->reader.labels.collects;
@@ -274,7 +263,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
     if (status != EXIT_OK) return status;
     if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
         return say_error(&o->common, &error);
-    if (collects) sort_labels(data);
+    if (collects) example_list_renumber(&data->train, label_list_sort(&data->reader.labels));
     if (collects && data->reader.labels.count < 2) {
         status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
                     data->reader.labels.names[0]);
@@ -289,10 +278,6 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
 
 void finetune_data_close(finetune_data *data)
 {
-    task_scorer_free(&data->scorer);
-    example_list_free(&data->train);
-    example_list_free(&data->held_out);
-    label_list_free(&data->reader.labels);
     deberta_tokens_free(&data->reader.tokens);
     deberta_tokenizer_free(&data->reader.tokenizer);
 }

@@ -17,7 +17,8 @@
 enum { NO_LABEL = -100 }; /* as deberta_example has it */
 
 typedef struct label_list {
-    const char **names; /* [count]; NULL: a label without a name */
+    const common_options *options; /* whose memory all of this is */
+    const char **names;            /* [count]; NULL: a label without a name */
     size_t count, capacity;
     size_t lines;               /* of columns that a label was taken from; objects say themselves what is the label */
     bool collects;              /* a new name is added */
@@ -26,15 +27,14 @@ typedef struct label_list {
     size_t slot_count, indexed; /* labels before `indexed` are in it */
 } label_list;
 
-/* The label's number; a name that no label has is added, or becomes the record's problem. */
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record);
-/* The first label with that name, or SIZE_MAX; false: no memory. */
-bool label_list_number(label_list *labels, const char *name, size_t *number);
+/* The label's number; a name that no label has is added, or becomes the record's problem: false. */
+bool label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record);
+/* The first label with that name, or SIZE_MAX. */
+size_t label_list_number(label_list *labels, const char *name);
 /* Refuses labels that are nearly all different: columns in the wrong order, or a file of another task. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err);
-/* Names in ascending order. places: of each label its new number, to be freed in any case. */
-void label_list_sort(label_list *labels, size_t **places);
-void label_list_free(label_list *labels);
+/* Names in ascending order; returns of each label its new number. */
+size_t *label_list_sort(label_list *labels);
 
 /* What a window of a context needs so that answers of several windows can be compared. */
 typedef struct answer_window {
@@ -44,7 +44,8 @@ typedef struct answer_window {
 } answer_window;
 
 typedef struct example_list {
-    deberta_example *items; /* arrays are the list's */
+    const common_options *options; /* whose memory all of this is */
+    deberta_example *items;
     answer_window *windows; /* [count]: of questions about a context, else NULL */
     size_t count, capacity, window_capacity;
     size_t choices, questions;
@@ -62,16 +63,15 @@ typedef struct finetune_reader {
     bool cuts;
 } finetune_reader;
 
-/* Appends a copy; *added: the list's own, valid until the next. */
-void example_list_add(example_list *list, const deberta_example *example, deberta_example **added);
-void example_list_free(example_list *list);
+/* Appends a copy. */
+void example_list_add(example_list *list, const deberta_example *example);
 /* Labels become places[label]. */
 void example_list_renumber(example_list *list, const size_t *places);
 
 /* "FILE, line N: ..." as an error, if the record has a problem. */
 deberta_status reader_problem(const text_record *record, deberta_error *err);
-/* reader->tokens of the text and its pair (NULL: none), at most most_tokens; a longer one becomes a problem. */
-deberta_status reader_tokenize(finetune_reader *reader, text_record *record, const char *pair, size_t pair_bytes);
+/* reader->tokens of the text and its pair (NULL: none), at most most_tokens; a longer one becomes a problem: false. */
+bool reader_tokenize(finetune_reader *reader, text_record *record, const char *pair, size_t pair_bytes);
 
 /* Each reads one file. */
 deberta_status finetune_read_texts(finetune_reader *reader, text_stream *stream, example_list *list,

@@ -1,47 +1,29 @@
 /* Examples are copied into growing lists, and records that cannot be used are told of. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_data.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "output/scope.h"
 
 /* --------------------------------------------------------------------------------------------------------- examples */
 
-static int32_t *copy_numbers(const int32_t *numbers, size_t count)
+/* NULL stays NULL. */
+static int32_t *copy_numbers(const common_options *options, const int32_t *numbers, size_t count)
 {
-    int32_t *copy = malloc((count + 1) * sizeof *copy);
-    if (copy) memcpy(copy, numbers, count * sizeof *copy);
+    int32_t *copy = numbers ? options_take(options, count, sizeof *copy) : NULL;
+    if (copy && count) memcpy(copy, numbers, count * sizeof *copy);
     return copy;
 }
 
-void example_list_add(example_list *list, const deberta_example *example, deberta_example **added)
+void example_list_add(example_list *list, const deberta_example *example)
 {
-    deberta_example *items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *items);
-    list->items = items;
-    deberta_example *item = &items[list->count];
+    list->items = options_grown(list->options, list->items, &list->capacity, list->count, sizeof *list->items);
+    deberta_example *item = &list->items[list->count++];
     *item = *example;
-    item->ids = copy_numbers(example->ids, example->tokens);
-    item->token_types = example->token_types ? copy_numbers(example->token_types, example->tokens) : NULL;
-    item->token_labels = example->token_labels ? copy_numbers(example->token_labels, example->tokens) : NULL;
-    list->count++;
-    *added = item;
-    if (!item->ids || (example->token_types && !item->token_types) || (example->token_labels && !item->token_labels))
-        memory_short();
-}
-
-void example_list_free(example_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        free((void *)list->items[i].ids);
-        free((void *)list->items[i].token_types);
-        free((void *)list->items[i].token_labels);
-    }
-    free(list->items);
-    free(list->windows);
-    *list = (example_list){0};
+    item->ids = copy_numbers(list->options, example->ids, example->tokens);
+    item->token_types = copy_numbers(list->options, example->token_types, example->tokens);
+    item->token_labels = copy_numbers(list->options, example->token_labels, example->tokens);
 }
 
 void example_list_renumber(example_list *list, const size_t *places)
@@ -65,7 +47,7 @@ deberta_status reader_problem(const text_record *record, deberta_error *err)
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
 }
 
-deberta_status reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes)
+bool reader_tokenize(finetune_reader *r, text_record *record, const char *pair, size_t pair_bytes)
 {
     const deberta_text text = {.struct_size = sizeof text,
                                .text = record->text,
@@ -81,5 +63,5 @@ deberta_status reader_tokenize(finetune_reader *r, text_record *record, const ch
     if (r->tokens->count > r->most_tokens)
         return text_record_spoil(record, "%s has %zu tokens, expected at most %zu: --cut shortens it",
                                  pair ? "the pair" : "the text", r->tokens->count, r->most_tokens);
-    return DEBERTA_OK;
+    return true;
 }

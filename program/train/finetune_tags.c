@@ -7,7 +7,6 @@
 
 #include "output/scope.h"
 #include "program/train/finetune_data.h"
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
 
@@ -23,16 +22,13 @@ static void add_word(sentence *s, const char *word, int32_t label)
 {
     text_record *r = &s->record;
     const size_t length = strlen(word);
-    char *text = memory_grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
-    if (text) r->text = text;
-    size_t *begins = memory_grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *begins);
-    if (begins) s->begins = begins;
-    int32_t *labels = memory_grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *labels);
-    if (labels) s->labels = labels;
-    if (s->words > 0) text[r->text_bytes++] = ' ';
-    begins[s->words] = r->text_bytes;
-    labels[s->words++] = label;
-    memcpy(text + r->text_bytes, word, length + 1);
+    r->text = memory_grown(r->text, &s->bytes_capacity, r->text_bytes + length + 2, 1);
+    s->begins = memory_grown(s->begins, &s->begins_capacity, s->words + 1, sizeof *s->begins);
+    s->labels = memory_grown(s->labels, &s->labels_capacity, s->words + 1, sizeof *s->labels);
+    if (s->words > 0) r->text[r->text_bytes++] = ' ';
+    s->begins[s->words] = r->text_bytes;
+    s->labels[s->words++] = label;
+    memcpy(r->text + r->text_bytes, word, length + 1);
     r->text_bytes += length;
 }
 
@@ -63,10 +59,9 @@ static void label_tokens(const sentence *s, const deberta_tokens *tokens, int32_
 
 static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list *list, deberta_error *err)
 {
-    deberta_example *added;
     if (s->words == 0) return DEBERTA_OK;
-    DEBERTA_TRY(reader_tokenize(r, &s->record, NULL, 0));
-    if (s->record.problem && r->labels.collects) /* a file of another task is one long sentence: that is its problem */
+    if (!reader_tokenize(r, &s->record, NULL, 0) &&
+        r->labels.collects) /* a file of another task is one long sentence: that is its problem */
         DEBERTA_TRY(label_list_check(&r->labels, r->task, err));
     DEBERTA_TRY(reader_problem(&s->record, err));
     int32_t *labels = memory_take(r->tokens->count, sizeof *labels);
@@ -78,43 +73,41 @@ static deberta_status end_sentence(finetune_reader *r, sentence *s, example_list
                                      .label = NO_LABEL,
                                      .start = NO_LABEL,
                                      .end = NO_LABEL};
-    example_list_add(list, &example, &added);
+    example_list_add(list, &example);
     free(labels);
     free_sentence(s);
     return DEBERTA_OK;
 }
 
-static deberta_status take_word(finetune_reader *r, sentence *s, text_record *record, const char *word,
-                                const char *name)
+static bool take_word(finetune_reader *r, sentence *s, text_record *record, const char *word, const char *name)
 {
     int32_t label;
     if (!*word) return text_record_spoil(record, "the word is empty");
-    DEBERTA_TRY(label_list_find(&r->labels, name, &label, record));
-    if (record->problem) return DEBERTA_OK;
+    if (!label_list_find(&r->labels, name, &label, record)) return false;
     if (s->words == 0) {
         s->record.source = record->source;
         s->record.line = record->line;
     }
     add_word(s, word, label);
-    return DEBERTA_OK;
+    return true;
 }
 
-static deberta_status take_object(finetune_reader *r, sentence *s, text_record *record)
+static bool take_object(finetune_reader *r, sentence *s, text_record *record)
 {
     const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
     const size_t count = json_array_size(words);
     if (!json_is_array(words) || !json_is_array(labels) || json_array_size(labels) != count || count == 0)
         return text_record_spoil(record, "expected arrays \"words\" and \"labels\" of the same length");
-    for (size_t k = 0; k < count && !record->problem; k++) {
+    for (size_t k = 0; k < count; k++) {
         const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
         if (!json_is_string(word) || !json_is_string(label))
             return text_record_spoil(record, "word %zu or its label is no text", k);
-        DEBERTA_TRY(take_word(r, s, record, json_string_value(word), json_string_value(label)));
+        if (!take_word(r, s, record, json_string_value(word), json_string_value(label))) return false;
     }
-    return DEBERTA_OK;
+    return true;
 }
 
-static deberta_status take_line(finetune_reader *r, sentence *s, text_record *record)
+static bool take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
     if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
@@ -128,9 +121,9 @@ static deberta_status take_record(finetune_reader *r, sentence *s, text_record *
 {
     const bool ends = record->object || record->text_bytes == 0;
     if (record->object)
-        DEBERTA_TRY(take_object(r, s, record));
+        take_object(r, s, record);
     else if (!record->problem && !ends)
-        DEBERTA_TRY(take_line(r, s, record));
+        take_line(r, s, record);
     DEBERTA_TRY(reader_problem(record, err));
     return ends ? end_sentence(r, s, list, err) : DEBERTA_OK;
 }

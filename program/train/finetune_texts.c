@@ -6,12 +6,12 @@
 #include "program/frame/input/labelled_text.h"
 #include "core/base/status.h"
 
-static deberta_status read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record)
+static bool read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record)
 {
     char *end;
     if (!r->regression) return label_list_find(&r->labels, text, &example->label, record);
     example->target = strtof(text, &end);
-    if (*text && !*end && isfinite(example->target)) return DEBERTA_OK;
+    if (*text && !*end && isfinite(example->target)) return true;
     return text_record_spoil(record, "the label is '%.80s', expected a number", text);
 }
 
@@ -26,8 +26,8 @@ static deberta_example example_of(const deberta_tokens *tokens)
 }
 
 /* The lines of a file, one after the other: `take` may spoil the record. */
-typedef deberta_status (*line_taker)(finetune_reader *reader, text_record *record, const labelled_text *labelled,
-                                     example_list *list, deberta_error *err);
+typedef void (*line_taker)(finetune_reader *reader, text_record *record, const labelled_text *labelled,
+                           example_list *list);
 
 static deberta_status read_lines(finetune_reader *r, text_stream *stream, example_list *list, bool has_choices,
                                  line_taker take, deberta_error *err)
@@ -38,8 +38,7 @@ static deberta_status read_lines(finetune_reader *r, text_stream *stream, exampl
         labelled_text labelled = {0};
         DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
         if (!end) status = labelled_text_split(&labelled, &record, has_choices, err);
-        if (!end && status == DEBERTA_OK && !labelled.skipped && !record.problem)
-            status = take(r, &record, &labelled, list, err);
+        if (!end && status == DEBERTA_OK && !labelled.skipped && !record.problem) take(r, &record, &labelled, list);
         if (status == DEBERTA_OK) status = reader_problem(&record, err);
         labelled_text_free(&labelled);
         text_record_free(&record);
@@ -47,17 +46,11 @@ static deberta_status read_lines(finetune_reader *r, text_stream *stream, exampl
     return status;
 }
 
-static deberta_status take_text(finetune_reader *r, text_record *record, const labelled_text *labelled,
-                                example_list *list, deberta_error *err)
+static void take_text(finetune_reader *r, text_record *record, const labelled_text *labelled, example_list *list)
 {
-    (void)err;
-    deberta_example *added;
-    DEBERTA_TRY(reader_tokenize(r, record, record->pair, record->pair_bytes));
-    if (record->problem) return DEBERTA_OK;
+    if (!reader_tokenize(r, record, record->pair, record->pair_bytes)) return;
     deberta_example example = example_of(r->tokens);
-    DEBERTA_TRY(read_label(r, labelled->label, &example, record));
-    if (!record->problem) example_list_add(list, &example, &added);
-    return DEBERTA_OK;
+    if (read_label(r, labelled->label, &example, record)) example_list_add(list, &example);
 }
 
 deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)
@@ -67,39 +60,36 @@ deberta_status finetune_read_texts(finetune_reader *r, text_stream *stream, exam
 }
 
 /* The label is the number of a choice. */
-static deberta_status read_choice(const labelled_text *labelled, int32_t *label, text_record *record)
+static bool read_choice(const labelled_text *labelled, int32_t *label, text_record *record)
 {
     char *end;
     const size_t count = json_array_size(labelled->choices);
     const unsigned long number = strtoul(labelled->label, &end, 10);
     *label = (int32_t)number;
-    if (labelled->label[0] >= '0' && labelled->label[0] <= '9' && !*end && number < count) return DEBERTA_OK;
+    if (labelled->label[0] >= '0' && labelled->label[0] <= '9' && !*end && number < count) return true;
     return text_record_spoil(record, "the label is '%.80s', expected the right choice, 0 to %zu", labelled->label,
                              count - 1);
 }
 
-static deberta_status take_choices(finetune_reader *r, text_record *record, const labelled_text *labelled,
-                                   example_list *list, deberta_error *err)
+static void take_choices(finetune_reader *r, text_record *record, const labelled_text *labelled, example_list *list)
 {
-    (void)err;
     int32_t label;
     size_t k;
     const json_t *choice;
     const size_t count = json_array_size(labelled->choices);
-    DEBERTA_TRY(read_choice(labelled, &label, record));
+    if (!read_choice(labelled, &label, record)) return;
     if (!list->choices) list->choices = count;
-    if (count != list->choices)
-        return text_record_spoil(record, "%zu choices, expected %zu as before", count, list->choices);
+    if (count != list->choices) {
+        text_record_spoil(record, "%zu choices, expected %zu as before", count, list->choices);
+        return;
+    }
     json_array_foreach(labelled->choices, k, choice)
     {
-        deberta_example *added;
-        DEBERTA_TRY(reader_tokenize(r, record, json_string_value(choice), json_string_length(choice)));
-        if (record->problem) return DEBERTA_OK;
+        if (!reader_tokenize(r, record, json_string_value(choice), json_string_length(choice))) return;
         deberta_example example = example_of(r->tokens);
         example.label = label;
-        example_list_add(list, &example, &added);
+        example_list_add(list, &example);
     }
-    return DEBERTA_OK;
 }
 
 deberta_status finetune_read_choices(finetune_reader *r, text_stream *stream, example_list *list, deberta_error *err)

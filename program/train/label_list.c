@@ -4,9 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scope.h"
 #include "program/frame/input/labelled_text.h"
-#include "core/base/grow.h"
 #include "core/base/status.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
@@ -30,48 +28,45 @@ static void index_label(label_list *labels, size_t number)
 }
 
 /* All names that are there become findable; at most half of the slots are taken. */
-static bool index_all(label_list *labels)
+static void index_all(label_list *labels)
 {
     enum { LEAST_SLOTS = 64 };
     if (2 * labels->count > labels->slot_count || !labels->slots) {
         size_t slots = LEAST_SLOTS;
         while (slots < 4 * labels->count) slots *= 2;
-        free(labels->slots);
-        labels->slots = calloc(slots, sizeof *labels->slots);
+        labels->slots = options_take(labels->options, slots, sizeof *labels->slots);
         labels->slot_count = slots;
         labels->indexed = 0;
     }
-    for (; labels->slots && labels->indexed < labels->count; labels->indexed++) index_label(labels, labels->indexed);
-    return labels->slots != NULL;
+    for (; labels->indexed < labels->count; labels->indexed++) index_label(labels, labels->indexed);
 }
 
-bool label_list_number(label_list *labels, const char *name, size_t *number)
+size_t label_list_number(label_list *labels, const char *name)
 {
-    if (!index_all(labels)) return false;
+    index_all(labels);
     const size_t found = labels->slots[slot_of(labels, name)];
-    *number = found ? found - 1 : SIZE_MAX;
-    return true;
+    return found ? found - 1 : SIZE_MAX;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the labels */
 
 static void add_label(label_list *labels, const char *name)
 {
-    labels->names = memory_grown(labels->names, &labels->capacity, labels->count + 1, sizeof *labels->names);
-    labels->names[labels->count++] = memory_copy_text(name);
+    labels->names =
+        options_grown(labels->options, labels->names, &labels->capacity, labels->count, sizeof *labels->names);
+    labels->names[labels->count++] = options_text(labels->options, "%s", name);
 }
 
-deberta_status label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record)
+bool label_list_find(label_list *labels, const char *name, int32_t *label, text_record *record)
 {
-    size_t found;
     *label = NO_LABEL;
     if (!*name) return text_record_spoil(record, "the label is empty");
     labels->lines += labels->collects && !record->object;
-    if (!label_list_number(labels, name, &found)) memory_short();
+    size_t found = label_list_number(labels, name);
     if (found == SIZE_MAX && labels->collects) {
         *label = (int32_t)labels->count;
         add_label(labels, name);
-        return DEBERTA_OK;
+        return true;
     }
     if (found == SIZE_MAX) found = labelled_text_number(labels->count, name);
     if (found == SIZE_MAX)
@@ -79,7 +74,7 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
                                  labels->count - 1,
                                  labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
     *label = (int32_t)found;
-    return DEBERTA_OK;
+    return true;
 }
 
 /* Few labels are used by one line only; nearly all texts are. A small file may be an exception; a large one can be
@@ -104,25 +99,15 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void label_list_sort(label_list *labels, size_t **result)
+size_t *label_list_sort(label_list *labels)
 {
     const size_t count = labels->count;
-    const char **before = memory_take(count, sizeof *before);
-    size_t *places = *result = memory_take(count, sizeof *places);
+    const char **before = options_take(labels->options, count, sizeof *before);
+    size_t *places = options_take(labels->options, count, sizeof *places);
     if (count) memcpy(before, labels->names, count * sizeof *before);
     qsort(labels->names, count, sizeof *labels->names, compare_names);
-    free(labels->slots);
     labels->slots = NULL;
-    for (size_t k = 0; k < count; k++)
-        if (!label_list_number(labels, before[k], &places[k])) memory_short();
+    for (size_t k = 0; k < count; k++) places[k] = label_list_number(labels, before[k]);
     labels->collects = false;
-    free(before);
-}
-
-void label_list_free(label_list *labels)
-{
-    for (size_t k = 0; k < labels->count; k++) free((void *)labels->names[k]);
-    free(labels->names);
-    free(labels->slots);
-    *labels = (label_list){0};
+    return places;
 }

@@ -2,9 +2,6 @@
  * of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the spans.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
-#include "output/scope.h"
 #include "program/train/task_scores.h"
 #include "core/base/status.h"
 
@@ -18,21 +15,11 @@ typedef struct best_answer {
 } best_answer;
 
 typedef struct answer_scores {
-    score_context base;
     const example_list *examples;
     float **logits; /* [examples][tokens][2] */
     best_answer *best;
     bool has_unanswered;
 } answer_scores;
-
-static void free_answers(void *context)
-{
-    answer_scores *s = context;
-    for (size_t i = 0; s->logits && i < s->examples->count; i++) free(s->logits[i]);
-    free(s->logits);
-    free(s->best);
-    free(s);
-}
 
 static void begin_answers(void *context)
 {
@@ -93,13 +80,12 @@ static void end_answers(void *context, double measures[DEBERTA_MEASURES])
 
 void score_answers_make(deberta_scorer *scorer, const example_list *held_out)
 {
-    answer_scores *s = memory_take(1, sizeof *s);
-    s->base.free = free_answers;
+    answer_scores *s = options_take(held_out->options, 1, sizeof *s);
     s->examples = held_out;
-    s->logits = memory_take(held_out->count, sizeof *s->logits);
-    s->best = memory_take(held_out->questions, sizeof *s->best);
+    s->logits = options_take(held_out->options, held_out->count, sizeof *s->logits);
+    s->best = options_take(held_out->options, held_out->questions, sizeof *s->best);
     for (size_t i = 0; i < held_out->count; i++) {
-        s->logits[i] = memory_take(2 * held_out->items[i].tokens, sizeof **s->logits);
+        s->logits[i] = options_take(held_out->options, 2 * held_out->items[i].tokens, sizeof **s->logits);
         s->has_unanswered = s->has_unanswered || held_out->windows[i].answer == SIZE_MAX;
     }
     *scorer = (deberta_scorer){

@@ -11,7 +11,6 @@
 #include "core/base/status.h"
 
 typedef struct tag_scores {
-    score_context base;
     const example_list *examples;
     const label_list *labels;
     int32_t **found; /* [examples][tokens] */
@@ -26,14 +25,6 @@ typedef struct tag_span {
 typedef struct span_counts {
     size_t wanted, found, right, tokens, right_tokens;
 } span_counts;
-
-static void free_tags(void *context)
-{
-    tag_scores *s = context;
-    for (size_t i = 0; s->found && i < s->examples->count; i++) free(s->found[i]);
-    free(s->found);
-    free(s);
-}
 
 static void begin_tags(void *context) { (void)context; }
 
@@ -107,9 +98,8 @@ static void count_spans(const tag_scores *s, const int32_t *wanted, const int32_
 static void count_example(const tag_scores *s, size_t example, span_counts *counts)
 {
     const deberta_example *e = &s->examples->items[example];
-    int32_t *wanted = malloc(2 * (e->tokens + 1) * sizeof *wanted), *found = wanted + e->tokens;
+    int32_t *wanted = memory_take(2 * e->tokens, sizeof *wanted), *found = wanted + e->tokens;
     size_t count = 0;
-    if (!wanted) return;
     for (size_t t = 0; t < e->tokens; t++) {
         if (e->token_labels[t] == NO_LABEL) continue;
         wanted[count] = e->token_labels[t];
@@ -133,13 +123,12 @@ static void end_tags(void *context, double measures[DEBERTA_MEASURES])
 
 void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels, size_t label_count)
 {
-    tag_scores *s = memory_take(1, sizeof *s);
-    s->base.free = free_tags;
+    tag_scores *s = options_take(held_out->options, 1, sizeof *s);
     s->examples = held_out;
     s->labels = labels;
-    s->found = memory_take(held_out->count, sizeof *s->found);
+    s->found = options_take(held_out->options, held_out->count, sizeof *s->found);
     for (size_t i = 0; i < held_out->count; i++)
-        s->found[i] = memory_take(held_out->items[i].tokens, sizeof **s->found);
+        s->found[i] = options_take(held_out->options, held_out->items[i].tokens, sizeof **s->found);
     for (size_t k = 0; k < label_count && k < labels->count; k++) {
         const char prefix = split_name(labels->names[k]).prefix;
         s->has_scheme = s->has_scheme || (prefix != 0 && prefix != 'O');

@@ -2,27 +2,18 @@
 #include "program/train/task_scores.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/classification.h"
 #include "analysis/logits.h"
-#include "output/scope.h"
 #include "core/base/status.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 
 typedef struct class_scores {
-    score_context base;
     const example_list *examples;
     confusion confusion;
 } class_scores;
-
-static void free_classes(void *context)
-{
-    confusion_free(&((class_scores *)context)->confusion);
-    free(context);
-}
 
 static void begin_classes(void *context)
 {
@@ -46,30 +37,20 @@ static void end_classes(void *context, double measures[DEBERTA_MEASURES])
 
 static void make_classes(deberta_scorer *scorer, const example_list *examples, size_t labels)
 {
-    class_scores *s = memory_take(1, sizeof *s);
-    s->base.free = free_classes;
+    class_scores *s = options_take(examples->options, 1, sizeof *s);
     s->examples = examples;
+    s->confusion = (confusion){labels, options_take(examples->options, labels * labels, sizeof(size_t))};
     *scorer = (deberta_scorer){
         .names = {"accuracy", "macro_f1"}, .context = s, .begin = begin_classes, .row = class_row, .end = end_classes};
-    confusion_create(&s->confusion, labels);
 }
 
 /* ---------------------------------------------------------------------------------------------------- one output each */
 
 /* Values of a regression, or scores of choices, one text after the other. */
 typedef struct value_scores {
-    score_context base;
     const example_list *examples;
     double *found, *wanted; /* [count] */
 } value_scores;
-
-static void free_values(void *context)
-{
-    value_scores *s = context;
-    free(s->found);
-    free(s->wanted);
-    free(s);
-}
 
 static void begin_values(void *context) { (void)context; }
 
@@ -122,11 +103,10 @@ static void end_choices(void *context, double measures[DEBERTA_MEASURES])
 
 static void make_values(deberta_scorer *scorer, const example_list *examples, bool regression)
 {
-    value_scores *s = memory_take(1, sizeof *s);
-    s->base.free = free_values;
+    value_scores *s = options_take(examples->options, 1, sizeof *s);
     s->examples = examples;
-    s->found = memory_take(examples->count, sizeof *s->found);
-    s->wanted = memory_take(examples->count, sizeof *s->wanted);
+    s->found = options_take(examples->options, examples->count, sizeof *s->found);
+    s->wanted = options_take(examples->options, examples->count, sizeof *s->wanted);
     *scorer = (deberta_scorer){.names = {"accuracy"},
                                .context = s,
                                .begin = begin_values,
@@ -152,10 +132,4 @@ void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const 
         make_values(scorer, held_out, true);
     else
         make_classes(scorer, held_out, label_count);
-}
-
-void task_scorer_free(deberta_scorer *scorer)
-{
-    if (scorer->context) ((score_context *)scorer->context)->free(scorer->context);
-    *scorer = (deberta_scorer){0};
 }

@@ -8,15 +8,9 @@
 #include "include/deberta_training.h"
 #include "program/train/finetune_data.h"
 
-/* The list and the labels must stay. *scorer->context is to be released by the function below. */
+/* The list and the labels must stay; the scorer is in the memory of the list's options. */
 void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const example_list *held_out,
                       const label_list *labels, size_t label_count, bool regression);
-void task_scorer_free(deberta_scorer *scorer);
-
-/* What every context begins with: how it is released. */
-typedef struct score_context {
-    void (*free)(void *context);
-} score_context;
 
 void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
                      size_t label_count);

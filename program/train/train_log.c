@@ -8,26 +8,20 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/stream.h"
 #include "core/io/quote.h"
-#include "output/scope.h"
 
 enum { MOST_LINE_BYTES = 1 << 20 };
 
 /* ------------------------------------------------------------------------------------------------------------- lines */
 
-static bool append(log_series *s, double step, double value)
+static void append(scope *memory, log_series *s, double step, double value)
 {
-    double *steps = grown(s->steps, &s->steps_capacity, s->count + 1, sizeof *steps);
-    if (steps) s->steps = steps;
-    double *values = grown(s->values, &s->values_capacity, s->count + 1, sizeof *values);
-    if (values) s->values = values;
-    if (!steps || !values) return false;
-    steps[s->count] = step;
-    values[s->count++] = value;
-    return true;
+    s->steps = scope_grown(memory, s->steps, &s->steps_room, s->count, sizeof *s->steps);
+    s->values = scope_grown(memory, s->values, &s->values_room, s->count, sizeof *s->values);
+    s->steps[s->count] = step;
+    s->values[s->count++] = value;
 }
 
 /* The first key of an evaluation that is a measure of its task. */
@@ -60,11 +54,11 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
 }
 
 /* A pair's norm is the discriminator's. */
-static bool take_line(train_log *log, const json_t *line)
+static void take_line(train_log *log, const json_t *line)
 {
     const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
     const double step = json_number_value(json_object_get(line, "step"));
-    if (keys[LOG_MEASURE] && !log->measure && !(log->measure = strdup(keys[LOG_MEASURE] + 5))) return false;
+    if (keys[LOG_MEASURE] && !log->measure) log->measure = scope_text(&log->memory, "%s", keys[LOG_MEASURE] + 5);
     if (json_object_get(line, "loss_clean")) {
         keys[LOG_LOSS] = "loss_clean";
         keys[LOG_OBJECTIVE] = "loss";
@@ -72,9 +66,8 @@ static bool take_line(train_log *log, const json_t *line)
     if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
     for (int k = 0; k < LOG_VALUES; k++) {
         const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
-        if (json_is_number(value) && !append(&log->series[k], step, json_number_value(value))) return false;
+        if (json_is_number(value)) append(&log->memory, &log->series[k], step, json_number_value(value));
     }
-    return true;
 }
 
 /* What a run is writing, or was writing when it was killed, is no step yet: a last line that stops inside. */
@@ -96,8 +89,8 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
         if (fault)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
                                  number, fault);
-        else if (!take_line(log, line))
-            memory_short();
+        else
+            take_line(log, line);
         json_decref(line);
     }
     free(text);
@@ -109,7 +102,7 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
 /* ------------------------------------------------------------------------------------------------------------- files */
 
 /* "runs/sift-1/" and "runs/sift-1/log.jsonl" are sift-1; "old.jsonl" is old. */
-static char *name_of(const char *path)
+static char *name_of(scope *memory, const char *path)
 {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
@@ -119,40 +112,24 @@ static char *name_of(const char *path)
         length -= 6;
     size_t begin = length;
     while (begin > 0 && path[begin - 1] != '/') begin--;
-    return strndup(path + begin, length - begin);
+    return scope_text(memory, "%.*s", (int)(length - begin), path + begin);
 }
 
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err)
 {
     struct stat about;
-    *log = (train_log){.name = name_of(path)};
+    *log = (train_log){0};
+    log->name = name_of(&log->memory, path);
     const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    char *file_path = folder ? path_join(path, "log.jsonl") : strdup(path);
-    FILE *file = file_path ? fopen(file_path, "r") : NULL;
-    deberta_status status = DEBERTA_OK;
-    if (!log->name || !file_path)
-        memory_short();
-    else if (!file)
-        status = status_fail(err, DEBERTA_E_FILE, "%s: %s", QUOTE(file_path), strerror(errno));
-    else
-        status = read_lines(log, file, file_path, err);
+    if (folder) path = scope_text(&log->memory, "%s%slog.jsonl", path, path_has_suffix(path, "/") ? "" : "/");
+    FILE *file = fopen(path, "r");
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", QUOTE(path), strerror(errno));
+    const deberta_status status = read_lines(log, file, path, err);
     stream_discard(file);
-    free(file_path);
     return status;
 }
 
 const log_series *train_log_objective(const train_log *log)
 {
     return &log->series[log->series[LOG_OBJECTIVE].count ? LOG_OBJECTIVE : LOG_LOSS];
-}
-
-void train_log_free(train_log *log)
-{
-    for (int k = 0; k < LOG_VALUES; k++) {
-        free(log->series[k].steps);
-        free(log->series[k].values);
-    }
-    free(log->name);
-    free(log->measure);
-    *log = (train_log){0};
 }

@@ -3,6 +3,7 @@
 #define PROGRAM_TRAIN_TRAIN_LOG_H
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* What a line may have. The loss is that of the task, as it is on held-out data; the objective, what the gradients were
  * those of, is there where it is another: SiFT adds a distance. */
@@ -18,11 +19,12 @@ typedef enum log_value {
 
 typedef struct log_series {
     double *steps, *values; /* [count], steps ascending */
-    size_t count, steps_capacity, values_capacity;
+    size_t count, steps_room, values_room;
 } log_series;
 
 typedef struct train_log {
-    char *name; /* of the run: its folder, or the file without its suffix */
+    scope memory; /* of all of it: free it, also after a failure */
+    char *name;   /* of the run: its folder, or the file without its suffix */
     log_series series[LOG_VALUES];
     char *measure; /* name of the first measure, "accuracy"; NULL: none */
 } train_log;
@@ -32,6 +34,5 @@ typedef struct train_log {
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
 /* What the gradients were those of. */
 const log_series *train_log_objective(const train_log *log);
-void train_log_free(train_log *log);
 
 #endif

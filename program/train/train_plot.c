@@ -177,7 +177,7 @@ static int run(const common_options *options)
     }
     if (status == DEBERTA_OK) status = draw(&job, &error);
     chart_columns_free(&job.chart);
-    for (size_t i = 0; i < job.run_count; i++) train_log_free(&job.runs[i]);
+    for (size_t i = 0; i < job.run_count; i++) scope_free(&job.runs[i].memory);
     if (status == DEBERTA_OK) return EXIT_OK;
     return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
 }

@@ -16,7 +16,7 @@ static void read_log(const char *folder, size_t bytes)
     char *path = path_join(folder, "log.jsonl");
     (void)bytes;
     if (path) train_log_read(&log, path, &error);
-    train_log_free(&log); /* as callers do, also after a failure */
+    scope_free(&log.memory); /* as callers do, also after a failure */
     free(path);
 }
 

@@ -61,15 +61,15 @@ void text_stream_report_rest(const text_stream *stream)
                 rest == 1 ? "" : "s");
 }
 
-deberta_status text_record_spoil(text_record *record, const char *format, ...)
+int text_record_spoil(text_record *record, const char *format, ...)
 {
-    if (record->problem) return DEBERTA_OK;
+    if (record->problem) return 0;
     va_list arguments;
     va_start(arguments, format);
     const int written = vasprintf(&record->problem, format, arguments);
     va_end(arguments);
     if (written < 0) memory_short();
-    return DEBERTA_OK;
+    return 0;
 }
 
 static void copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes)
@@ -79,44 +79,35 @@ static void copy_text(char **to, size_t *to_bytes, const char *text, size_t byte
     *to_bytes = bytes;
 }
 
-/* A key's text into the record. *found stays false where there is none. */
-static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record,
-                               bool *found)
+/* A key's text into the record; false where there is none. */
+static bool take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record)
 {
     const json_t *value = json_object_get(object, key);
-    *found = json_is_string(value);
-    if (!value || json_is_null(value)) return DEBERTA_OK;
-    if (!*found) return text_record_spoil(record, "the value of \"%s\" is not a text", key);
+    if (!value || json_is_null(value)) return false;
+    if (!json_is_string(value)) return text_record_spoil(record, "the value of \"%s\" is not a text", key);
     copy_text(to, to_bytes, json_string_value(value), json_string_length(value));
-    return DEBERTA_OK;
+    return true;
 }
 
-static deberta_status read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes)
+static void read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes)
 {
     json_error_t json_error;
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(object)) {
         json_decref(object);
-        return text_record_spoil(record, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
-                                 names->text ? names->text : "", names->text ? "\"" : "", object ? "" : ": ",
-                                 object ? "" : json_error.text);
+        text_record_spoil(record, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
+                          names->text ? names->text : "", names->text ? "\"" : "", object ? "" : ": ",
+                          object ? "" : json_error.text);
+        return;
     }
-    bool has_text, has_pair = false;
     record->id = json_incref(json_object_get(object, "id"));
     if (names->keeps_object) record->object = json_incref(object);
-    if (!names->text) {
-        json_decref(object);
-        return DEBERTA_OK;
-    }
-    deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text);
-    if (status == DEBERTA_OK && names->pair)
-        status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair);
-    if (status == DEBERTA_OK && !has_text)
-        status = text_record_spoil(record, "the object has no key \"%s\"", names->text);
-    if (status == DEBERTA_OK && names->pair_required && !has_pair)
-        status = text_record_spoil(record, "the object has no key \"%s\"", names->pair);
+    if (names->text && !take_key(object, names->text, &record->text, &record->text_bytes, record))
+        text_record_spoil(record, "the object has no key \"%s\"", names->text);
+    if (names->text && names->pair && !take_key(object, names->pair, &record->pair, &record->pair_bytes, record) &&
+        names->pair_required)
+        text_record_spoil(record, "the object has no key \"%s\"", names->pair);
     json_decref(object);
-    return status;
 }
 
 /* -------------------------------------------------------------------------------------------------------- opening */
@@ -193,7 +184,7 @@ void text_stream_close(text_stream *stream)
 
 /* -------------------------------------------------------------------------------------------------------- reading */
 
-static deberta_status next_given(text_stream *stream, text_record *record, const char *text)
+static void next_given(text_stream *stream, text_record *record, const char *text)
 {
     const text_stream_names *names = stream->names;
     const text_list *pairs = &stream->options->pairs;
@@ -202,7 +193,6 @@ static deberta_status next_given(text_stream *stream, text_record *record, const
     record->line = ++stream->given;
     copy_text(&record->text, &record->text_bytes, text, strlen(text));
     if (pair) copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair));
-    return DEBERTA_OK;
 }
 
 /* Labels of a table would be read as words, and nothing would look wrong. */
@@ -229,17 +219,17 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     return DEBERTA_OK;
 }
 
-static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes)
+static void parse_line(text_stream *stream, text_record *record, size_t bytes)
 {
     record->source = stream->path;
     record->line = ++stream->line;
-    if (stream->json) return read_object(record, stream->names, stream->buffer, bytes);
-    if (stream->names->pair_required)
-        return text_record_spoil(record,
-                                 "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
-                                 stream->names->text, stream->names->pair);
-    copy_text(&record->text, &record->text_bytes, stream->buffer, bytes);
-    return DEBERTA_OK;
+    if (stream->json)
+        read_object(record, stream->names, stream->buffer, bytes);
+    else if (stream->names->pair_required)
+        text_record_spoil(record, "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
+                          stream->names->text, stream->names->pair);
+    else
+        copy_text(&record->text, &record->text_bytes, stream->buffer, bytes);
 }
 
 static deberta_status next_of_all(text_stream *stream, text_record *record, bool *end, deberta_error *err)
@@ -247,8 +237,10 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     *record = (text_record){0};
     *end = false;
     const text_list *texts = &stream->options->texts;
-    if (!stream->names->file_arguments && stream->given < texts->count)
-        return next_given(stream, record, texts->items[stream->given]);
+    if (!stream->names->file_arguments && stream->given < texts->count) {
+        next_given(stream, record, texts->items[stream->given]);
+        return DEBERTA_OK;
+    }
     for (;;) {
         if (stream->file) {
             size_t bytes;
@@ -263,7 +255,8 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
-                return parse_line(stream, record, bytes);
+                parse_line(stream, record, bytes);
+                return DEBERTA_OK;
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;

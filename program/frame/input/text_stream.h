@@ -102,8 +102,9 @@ void text_stream_report(text_stream *stream, const text_record *record);
 /* How many were only counted, if any, behind the last. */
 void text_stream_report_rest(const text_stream *stream);
 
-/* Says why the record cannot be used; the first reason stays. */
-deberta_status text_record_spoil(text_record *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Says why the record cannot be used; the first reason stays. Returns 0: to those who have a status for other faults it
+ * is DEBERTA_OK, to those who have none false. */
+int text_record_spoil(text_record *record, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define TEXT_STREAM_FILE_OPTIONS                                                                                       \
     {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated",                \
