@@ -162,7 +162,8 @@ static int by_first(const void *left, const void *right)
 
 void compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
 {
-    *list = (compare_list){.pairs = memory_take(a->runs[0].count + 1, sizeof *list->pairs)};
+    *list = (compare_list){0};
+    list->pairs = scope_take(&list->memory, a->runs[0].count, sizeof *list->pairs);
     pair_up(list, a, b, 0);
     pair_up(list, a, b, ENGINE_FACETS);
     list->only_a = a->runs[0].count - list->count;
@@ -174,7 +175,8 @@ void compare_sides(compare_list *list, const compare_side *a, const compare_side
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet)
 {
     const bench_results *first = &runs->runs[0];
-    *list = (compare_list){.pairs = memory_take(first->count + 1, sizeof *list->pairs)};
+    *list = (compare_list){0};
+    list->pairs = scope_take(&list->memory, first->count, sizeof *list->pairs);
     for (size_t j = 0; j < first->count; j++) {
         const bench_result *b = &first->result[j], *a = b;
         for (size_t i = 0; i < j && a == b; i++)
@@ -183,12 +185,6 @@ void compare_within(compare_list *list, const compare_side *runs, unsigned facet
     }
     for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
     judge(list);
-}
-
-void compare_free(compare_list *list)
-{
-    free(list->pairs);
-    *list = (compare_list){0};
 }
 
 /* --------------------------------------------------------------------------------------------------------- in words */

@@ -37,7 +37,8 @@ typedef struct compare_pair {
 } compare_pair;
 
 typedef struct compare_list {
-    compare_pair *pairs; /* owned */
+    scope memory; /* of the pairs; to be freed */
+    compare_pair *pairs;
     size_t count;
     size_t only_a, only_b; /* points without a partner */
     double mean_ratio;     /* geometric mean */
@@ -52,7 +53,6 @@ void compare_sides(compare_list *list, const compare_side *a, const compare_side
 /* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
  * BENCH_MODEL, BENCH_LAYERS), the first value of which is A. */
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet);
-void compare_free(compare_list *list);
 
 /* by: the facet of compare_within, or 0. The list must outlive the result. */
 void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by);

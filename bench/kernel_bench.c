@@ -251,16 +251,9 @@ deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines 
     *found = (kernel_measurements){0};
     if (options->isa_count == 0 || options->isa_count > DEBERTA_ISA_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu instruction sets", options->isa_count);
-    found->measurements = memory_take(problems->count * (options->isa_count + 1) + 1, sizeof *found->measurements);
-    deberta_status status = run_all(found, problems, options, err);
-    if (status != DEBERTA_OK) kernel_measurements_free(found);
-    return status;
-}
-
-void kernel_measurements_free(kernel_measurements *found)
-{
-    free(found->measurements);
-    *found = (kernel_measurements){0};
+    found->measurements =
+        scope_take(&found->memory, problems->count * (options->isa_count + 1), sizeof *found->measurements);
+    return run_all(found, problems, options, err);
 }
 
 /* --------------------------------------------------------------------------------------------------------- describing */

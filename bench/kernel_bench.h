@@ -20,7 +20,8 @@ typedef struct kernel_measurement {
 } kernel_measurement;
 
 typedef struct kernel_measurements {
-    kernel_measurement *measurements; /* owned; problem by problem, tiers in the order given, then SLEEF if it is in the
+    scope memory;                     /* of the measurements; to be freed */
+    kernel_measurement *measurements; /* problem by problem, tiers in the order given, then SLEEF if it is in the
                                          build and has the function */
     size_t count;
 } kernel_measurements;
@@ -39,7 +40,6 @@ typedef struct kernel_bench_options {
 /* One thread. Tiers take turns sample by sample. */
 deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines *problems,
                                 const kernel_bench_options *options, deberta_error *err);
-void kernel_measurements_free(kernel_measurements *found);
 /* A row a measurement. */
 void kernel_bench_describe(result *r, const kernel_measurements *found, const problem_lines *problems);
 

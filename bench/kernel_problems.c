@@ -8,7 +8,6 @@
 #include "check/kernels/activations.h"
 #include "core/base/byte_order_mark.h"
 #include "core/base/stream.h"
-#include "output/scope.h"
 
 /* Larger ones would only measure memory for minutes. */
 enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
@@ -129,7 +128,7 @@ static bool is_empty(const char *line)
 
 static void append(problem_lines *list, const problem_line *line)
 {
-    list->lines = memory_resize(list->lines, list->count + 1, sizeof *list->lines);
+    list->lines = scope_grown(&list->memory, list->lines, &list->room, list->count, sizeof *list->lines);
     list->lines[list->count++] = *line;
 }
 
@@ -151,10 +150,4 @@ deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *n
     }
     free(line);
     return status;
-}
-
-void problem_lines_free(problem_lines *list)
-{
-    free(list->lines);
-    *list = (problem_lines){0};
 }

@@ -38,6 +38,7 @@
 
 #include "check/kernels/kernel_slots.h"
 #include "core/base/status.h"
+#include "output/scope.h"
 
 enum { PROBLEM_LINE_BYTES = 128 };
 
@@ -47,14 +48,14 @@ typedef struct problem_line {
 } problem_line;
 
 typedef struct problem_lines {
-    problem_line *lines; /* owned */
-    size_t count;
+    scope memory; /* of the lines; to be freed */
+    problem_line *lines;
+    size_t count, room;
 } problem_lines;
 
 /* One line; where: for the message, as "file:12". */
 deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err);
 /* Appends the problems of a file; empty lines and what follows a # are skipped. */
 deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err);
-void problem_lines_free(problem_lines *list);
 
 #endif

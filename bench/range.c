@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scope.h"
-
 /* The text being read, and what messages need. */
 typedef struct reader {
+    scope *memory;
     const char *text, *at, *what;
     size_t lowest, highest;
-    bool repetitions; /* kept */
+    bool repeated; /* repetitions are kept */
+    size_t room;
     deberta_error *err;
 } reader;
 
@@ -43,13 +43,13 @@ static deberta_status append(reader *r, size_list *list, size_t value)
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': %zu is too small, the smallest is %zu", r->what, r->text,
                      value, r->lowest);
     }
-    for (size_t i = 0; i < list->count && !r->repetitions; i++) {
+    for (size_t i = 0; i < list->count && !r->repeated; i++) {
         if (list->values[i] == value) return DEBERTA_OK;
     }
     if (list->count == RANGE_MAX_VALUES) {
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': more than %d values", r->what, r->text, RANGE_MAX_VALUES);
     }
-    list->values = memory_resize(list->values, list->count + 1, sizeof *list->values);
+    list->values = scope_grown(r->memory, list->values, &r->room, list->count, sizeof *list->values);
     list->values[list->count++] = value;
     return DEBERTA_OK;
 }
@@ -106,31 +106,19 @@ static deberta_status read_list(reader *r, size_list *list)
     }
 }
 
-static deberta_status parse(reader *r, size_list *list)
+deberta_status range_parse(scope *memory, size_list *list, const char *text, const char *what, size_t lowest,
+                           size_t highest, bool repeated, deberta_error *err)
 {
+    reader r = {.memory = memory,
+                .text = text,
+                .at = text,
+                .what = what,
+                .lowest = lowest,
+                .highest = highest,
+                .repeated = repeated,
+                .err = err};
     *list = (size_list){0};
-    deberta_status status = read_list(r, list);
-    if (status != DEBERTA_OK) size_list_free(list);
+    const deberta_status status = read_list(&r, list);
+    if (status != DEBERTA_OK) *list = (size_list){0};
     return status;
-}
-
-deberta_status range_parse(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,
-                           deberta_error *err)
-{
-    reader r = {.text = text, .at = text, .what = what, .lowest = lowest, .highest = highest, .err = err};
-    return parse(&r, list);
-}
-
-deberta_status range_parse_repeated(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,
-                                    deberta_error *err)
-{
-    reader r = {
-        .text = text, .at = text, .what = what, .lowest = lowest, .highest = highest, .repetitions = true, .err = err};
-    return parse(&r, list);
-}
-
-void size_list_free(size_list *list)
-{
-    free(list->values);
-    *list = (size_list){0};
 }

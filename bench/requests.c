@@ -6,14 +6,12 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "bench/hidden_checksum.h"
 #include "bench/timer.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
-#include "output/scope.h"
 
 const char *request_way_name(request_way way)
 {
@@ -49,9 +47,8 @@ static size_t draw_length(request_mix mix, size_t index, uint64_t *state)
 /* The drawn texts, one after the other; starts has count + 1 entries. due: seconds from the beginning of a unit rate.
  */
 typedef struct request_stream {
-    scope memory; /* of the arrays */
     const requests_options *options;
-    const requests_measurement *found;
+    requests_measurement *found;
     deberta_session *session;
     size_t *starts, *batch_starts, hidden; /* [count + 1] each: of the stream, of the batch at hand */
     int32_t *ids;
@@ -72,7 +69,7 @@ static void draw_stream(request_stream *s, requests_measurement *found, const de
         at -= log(1 - random_fraction(&state));
     }
     found->tokens = s->starts[o->count];
-    s->ids = scope_take(&s->memory, found->tokens, sizeof *s->ids);
+    s->ids = scope_take(&found->memory, found->tokens, sizeof *s->ids);
     for (size_t t = 0; t < found->tokens; t++) s->ids[t] = (int32_t)random_below(&state, info->vocabulary_size);
     s->hidden = info->hidden_size;
 }
@@ -177,7 +174,7 @@ static deberta_status serve_all(const request_stream *s, requests_measurement *f
     DEBERTA_TRY(warm_up(s, err));
     for (request_way way = 0; way < REQUEST_WAYS; way++) {
         requests_served *served = &found->ways[way];
-        served->latencies = memory_take(s->options->count, sizeof *served->latencies);
+        served->latencies = scope_take(&found->memory, s->options->count, sizeof *served->latencies);
         if (way >= REQUESTS_ARRIVE_ALONE)
             served->rate = s->options->load * (double)s->options->count / found->ways[REQUESTS_ALONE].seconds;
         DEBERTA_TRY(serve(s, way, served, err));
@@ -201,11 +198,12 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     request_stream s = {.options = options, .found = found};
     deberta_model *model = NULL;
     *found = (requests_measurement){.count = options->count};
-    found->lengths = memory_take(options->count, sizeof *found->lengths);
-    s.starts = scope_take(&s.memory, options->count + 1, sizeof *s.starts);
-    s.batch_starts = scope_take(&s.memory, options->count + 1, sizeof *s.batch_starts);
-    s.due = scope_take(&s.memory, options->count, sizeof *s.due);
-    s.bits = scope_take(&s.memory, options->count, sizeof *s.bits);
+    scope *memory = &found->memory;
+    found->lengths = scope_take(memory, options->count, sizeof *found->lengths);
+    s.starts = scope_take(memory, options->count + 1, sizeof *s.starts);
+    s.batch_starts = scope_take(memory, options->count + 1, sizeof *s.batch_starts);
+    s.due = scope_take(memory, options->count, sizeof *s.due);
+    s.bits = scope_take(memory, options->count, sizeof *s.bits);
     deberta_status status = deberta_model_open(&model, options->model, &options->model_options, err);
     if (status == DEBERTA_OK) {
         draw_stream(&s, found, deberta_model_describe(model));
@@ -218,14 +216,5 @@ deberta_status requests_run(requests_measurement *found, const requests_options 
     }
     deberta_session_free(&s.session);
     deberta_model_free(&model);
-    scope_free(&s.memory);
-    if (status != DEBERTA_OK) requests_measurement_free(found);
     return status;
-}
-
-void requests_measurement_free(requests_measurement *found)
-{
-    for (request_way way = 0; way < REQUEST_WAYS; way++) free(found->ways[way].latencies);
-    free(found->lengths);
-    *found = (requests_measurement){0};
 }

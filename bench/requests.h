@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "include/deberta.h"
+#include "output/scope.h"
 
 /* How long the texts are. The first is a service's; the others are those that GLiNER's packing is measured on
  * (bench/bench_infer_packing.py of urchade/GLiNER), of which zipf draws from a power law, 1 / length^1.2. */
@@ -58,6 +59,7 @@ typedef struct requests_served {
 } requests_served;
 
 typedef struct requests_measurement {
+    scope memory; /* of the arrays; to be freed */
     size_t count, tokens, threads;
     char isa[16];
     size_t *lengths; /* [count] */
@@ -68,8 +70,7 @@ typedef struct requests_measurement {
 const char *request_way_name(request_way way);
 
 /* Errors: those of opening the model and a session; DEBERTA_E_ARGUMENT for a model with fewer absolute positions than
- * the longest text. Free with requests_measurement_free. */
+ * the longest text. */
 deberta_status requests_run(requests_measurement *found, const requests_options *options, deberta_error *err);
-void requests_measurement_free(requests_measurement *found);
 
 #endif

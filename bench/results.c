@@ -1,9 +1,8 @@
-/* Results get the names of what they were measured with, are compared for likeness, and are freed.
+/* Results get the names of what they were measured with, and are compared for likeness.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/results.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -58,18 +57,4 @@ bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned e
            (except & BENCH_PRECISION || strcmp(a->precision, b->precision) == 0) &&
            strcmp(a->attention, b->attention) == 0 && a->position_cache == b->position_cache && a->cold == b->cold &&
            a->batch == b->batch;
-}
-
-static void clear_result(bench_result *result)
-{
-    free(result->lengths);
-    free(result->samples);
-    *result = (bench_result){0};
-}
-
-void bench_results_free(bench_results *results)
-{
-    for (size_t i = 0; i < results->count; i++) clear_result(&results->result[i]);
-    free(results->result);
-    *results = (bench_results){0};
 }

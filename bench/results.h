@@ -10,6 +10,7 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "output/result.h"
+#include "output/scope.h"
 
 typedef struct bench_stage {
     double seconds, gflop, bytes; /* gflop: useful; of the work that --position-cache off adds: what it adds */
@@ -22,11 +23,11 @@ typedef struct bench_result {
     size_t threads, layers;
     size_t n;        /* tokens of a sequence; of a ragged batch: of the longest */
     size_t batch;    /* sequences */
-    size_t *lengths; /* [batch] of a ragged batch, else NULL; owned */
+    size_t *lengths; /* [batch] of a ragged batch, else NULL */
     size_t tokens;   /* of all sequences */
 
     /* What was found. */
-    double *samples; /* [time.count] seconds of one encode; owned */
+    double *samples; /* [time.count] seconds of one encode */
     statistics_summary time;
     double other_cores; /* used by other processes meanwhile */
     double gflop, gflop_reachable, table_rows, reachable_rows;
@@ -45,8 +46,9 @@ typedef struct bench_result {
 } bench_result;
 
 typedef struct bench_results {
+    scope memory; /* of all results; to be freed */
     machine_sheet sheet;
-    bench_result *result; /* owned */
+    bench_result *result;
     size_t count;
     char command[512];          /* that made it, or empty */
     double load_s;              /* that opening the model took; 0: none was opened */
@@ -69,8 +71,6 @@ enum {
 };
 /* Whether two are of the same work, measured in the same way, but for the facets. */
 bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except);
-
-void bench_results_free(bench_results *results);
 
 #define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */
 

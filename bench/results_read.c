@@ -11,7 +11,6 @@
 #include "core/base/stream.h"
 
 #include "bench/result_fields.h"
-#include "output/scope.h"
 
 static double get_number(const json_t *object, const char *name)
 {
@@ -78,25 +77,25 @@ static void get_breakdown(const json_t *object, bench_result *r)
     r->breakdown_s = get_number(object, "breakdown_s");
 }
 
-static deberta_status get_lengths(const json_t *array, bench_result *r, const char *where, size_t index,
+static deberta_status get_lengths(scope *memory, const json_t *array, bench_result *r, const char *where, size_t index,
                                   deberta_error *err)
 {
     if (!json_is_array(array)) return DEBERTA_OK;
     if (json_array_size(array) != r->batch)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] has %zu lengths for a batch of %zu", where, index,
                      json_array_size(array), r->batch);
-    r->lengths = memory_take(r->batch ? r->batch : 1, sizeof *r->lengths);
+    r->lengths = scope_take(memory, r->batch, sizeof *r->lengths);
     for (size_t i = 0; i < r->batch; i++) r->lengths[i] = (size_t)json_integer_value(json_array_get(array, i));
     return DEBERTA_OK;
 }
 
-static deberta_status get_samples(const json_t *object, bench_result *r, const char *where, size_t index,
+static deberta_status get_samples(scope *memory, const json_t *object, bench_result *r, const char *where, size_t index,
                                   deberta_error *err)
 {
     const json_t *array = json_object_get(object, "samples_s");
     size_t count = json_array_size(array);
     if (count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] has no samples_s", where, index);
-    r->samples = memory_take(count, sizeof *r->samples);
+    r->samples = scope_take(memory, count, sizeof *r->samples);
     for (size_t i = 0; i < count; i++) {
         r->samples[i] = json_number_value(json_array_get(array, i));
         if (!(r->samples[i] > 0) || !isfinite(r->samples[i])) {
@@ -108,7 +107,7 @@ static deberta_status get_samples(const json_t *object, bench_result *r, const c
     return DEBERTA_OK;
 }
 
-static deberta_status get_result(const json_t *object, bench_result *r, const char *where, size_t index,
+static deberta_status get_result(scope *memory, const json_t *object, bench_result *r, const char *where, size_t index,
                                  deberta_error *err)
 {
     if (!json_is_object(object)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] is not an object", where, index);
@@ -121,8 +120,8 @@ static deberta_status get_result(const json_t *object, bench_result *r, const ch
     if (r->batch == 0) r->batch = 1;
     if (r->tokens == 0) r->tokens = r->n * r->batch;
     get_breakdown(object, r);
-    DEBERTA_TRY(get_lengths(json_object_get(object, "lengths"), r, where, index, err));
-    return get_samples(object, r, where, index, err);
+    DEBERTA_TRY(get_lengths(memory, json_object_get(object, "lengths"), r, where, index, err));
+    return get_samples(memory, object, r, where, index, err);
 }
 
 static deberta_status get_report(const json_t *root, bench_results *report, const char *where, deberta_error *err)
@@ -141,10 +140,10 @@ static deberta_status get_report(const json_t *root, bench_results *report, cons
     if (!json_is_array(results)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: there are no results", where);
     get_environment(json_object_get(root, "environment"), report);
     size_t count = json_array_size(results);
-    report->result = memory_take(count ? count : 1, sizeof *report->result);
+    report->result = scope_take(&report->memory, count, sizeof *report->result);
     for (size_t i = 0; i < count; i++) {
         report->count = i + 1;
-        DEBERTA_TRY(get_result(json_array_get(results, i), &report->result[i], where, i, err));
+        DEBERTA_TRY(get_result(&report->memory, json_array_get(results, i), &report->result[i], where, i, err));
     }
     return DEBERTA_OK;
 }
@@ -169,7 +168,6 @@ deberta_status bench_results_read_json(bench_results *report, FILE *in, const ch
                      problem.text);
     deberta_status status = get_report(root, report, where, err);
     json_decref(root);
-    if (status != DEBERTA_OK) bench_results_free(report);
     return status;
 }
 

@@ -217,5 +217,5 @@ void bench_results_describe(result *r, const bench_results *results)
         if (results->result[i].has_breakdown) add_breakdown(r, results, &results->result[i]);
     for (size_t i = 0; i < trends.count; i++) trend_say(r, results, &trends.trends[i]);
     bench_results_add_json(r, results, &trends);
-    trends_free(&trends);
+    scope_free(&trends.memory);
 }

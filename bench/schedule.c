@@ -7,13 +7,11 @@
 #include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "bench/timer.h"
 #include "core/base/topology.h"
 #include "core/model/linear.h"
 #include "core/model/session_internal_options.h"
-#include "output/scope.h"
 
 enum { DEFAULT_REPETITIONS = 5, LOOPS_OF_A_ROUND = 20 };
 
@@ -184,8 +182,8 @@ static deberta_status prepare(schedule_work *w, schedule_result *result, deberta
     w->info = *deberta_model_describe(w->model);
     for (size_t i = 0; i < w->lengths.count; i++)
         if (w->lengths.values[i] > longest) longest = w->lengths.values[i];
-    w->ids = memory_take(longest, sizeof *w->ids);
-    result->points = memory_take(w->lengths.count * w->threads.count, sizeof *result->points);
+    w->ids = scope_take(&result->memory, longest, sizeof *w->ids);
+    result->points = scope_take(&result->memory, w->lengths.count * w->threads.count, sizeof *result->points);
     for (size_t i = 0; i < longest; i++) w->ids[i] = (int32_t)(i * 7919 % w->info.vocabulary_size);
     return measure_start(w, err);
 }
@@ -205,15 +203,7 @@ deberta_status schedule_run(schedule_result *result, const schedule_options *opt
     for (size_t i = 0; i < w.lengths.count && status == DEBERTA_OK; i++)
         status = run_length(&w, w.lengths.values[i], result, err);
     deberta_model_free(&w.model);
-    free(w.ids);
-    if (status != DEBERTA_OK) schedule_free(result);
     return status;
-}
-
-void schedule_free(schedule_result *result)
-{
-    free(result->points);
-    *result = (schedule_result){0};
 }
 
 void schedule_describe(result *r, const schedule_result *found)

@@ -46,12 +46,12 @@ typedef struct schedule_point {
 } schedule_point;
 
 typedef struct schedule_result {
-    schedule_point *points; /* owned; length by length */
+    scope memory;           /* of the points; to be freed */
+    schedule_point *points; /* length by length */
     size_t count;
 } schedule_result;
 
 deberta_status schedule_run(schedule_result *result, const schedule_options *options, deberta_error *err);
-void schedule_free(schedule_result *result);
 /* A row a point. */
 void schedule_describe(result *r, const schedule_result *found);
 

@@ -65,8 +65,8 @@ typedef struct sweep_options {
  * what --attention names: left out and absent would give two equal curves. sweep_run asks too. */
 deberta_status sweep_check(const sweep_options *options, const deberta_model_info *model, deberta_error *err);
 
-/* Fills *results, which is empty on failure. What casts doubt on the numbers is among the sheet's notes: a busy
- * machine, a changing clock, outputs that differ between repetitions or tiers. */
+/* Fills *results; whatever is returned, its memory is to be freed. What casts doubt on the numbers is among the sheet's
+ * notes: a busy machine, a changing clock, outputs that differ between repetitions or tiers. */
 deberta_status sweep_run(bench_results *results, const sweep_options *options, deberta_error *err);
 
 #endif

@@ -173,7 +173,7 @@ static void plan_samples(const sweep *s, sweep_point *p)
 {
     double wanted = fmax((double)s->repetitions, fmin(ceil(s->min_seconds / p->estimate), SWEEP_MAX_SAMPLES));
     p->wanted = (size_t)wanted;
-    p->samples = memory_take(p->wanted, sizeof *p->samples);
+    p->samples = scope_take(s->list.memory, p->wanted, sizeof *p->samples);
 }
 
 /* The first encode, by which samples were planned, may have been slower than those that count. */
@@ -184,7 +184,8 @@ static void plan_more(const sweep *s, sweep_point *p)
     if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return;
     const double each = seconds / (double)p->taken, more = ceil((s->min_seconds - seconds) / each);
     const size_t wanted = (size_t)fmin((double)p->taken + fmax(more, 1), SWEEP_MAX_SAMPLES);
-    p->samples = memory_resize(p->samples, wanted, sizeof *p->samples);
+    double *more_room = scope_take(s->list.memory, wanted, sizeof *more_room);
+    p->samples = memcpy(more_room, p->samples, p->taken * sizeof *more_room);
     p->wanted = wanted;
 }
 

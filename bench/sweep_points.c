@@ -1,10 +1,6 @@
 /* The lists that a sweep was asked for are multiplied out into its points. SPDX-License-Identifier: MIT */
 #include "bench/sweep_work.h"
 
-#include <stdlib.h>
-
-#include "output/scope.h"
-
 /* Lists with their defaults filled in. */
 typedef struct axes {
     const size_t *lengths, *batches, *layers, *threads;
@@ -79,12 +75,12 @@ static deberta_status check_tiers(const axes *a, deberta_error *err)
 }
 
 /* One length `sequences` times, or the lengths of a mix. */
-static deberta_status set_lengths(sweep_point *p, size_t length, const size_list *mix, size_t sequences,
+static deberta_status set_lengths(scope *memory, sweep_point *p, size_t length, const size_list *mix, size_t sequences,
                                   deberta_error *err)
 {
     p->sequences = mix ? mix->count : sequences;
     p->ragged = mix != NULL;
-    p->lengths = memory_take(p->sequences, sizeof *p->lengths);
+    p->lengths = scope_take(memory, p->sequences, sizeof *p->lengths);
     for (size_t i = 0; i < p->sequences; i++) {
         p->lengths[i] = mix ? mix->values[i] : length;
         if (p->lengths[i] > p->longest) p->longest = p->lengths[i];
@@ -101,9 +97,9 @@ static deberta_status add_variants(sweep_points *list, const axes *a, const swee
 {
     size_t variants = a->layer_count * a->term_count * a->cache_count * a->thread_count * a->isa_count;
     for (size_t v = 0; v < variants; v++) {
-        sweep_point *p = &list->points[list->count++]; /* counted before it is whole, so that it is freed */
+        sweep_point *p = &list->points[list->count++];
         size_t rest = v;
-        DEBERTA_TRY(set_lengths(p, length, mix, sequences, err));
+        DEBERTA_TRY(set_lengths(list->memory, p, length, mix, sequences, err));
         p->isa = a->isas[rest % a->isa_count];
         if (p->isa == DEBERTA_ISA_AUTO) p->isa = deberta_isa_best();
         rest /= a->isa_count;
@@ -143,34 +139,17 @@ deberta_status sweep_points_make(sweep_points *list, const sweep_options *option
 {
     axes a;
     size_t count;
-    deberta_status status = DEBERTA_OK;
-    *list = (sweep_points){0};
     fill_axes(&a, options, model, default_threads);
     DEBERTA_TRY(sweep_check(options, model, err));
     DEBERTA_TRY(check_tiers(&a, err));
     DEBERTA_TRY(count_points(&count, &a, options, err));
-    list->points = memory_take(count ? count : 1, sizeof *list->points);
-    for (size_t b = 0; b < a.batch_count; b++) {
-        for (size_t n = 0; n < a.length_count; n++) {
-            DEBERTA_TRY_OR_FAIL(status, add_variants(list, &a, options, model, a.lengths[n], NULL, a.batches[b], err));
-        }
-    }
+    list->points = scope_take(list->memory, count, sizeof *list->points);
+    for (size_t b = 0; b < a.batch_count; b++)
+        for (size_t n = 0; n < a.length_count; n++)
+            DEBERTA_TRY(add_variants(list, &a, options, model, a.lengths[n], NULL, a.batches[b], err));
     for (size_t m = 0; m < options->mix_count; m++)
-        DEBERTA_TRY_OR_FAIL(status, add_variants(list, &a, options, model, 0, &options->mixes[m], 0, err));
+        DEBERTA_TRY(add_variants(list, &a, options, model, 0, &options->mixes[m], 0, err));
     return DEBERTA_OK;
-fail:
-    sweep_points_free(list);
-    return status;
-}
-
-void sweep_points_free(sweep_points *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        free(list->points[i].lengths);
-        free(list->points[i].samples);
-    }
-    free(list->points);
-    *list = (sweep_points){0};
 }
 
 void sweep_point_describe(const sweep_point *p, char *text, size_t capacity_bytes)

@@ -4,7 +4,6 @@
 
 #include "bench/sweep_work.h"
 #include "core/base/utf8.h"
-#include "output/scope.h"
 
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {
@@ -22,8 +21,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
     r->waiting_s = fmax(0, r->waiting_s);
 }
 
-/* Takes the point's samples. */
-static void fill_result(bench_result *r, const sweep *s, sweep_point *p, const machine_roofs *roofs)
+static void fill_result(bench_result *r, const sweep *s, const sweep_point *p, const machine_roofs *roofs)
 {
     *r = (bench_result){
         .engine = "deberta",
@@ -48,11 +46,7 @@ static void fill_result(bench_result *r, const sweep *s, sweep_point *p, const m
     snprintf(r->precision, sizeof r->precision, "%s", deberta_precision_name(s->info.precision));
     snprintf(r->attention, sizeof r->attention, "%s", term_selection_name(p->terms));
     r->samples = p->samples;
-    p->samples = NULL;
-    if (p->ragged) {
-        r->lengths = p->lengths;
-        p->lengths = NULL;
-    }
+    r->lengths = p->ragged ? p->lengths : NULL;
     statistics_summarize(&r->time, r->samples, p->taken);
     r->gflops = r->gflop / r->time.median;
     r->tokens_per_s = (double)r->tokens / r->time.median;
@@ -121,7 +115,7 @@ static void note_scatter(bench_results *results)
 void sweep_collect(const sweep *s, bench_results *results)
 {
     check_agreement(s, results);
-    results->result = memory_take(s->list.count ? s->list.count : 1, sizeof *results->result);
+    results->result = scope_take(&results->memory, s->list.count, sizeof *results->result);
     for (size_t i = 0; i < s->list.count; i++) {
         if (s->list.points[i].taken == 0) continue; /* stopped before its turn */
         bench_result *r = &results->result[results->count++];

@@ -1,12 +1,9 @@
 /* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
 #include "bench/sweep.h"
 
-#include <stdlib.h>
-
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
 #include "core/base/integers.h"
-#include "output/scope.h"
 
 /* What has to be loaded; 0: all. */
 static size_t most_layers(const sweep_options *options)
@@ -40,8 +37,8 @@ static void make_input(sweep *s)
         if (s->list.points[i].tokens > tokens) tokens = s->list.points[i].tokens;
         if (s->list.points[i].sequences > sequences) sequences = s->list.points[i].sequences;
     }
-    s->ids = memory_take(tokens, sizeof *s->ids);
-    s->starts = memory_take(sequences + 1, sizeof *s->starts);
+    s->ids = scope_take(s->list.memory, tokens, sizeof *s->ids);
+    s->starts = scope_take(s->list.memory, sequences + 1, sizeof *s->starts);
     for (size_t i = 0; i < tokens; i++) s->ids[i] = (int32_t)(sweep_random(s) % s->info.vocabulary_size);
 }
 
@@ -97,6 +94,7 @@ deberta_status sweep_run(bench_results *results, const sweep_options *options, d
         .min_seconds = options->min_seconds >= 0 ? options->min_seconds
                        : options->repetitions    ? 0
                                                  : SWEEP_DEFAULT_MIN_SECONDS,
+        .list.memory = &results->memory,
         .random = options->seed ^ 0x9E3779B97F4A7C15,
         .began = timer_now(),
     };
@@ -106,10 +104,6 @@ deberta_status sweep_run(bench_results *results, const sweep_options *options, d
     if (status == DEBERTA_OK) status = run(&s, results, err);
     executor_free(&s.evictor);
     arena_release(&s.waste_memory);
-    free(s.ids);
-    free(s.starts);
-    sweep_points_free(&s.list);
     deberta_model_free(&s.model);
-    if (status != DEBERTA_OK) bench_results_free(results);
     return status;
 }

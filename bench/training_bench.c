@@ -252,8 +252,8 @@ static deberta_status measure(training_measurement *found, training *t, const tr
     *found =
         (training_measurement){.threads = l->options.threads, .count = o->repetitions, .decodes = t->options.decodes};
     snprintf(found->isa, sizeof found->isa, "%s", l->session->kernels.gemm_f32_isa);
-    found->seconds = memory_take(o->repetitions, sizeof *found->seconds);
-    found->processor = memory_take(o->repetitions, sizeof *found->processor);
+    found->seconds = scope_take(&found->arrays, o->repetitions, sizeof *found->seconds);
+    found->processor = scope_take(&found->arrays, o->repetitions, sizeof *found->processor);
     made_batches made = {.options = o, .vocabulary = l->model->config.vocabulary_size};
     t->batches = (batch_source){.context = &made, .read = make_batch};
     DEBERTA_TRY(take_samples(found, t, o->repetitions, err));
@@ -270,15 +270,7 @@ deberta_status training_bench_run(training_measurement *found, const training_be
     *found = (training_measurement){0};
     deberta_status status = open_training(&t, o, err);
     if (status == DEBERTA_OK) status = measure(found, &t, o, err);
-    if (status != DEBERTA_OK) training_measurement_free(found);
     optimizer_free(&t.optimizer);
     learner_free(&t.learner);
     return status;
-}
-
-void training_measurement_free(training_measurement *found)
-{
-    free(found->seconds);
-    free(found->processor);
-    *found = (training_measurement){0};
 }

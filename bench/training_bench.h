@@ -6,6 +6,7 @@
 #define BENCH_TRAINING_BENCH_H
 
 #include "bench/cost_model.h"
+#include "output/scope.h"
 #include "train/engine/stage_clock.h"
 #include "train/engine/training.h"
 
@@ -37,6 +38,7 @@ typedef struct training_memory {
 } training_memory;
 
 typedef struct training_measurement {
+    scope arrays; /* memory of them; to be freed */
     char isa[16];
     size_t threads, tokens, labelled, count;
     bool decodes;
@@ -50,7 +52,6 @@ typedef struct training_measurement {
 /* The first step is not counted. */
 deberta_status training_bench_run(training_measurement *found, const training_bench_options *options,
                                   deberta_error *err);
-void training_measurement_free(training_measurement *found);
 
 size_t training_memory_plan(const training_memory *memory); /* all but the peak */
 

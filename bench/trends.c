@@ -4,9 +4,6 @@
 #include "bench/trends.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-#include "output/scope.h"
 
 bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes)
 {
@@ -77,23 +74,17 @@ static void find_along(trend_list *list, const bench_results *results, series *s
 void trends_find(trend_list *list, const bench_results *results)
 {
     const size_t n = results->count;
-    scope memory = {0};
+    *list = (trend_list){0};
+    scope *memory = &list->memory;
     series s = {
-        .members = scope_take(&memory, n, sizeof *s.members),
-        .x = scope_take(&memory, n, sizeof *s.x),
-        .seconds = scope_take(&memory, n, sizeof *s.seconds),
-        .bytes = scope_take(&memory, n, sizeof *s.bytes),
+        .members = scope_take(memory, n, sizeof *s.members),
+        .x = scope_take(memory, n, sizeof *s.x),
+        .seconds = scope_take(memory, n, sizeof *s.seconds),
+        .bytes = scope_take(memory, n, sizeof *s.bytes),
     };
-    *list = (trend_list){.trends = memory_take(2 * n, sizeof *list->trends)};
+    list->trends = scope_take(memory, 2 * n, sizeof *list->trends);
     find_along(list, results, &s, TREND_LENGTH);
     find_along(list, results, &s, TREND_LAYERS);
-    scope_free(&memory);
-}
-
-void trends_free(trend_list *list)
-{
-    free(list->trends);
-    *list = (trend_list){0};
 }
 
 static void say_growth(result *r, const char *before, const char *what, statistics_growth growth)

@@ -19,7 +19,8 @@ typedef struct trend {
 } trend;
 
 typedef struct trend_list {
-    trend *trends; /* owned */
+    scope memory; /* of the trends; to be freed */
+    trend *trends;
     size_t count;
 } trend_list;
 
@@ -29,7 +30,6 @@ bool trend_same_series(const bench_result *a, const bench_result *b, unsigned ax
 /* Every series of at least three results that differ in one axis only; ragged and cold ones apart. A fit has more
  * points than coefficients: a parabola takes four. */
 void trends_find(trend_list *list, const bench_results *results);
-void trends_free(trend_list *list);
 
 /* A line or two: the fitted curve and the exponents of time and memory, each with its worst error. */
 void trend_say(result *r, const bench_results *results, const trend *trend);

@@ -95,8 +95,8 @@ static int run(const common_options *options)
     if (code != EXIT_OK) return code;
     const deberta_status status = compare(&list, &job, o, &error);
     code = status == DEBERTA_OK ? print(&list, &job, o, format) : say_error(options, &error);
-    compare_free(&list);
-    for (size_t k = 0; k < job.a.count + job.b.count; k++) bench_results_free(&job.runs[k]);
+    scope_free(&list.memory);
+    for (size_t k = 0; k < job.a.count + job.b.count; k++) scope_free(&job.runs[k].memory);
     return code;
 }
 

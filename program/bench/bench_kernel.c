@@ -38,7 +38,7 @@ static deberta_status measure(result *r, const problem_lines *problems, const ke
         .isas = isas->values, .isa_count = isas->count, .samples = o->reps, .cold = o->cold, .roofs = &roofs};
     const deberta_status status = kernel_bench_run(&found, problems, &bench, err);
     if (status == DEBERTA_OK) kernel_bench_describe(r, &found, problems);
-    kernel_measurements_free(&found);
+    scope_free(&found.memory);
     return status;
 }
 
@@ -59,7 +59,7 @@ static int run(const common_options *options)
         status = measure(r, &problems, o, &isas, &error);
         code = finish_result_in(options, &output, r, format, status, &error);
     }
-    problem_lines_free(&problems);
+    scope_free(&problems.memory);
     return code;
 }
 

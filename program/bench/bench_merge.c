@@ -98,7 +98,7 @@ static int run(const common_options *options)
     if (status == DEBERTA_OK && !whole) memory_short();
     int code = whole ? print_json(options, whole) : say_error(options, &error);
     for (size_t k = 0; k < job.count; k++) {
-        bench_results_free(&job.parts[k]);
+        scope_free(&job.parts[k].memory);
         json_decref(job.roots[k]);
     }
     return code;

@@ -9,42 +9,25 @@
 #include "core/base/topology.h"
 #include "core/base/utf8.h"
 
-/* The list moves into memory of the options. */
-static int keep_list(const common_options *options, size_list *typed, size_list *list)
+int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
+                     size_list *list)
 {
-    size_t *values = options_take(options, typed->count, sizeof *values);
-    if (typed->count) memcpy(values, typed->values, typed->count * sizeof *values);
-    *list = (size_list){values, typed->count};
-    size_list_free(typed);
-    return EXIT_OK;
-}
-
-int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list)
-{
-    size_list typed;
     deberta_error error;
-    if (range_parse(&typed, text, name, 1, highest, &error) == DEBERTA_OK) return keep_list(options, &typed, list);
-    return say_usage(options, "%s", error.message);
-}
-
-int bench_parse_repeated(common_options *options, const char *name, const char *text, size_t highest, size_list *list)
-{
-    size_list typed;
-    deberta_error error;
-    if (range_parse_repeated(&typed, text, name, 1, highest, &error) == DEBERTA_OK)
-        return keep_list(options, &typed, list);
+    if (range_parse(options_memory(options), list, text, name, 1, highest, repeated, &error) == DEBERTA_OK)
+        return EXIT_OK;
     return say_usage(options, "%s", error.message);
 }
 
 int bench_parse_tokens(common_options *options, const char *text, void *size_list)
 {
-    return bench_parse_list(options, "--tokens", text, 1 << 24, size_list);
+    return bench_parse_list(options, "--tokens", text, 1 << 24, false, size_list);
 }
 
 int bench_parse_threads(common_options *options, const char *text, void *list)
 {
     *(size_list *)list = (size_list){0};
-    return strcmp(text, "0") == 0 ? EXIT_OK : bench_parse_list(options, "--threads", text, TOPOLOGY_MAX_WORKERS, list);
+    return strcmp(text, "0") == 0 ? EXIT_OK
+                                  : bench_parse_list(options, "--threads", text, TOPOLOGY_MAX_WORKERS, false, list);
 }
 
 static int add_isa(const common_options *options, const char *source, const char *name, isa_list *list)

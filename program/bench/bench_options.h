@@ -30,10 +30,9 @@ extern const command command_bench_machine, command_bench_kernel, command_bench_
     command_bench_train, command_bench_compare, command_bench_merge,
     command_bench_plot; /* the last in a program with figures */
 
-/* One value of a list option into a size_list: values from 1 to highest. */
-int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
-/* The same, but every value counts: two sequences of 28 tokens are two. */
-int bench_parse_repeated(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
+/* One value of a list option into a size_list: values from 1 to highest. repeated: as range_parse has it. */
+int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
+                     size_list *list);
 int bench_parse_tokens(common_options *options, const char *text, void *size_list);
 /* A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
 int bench_parse_threads(common_options *options, const char *text, void *size_list);

@@ -79,8 +79,8 @@ static deberta_status read_files(plot_job *job, deberta_error *err)
     job->results = options_take(job->options, job->options->argument_count, sizeof *job->results);
     job->files = (bench_files){.results = job->results, .names = job->options->arguments};
     for (size_t k = 0; k < job->options->argument_count; k++) {
-        DEBERTA_TRY(bench_results_read_file(&job->results[k], job->files.names[k], err));
         job->files.count = k + 1;
+        DEBERTA_TRY(bench_results_read_file(&job->results[k], job->files.names[k], err));
     }
     return DEBERTA_OK;
 }
@@ -127,7 +127,7 @@ static int run(const common_options *options)
         return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
     const deberta_status status = draw(&job, o->figure, &error);
-    for (size_t k = 0; k < job.files.count; k++) bench_results_free(&job.results[k]);
+    for (size_t k = 0; k < job.files.count; k++) scope_free(&job.results[k].memory);
     if (status == DEBERTA_OK) return EXIT_OK;
     /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
     return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);

@@ -119,11 +119,14 @@ static int run(const common_options *options)
                                     .progress_context = &bar};
     const deberta_status status = requests_run(&t.found, &asked, &error);
     progress_end(&bar);
-    if (status != DEBERTA_OK) return say_error(options, &error);
+    if (status != DEBERTA_OK) {
+        scope_free(&t.found.memory);
+        return say_error(options, &error);
+    }
     size_t differ = 0;
     for (request_way way = 0; way < REQUEST_WAYS; way++) differ += t.found.ways[way].differ;
     int code = finish_result(options, options_out(options), describe(&t), format);
-    requests_measurement_free(&t.found);
+    scope_free(&t.found.memory);
     if (code == EXIT_OK && differ) {
         fprintf(stderr, "deberta bench requests: %zu answers have other bits than alone\n", differ);
         code = EXIT_CHECK_FAILED;

@@ -31,7 +31,7 @@ static int run(const common_options *options)
     result *r = result_new("deberta-bench-schedule/1");
     const deberta_status status = schedule_run(&found, &wanted, &error);
     schedule_describe(r, &found);
-    schedule_free(&found);
+    scope_free(&found.memory);
     return finish_result_in(options, &output, r, format, status, &error);
 }
 

@@ -163,11 +163,11 @@ static int run(const common_options *options)
         return option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
     if (!result_format_read(options, &format)) return EXIT_USAGE;
     if (measure(&t, &error) != DEBERTA_OK) {
-        training_measurement_free(&t.found);
+        scope_free(&t.found.arrays);
         return say_error(options, &error);
     }
     const int status = finish_result(options, options_out(options), describe(&t), format);
-    training_measurement_free(&t.found);
+    scope_free(&t.found.arrays);
     return status;
 }
 

@@ -12,12 +12,12 @@
 
 static int parse_batches(common_options *options, const char *text, void *list)
 {
-    return bench_parse_list(options, "--batch", text, 1 << 20, list);
+    return bench_parse_list(options, "--batch", text, 1 << 20, false, list);
 }
 
 static int parse_layers(common_options *options, const char *text, void *list)
 {
-    return bench_parse_list(options, "--depth", text, 4096, list);
+    return bench_parse_list(options, "--depth", text, 4096, false, list);
 }
 
 static int parse_mix(common_options *options, const char *text, void *mixes)
@@ -26,7 +26,7 @@ static int parse_mix(common_options *options, const char *text, void *mixes)
     size_list *next = (size_list *)mixes + o->sweep.mix_count;
     if (o->sweep.mix_count == BENCH_MOST_MIXES) return option_wrong(options, mixes, "too many");
     ++o->sweep.mix_count;
-    return bench_parse_repeated(options, "--mix", text, 1 << 24, next);
+    return bench_parse_list(options, "--mix", text, 1 << 24, true, next);
 }
 
 static int parse_terms(common_options *options, const char *text, void *target)
@@ -163,7 +163,7 @@ static int measure(const common_options *options, sweep_options *sweep, result_f
                 results.disagreements);
         status = EXIT_CHECK_FAILED;
     }
-    bench_results_free(&results);
+    scope_free(&results.memory);
     return status;
 }
 

@@ -21,6 +21,8 @@ void options_free(common_options **options)
     *options = NULL;
 }
 
+scope *options_memory(const common_options *options) { return &options->scan->memory; }
+
 void *options_take(const common_options *options, size_t count, size_t bytes_each)
 {
     return scope_take(&options->scan->memory, count, bytes_each);

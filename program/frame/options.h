@@ -179,6 +179,7 @@ bool option_given(const common_options *options, const void *member);
 /* Whether the command has such an option at all. */
 bool option_exists(const common_options *options, const void *member);
 /* Memory of a scope (output/scope.h) that lives as long as the options: zeros, and a printed text. */
+struct scope *options_memory(const common_options *options);
 void *options_take(const common_options *options, size_t count, size_t bytes_each);
 /* `items` or a larger copy of its `count` elements, with room for one more: doubled where *capacity is reached. */
 void *options_grown(const common_options *options, void *items, size_t *capacity, size_t count, size_t bytes_each);

@@ -35,12 +35,12 @@ static bool check_sweep_layers(const explorer_job *job, const deberta_model_info
     size_list list = {0};
     deberta_error error;
     if (!job->o->sweep_layers) return true;
-    bool fine = range_parse(&list, job->o->sweep_layers, "--depth", 1, info->layers, &error) == DEBERTA_OK;
-    size_list_free(&list);
-    if (!fine)
-        say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
-                  info->layers == 1 ? "" : "s");
-    return fine;
+    if (range_parse(options_memory(job->options), &list, job->o->sweep_layers, "--depth", 1, info->layers, false,
+                    &error) == DEBERTA_OK)
+        return true;
+    say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+              info->layers == 1 ? "" : "s");
+    return false;
 }
 
 /* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
@@ -213,10 +213,10 @@ static int parse_sizes(common_options *options, const char *text, void *target)
     deberta_error error;
     char name[24];
     snprintf(name, sizeof name, "--%s", option_name(options, target));
-    const deberta_status status = range_parse(&list, text, name, 1, 1 << 24, &error);
-    size_list_free(&list);
     *(const char **)target = text;
-    return status == DEBERTA_OK ? EXIT_OK : say_usage(options, "%s", error.message);
+    if (range_parse(options_memory(options), &list, text, name, 1, 1 << 24, false, &error) == DEBERTA_OK)
+        return EXIT_OK;
+    return say_usage(options, "%s", error.message);
 }
 
 static const char *const skip_names[] = {

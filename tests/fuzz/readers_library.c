@@ -153,7 +153,7 @@ static void read_results(const char *text, size_t bytes)
     bench_results results = {0};
     FILE *stream = bytes > 0 ? fmemopen((void *)text, bytes, "r") : NULL;
     if (!stream) return;
-    if (bench_results_read_json(&results, stream, "file", &error) == DEBERTA_OK) bench_results_free(&results);
+    if (bench_results_read_json(&results, stream, "file", &error) == DEBERTA_OK) scope_free(&results.memory);
     fclose(stream);
 }
 
@@ -174,7 +174,7 @@ static void read_kernel_lines(const char *text, size_t bytes)
     FILE *stream = bytes > 0 ? fmemopen((void *)text, bytes, "r") : NULL;
     if (!stream) return;
     problem_lines_read(&list, stream, "file", &error);
-    problem_lines_free(&list);
+    scope_free(&list.memory);
     fclose(stream);
 }
 
@@ -207,10 +207,12 @@ static void read_ablation(const char *text, size_t bytes)
 
 static void read_range(const char *text, size_t bytes)
 {
+    scope memory = {0};
     size_list list;
     (void)bytes;
-    if (range_parse(&list, text, "--x", 1, 100000, &error) == DEBERTA_OK) size_list_free(&list);
-    if (range_parse_repeated(&list, text, "--x", 0, SIZE_MAX, &error) == DEBERTA_OK) size_list_free(&list);
+    range_parse(&memory, &list, text, "--x", 1, 100000, false, &error);
+    range_parse(&memory, &list, text, "--x", 0, SIZE_MAX, true, &error);
+    scope_free(&memory);
 }
 
 static void read_name(const char *text, size_t bytes)

@@ -15,8 +15,9 @@ enum { SAMPLES = 7 };
 
 static void add_result(bench_results *results, size_t n, size_t layers, double seconds)
 {
-    results->result = realloc(results->result, (results->count + 1) * sizeof *results->result);
-    assert_non_null(results->result);
+    bench_result *more = scope_take(&results->memory, results->count + 1, sizeof *more);
+    if (results->count) memcpy(more, results->result, results->count * sizeof *more);
+    results->result = more;
     bench_result *r = &results->result[results->count++];
     *r = (bench_result){.model = "synthetic:v3-base",
                         .engine = "deberta",
@@ -39,8 +40,7 @@ static void add_result(bench_results *results, size_t n, size_t layers, double s
                         .peak_rss_bytes = (size_t)100 << 20,
                         .workspace_bytes = 1000 * n,
                         .checksum = 0xfedcba9876543210};
-    r->samples = malloc(SAMPLES * sizeof *r->samples);
-    assert_non_null(r->samples);
+    r->samples = scope_take(&results->memory, SAMPLES, sizeof *r->samples);
     for (int i = 0; i < SAMPLES; i++)
         r->samples[i] = round(1e9 * seconds * (1 + 0.01 * (i - 3))) / 1e9; /* whole nanoseconds */
     statistics_summarize(&r->time, r->samples, SAMPLES);
@@ -101,7 +101,7 @@ TEST(test_json_round_trip)
     bench_results results = make_report(), back;
     bench_result *ragged = &results.result[5];
     ragged->batch = 2;
-    ragged->lengths = malloc(2 * sizeof *ragged->lengths);
+    ragged->lengths = scope_take(&results.memory, 2, sizeof *ragged->lengths);
     ragged->lengths[0] = 16, ragged->lengths[1] = 7;
     results.result[0].has_breakdown = true;
     results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
@@ -132,8 +132,8 @@ TEST(test_json_round_trip)
                 back.result[0].parts[PROFILE_SOFTMAX].gflop == 0.5);
     free(text);
     free(again);
-    bench_results_free(&results);
-    bench_results_free(&back);
+    scope_free(&results.memory);
+    scope_free(&back.memory);
 }
 
 TEST(test_members_of_the_schema_are_there)
@@ -185,7 +185,7 @@ TEST(test_members_of_the_schema_are_there)
         if (!strstr(text, members[i])) fail_msg("%s is missing", members[i]);
     }
     free(text);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_tables_say_once_what_does_not_vary)
@@ -213,7 +213,7 @@ TEST(test_tables_say_once_what_does_not_vary)
     assert_memory_equal(text, "model,engine,precision,isa,threads,", 35);
     assert_non_null(strstr(text, "\nsynthetic:v3-base,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"));
     free(text);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_unknown_columns_are_left_out)
@@ -224,7 +224,7 @@ TEST(test_unknown_columns_are_left_out)
     assert_null(strstr(text, "% of peak"));
     assert_non_null(strstr(text, "GFLOP/s"));
     free(text);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_trends)
@@ -233,7 +233,7 @@ TEST(test_trends)
     trend_list list;
     trends_find(&list, &results);
     assert_int_equal(list.count, 1); /* any two numbers of layers lie on a line */
-    trends_free(&list);
+    scope_free(&list.memory);
     add_result(&results, 16, 9, 2.1e-3);
     trends_find(&list, &results);
     assert_int_equal(list.count, 2);
@@ -246,7 +246,7 @@ TEST(test_trends)
     assert_int_equal(list.trends[1].from, 6);
     assert_int_equal(list.trends[1].to, 12);
     assert_true(fabs(list.trends[1].time.coefficient[1] - 1e-3 / 6) < 1e-9);
-    trends_free(&list);
+    scope_free(&list.memory);
     char *text = text_of(&results, RESULT_TEXT);
     assert_non_null(strstr(text, "time = 1.000 ms + 100.000 us n"));
     assert_non_null(strstr(text, "workspace grows as n^1.00 (off by at most 0.0 %), at the end as n^1.00"));
@@ -259,7 +259,7 @@ TEST(test_trends)
     assert_non_null(strstr(text, "time grows as n^"));
     free(text);
     results.count = 7;
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_breakdown_adds_up)
@@ -292,7 +292,7 @@ TEST(test_breakdown_adds_up)
     assert_int_equal(sscanf(waiting, " waiting %lf %lf", &ms, &percent), 2);
     assert_true(ms == 5 && percent == 12.5);
     free(text);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_wrong_files_are_refused)
@@ -339,8 +339,8 @@ TEST(test_names_that_are_not_utf8)
     assert_string_equal(back.result[0].model, "caf\xEF\xBF\xBD");
     assert_string_equal(back.command, "deberta bench caf\xEF\xBF\xBD");
     free(text);
-    bench_results_free(&results);
-    bench_results_free(&back);
+    scope_free(&results.memory);
+    scope_free(&back.memory);
 }
 
 TEST(test_long_cells_are_whole)

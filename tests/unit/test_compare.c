@@ -12,8 +12,9 @@ enum { SAMPLES = 9 };
 
 static bench_result *add_result(bench_results *results, size_t n, const char *isa, double seconds)
 {
-    results->result = realloc(results->result, (results->count + 1) * sizeof *results->result);
-    assert_non_null(results->result);
+    bench_result *more = scope_take(&results->memory, results->count + 1, sizeof *more);
+    if (results->count) memcpy(more, results->result, results->count * sizeof *more);
+    results->result = more;
     bench_result *r = &results->result[results->count++];
     *r = (bench_result){.model = "m",
                         .engine = "deberta",
@@ -27,8 +28,7 @@ static bench_result *add_result(bench_results *results, size_t n, const char *is
                         .tokens = n,
                         .checksum = 1};
     snprintf(r->isa, sizeof r->isa, "%s", isa);
-    r->samples = malloc(SAMPLES * sizeof *r->samples);
-    assert_non_null(r->samples);
+    r->samples = scope_take(&results->memory, SAMPLES, sizeof *r->samples);
     for (int i = 0; i < SAMPLES; i++) r->samples[i] = seconds * (1 + 0.0011 * (double)((i * 5) % SAMPLES));
     statistics_summarize(&r->time, r->samples, SAMPLES);
     return r;
@@ -43,7 +43,7 @@ static compare_side side_of(const bench_results *runs, size_t count)
 
 static void free_runs(bench_results *runs, size_t count)
 {
-    for (size_t k = 0; k < count; k++) bench_results_free(&runs[k]);
+    for (size_t k = 0; k < count; k++) scope_free(&runs[k].memory);
 }
 
 static compare_list compared(const bench_results *a, size_t runs_a, const bench_results *b, size_t runs_b)
@@ -117,7 +117,7 @@ TEST(test_verdicts)
     text = described(&list, &left, &right, 0);
     assert_null(strstr(text, "not in turns"));
     free(text);
-    compare_free(&list);
+    scope_free(&list.memory);
     free_runs(a, RUNS);
     free_runs(b, RUNS);
 }
@@ -138,10 +138,10 @@ TEST(test_one_run_each_decides_nothing)
     assert_non_null(strstr(text, "A MAD"));
     assert_non_null(strstr(text, "0.50"));
     free(text);
-    compare_free(&list);
+    scope_free(&list.memory);
     list = compared(a, 3, b, 4); /* the most extreme of 35 orders: p = 2/35 */
     assert_int_equal(list.pairs[0].verdict, COMPARE_UNDECIDED);
-    compare_free(&list);
+    scope_free(&list.memory);
     free_runs(a, 3);
     free_runs(b, 4);
 }
@@ -169,7 +169,7 @@ TEST(test_a_program_against_itself)
         for (size_t p = 0; p < list.count; p++) differ += list.pairs[p].verdict != COMPARE_SAME;
         called += differ;
         tables += differ > 0;
-        compare_free(&list);
+        scope_free(&list.memory);
         free_runs(runs, 2 * SIDE);
     }
     assert_true(called <= TABLES * POINTS / 20);
@@ -197,8 +197,8 @@ TEST(test_within_a_file)
     assert_non_null(strstr(text, "1 / 2"));
     assert_null(strstr(text, "some/where")); /* the folder's name is enough for people */
     free(text);
-    compare_free(&list);
-    bench_results_free(&run);
+    scope_free(&list.memory);
+    scope_free(&run.memory);
 }
 
 TEST(test_tiers_are_paired_when_nothing_else_is_left)
@@ -214,9 +214,9 @@ TEST(test_tiers_are_paired_when_nothing_else_is_left)
     assert_ptr_equal(list.pairs[0].b, &b.result[2]);
     assert_ptr_equal(list.pairs[1].b, &b.result[1]);
     assert_int_equal(list.only_b, 1);
-    compare_free(&list);
-    bench_results_free(&a);
-    bench_results_free(&b);
+    scope_free(&list.memory);
+    scope_free(&a.memory);
+    scope_free(&b.memory);
 }
 
 TEST(test_other_work_is_not_paired)
@@ -233,9 +233,9 @@ TEST(test_other_work_is_not_paired)
         if (change == 5) other->threads = 2;
         compare_list list = compared(&a, 1, &b, 1);
         assert_int_equal(list.count, 0);
-        compare_free(&list);
-        bench_results_free(&a);
-        bench_results_free(&b);
+        scope_free(&list.memory);
+        scope_free(&a.memory);
+        scope_free(&b.memory);
     }
 }
 

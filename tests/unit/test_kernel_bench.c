@@ -67,7 +67,7 @@ TEST(test_files_skip_comments_and_name_the_line)
     fclose(file);
     assert_int_equal(list.count, 2);
     assert_string_equal(list.lines[1].text, "pack rows=3");
-    problem_lines_free(&list);
+    scope_free(&list.memory);
 
     char wrong[] = "layernorm\n\nlayernrom\n";
     deberta_error err = {0};
@@ -75,7 +75,7 @@ TEST(test_files_skip_comments_and_name_the_line)
     assert_int_equal(problem_lines_read(&list, file, "f", &err), DEBERTA_E_FORMAT);
     fclose(file);
     assert_non_null(strstr(err.message, "f:3: unknown kernel 'layernrom'"));
-    problem_lines_free(&list);
+    scope_free(&list.memory);
 }
 
 /* Of every kernel that there is. */
@@ -130,7 +130,7 @@ TEST(test_every_kernel_runs)
     result_free(&r);
     assert_non_null(strstr(text, "\npack rows=19 depth=64 columns=32,scalar,"));
     free(text);
-    kernel_measurements_free(&found);
+    scope_free(&found.memory);
 }
 
 /* Every list in bench/shapes is understood to its last line, and its first two problems run. */
@@ -153,7 +153,7 @@ TEST(test_lists_that_ship)
         if (kernel_bench_run(&found, &first, &options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
         assert_int_equal(found.count, 2);
         assert_true(found.measurements[0].time.minimum > 0 && found.measurements[1].time.minimum > 0);
-        kernel_measurements_free(&found);
-        problem_lines_free(&list);
+        scope_free(&found.memory);
+        scope_free(&list.memory);
     }
 }

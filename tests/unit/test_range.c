@@ -5,6 +5,8 @@
 
 #include "bench/range.h"
 
+static scope memory; /* of lists */
+
 enum { MOST = 8 };
 
 TEST(test_what_is_understood)
@@ -28,10 +30,10 @@ TEST(test_what_is_understood)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_list list;
         deberta_error err = {0};
-        if (range_parse(&list, cases[i].text, "-n", 1, 4096, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+        if (range_parse(&memory, &list, cases[i].text, "-n", 1, 4096, false, &err) != DEBERTA_OK)
+            fail_msg("%s", err.message);
         assert_int_equal(list.count, cases[i].count);
         assert_memory_equal(list.values, cases[i].values, list.count * sizeof *list.values);
-        size_list_free(&list);
         assert_null(list.values);
     }
 }
@@ -41,10 +43,9 @@ TEST(test_repetitions_count_where_they_mean_something)
 {
     const size_t expected[] = {28, 41, 28, 1, 2, 1, 2};
     size_list list;
-    assert_int_equal(range_parse_repeated(&list, "28,41,28,1-2,1-2", "--mix", 1, 4096, NULL), DEBERTA_OK);
+    assert_int_equal(range_parse(&memory, &list, "28,41,28,1-2,1-2", "--mix", 1, 4096, true, NULL), DEBERTA_OK);
     assert_int_equal(list.count, sizeof expected / sizeof *expected);
     assert_memory_equal(list.values, expected, sizeof expected);
-    size_list_free(&list);
 }
 
 TEST(test_what_is_refused_and_how)
@@ -73,7 +74,7 @@ TEST(test_what_is_refused_and_how)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_list list = {0};
         deberta_error err = {0};
-        assert_int_equal(range_parse(&list, cases[i][0], "-n", 1, 4096, &err), DEBERTA_E_ARGUMENT);
+        assert_int_equal(range_parse(&memory, &list, cases[i][0], "-n", 1, 4096, false, &err), DEBERTA_E_ARGUMENT);
         if (!strstr(err.message, cases[i][1])) fail_msg("'%s' gave: %s", cases[i][0], err.message);
         assert_non_null(strstr(err.message, "-n"));
         assert_null(list.values);
@@ -84,21 +85,21 @@ TEST(test_what_is_refused_and_how)
 TEST(test_steps_that_overflow_end)
 {
     size_list list;
-    assert_int_equal(range_parse(&list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, NULL),
-                     DEBERTA_OK);
+    assert_int_equal(
+        range_parse(&memory, &list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, false, NULL),
+        DEBERTA_OK);
     assert_int_equal(list.count, 2);
-    size_list_free(&list);
-    assert_int_equal(range_parse(&list, "18446744073709551614-18446744073709551615", "-n", 1, SIZE_MAX, NULL),
-                     DEBERTA_OK);
+    assert_int_equal(
+        range_parse(&memory, &list, "18446744073709551614-18446744073709551615", "-n", 1, SIZE_MAX, false, NULL),
+        DEBERTA_OK);
     assert_int_equal(list.count, 2);
-    size_list_free(&list);
 }
 
 TEST(test_lists_have_a_limit)
 {
     size_list list;
     deberta_error err = {0};
-    assert_int_equal(range_parse(&list, "1-1000000", "--depth", 0, SIZE_MAX, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(range_parse(&memory, &list, "1-1000000", "--depth", 0, SIZE_MAX, false, &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "more than 10000 values"));
     assert_null(list.values);
 }

@@ -8,12 +8,14 @@
 
 #include "bench/sweep.h"
 
+static scope memory; /* of lists */
+
 #define MODEL "synthetic:v3-xsmall,layers=2,vocab=50,hidden=64,heads=2,intermediate=128"
 
 static size_list list_of(const char *text)
 {
     size_list list;
-    assert_int_equal(range_parse(&list, text, "list", 1, 100000, NULL), DEBERTA_OK);
+    assert_int_equal(range_parse(&memory, &list, text, "list", 1, 100000, false, NULL), DEBERTA_OK);
     return list;
 }
 
@@ -56,10 +58,7 @@ TEST(test_a_grid)
     }
     assert_true(results.result[0].checksum != results.result[4].checksum);
     assert_true(results.result[0].checksum != results.result[8].checksum);
-    bench_results_free(&results);
-    size_list_free(&options.lengths);
-    size_list_free(&options.layers);
-    size_list_free(&options.threads);
+    scope_free(&results.memory);
 }
 
 TEST(test_defaults)
@@ -75,7 +74,7 @@ TEST(test_defaults)
     assert_string_equal(r->attention, "full");
     assert_int_equal(r->threads, results.sheet.topology.usable_cores);
     assert_true(results.load_s > 0 && results.load_peak_rss_bytes > 0);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 }
 
 TEST(test_variants_of_attention)
@@ -117,9 +116,7 @@ TEST(test_variants_of_attention)
         assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
         assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
     }
-    bench_results_free(&results);
-    size_list_free(&options.lengths);
-    size_list_free(&options.threads);
+    scope_free(&results.memory);
 }
 
 TEST(test_batches_and_mixes)
@@ -141,10 +138,7 @@ TEST(test_batches_and_mixes)
     assert_int_equal(ragged->tokens, 24);
     assert_int_equal(ragged->lengths[1], 5);
     assert_true(ragged->cold);
-    bench_results_free(&results);
-    size_list_free(&options.lengths);
-    size_list_free(&options.batches);
-    size_list_free(&mix);
+    scope_free(&results.memory);
 }
 
 TEST(test_minimum_time_adds_samples)
@@ -159,8 +153,7 @@ TEST(test_minimum_time_adds_samples)
     assert_true(result->time.count > 3);
     assert_true(result->time.count <= SWEEP_MAX_SAMPLES);
     assert_true(seconds >= options.min_seconds || result->time.count == SWEEP_MAX_SAMPLES);
-    bench_results_free(&results);
-    size_list_free(&options.lengths);
+    scope_free(&results.memory);
 }
 
 typedef struct watched {
@@ -187,14 +180,13 @@ TEST(test_progress_grows_and_can_stop)
     bench_results results = swept(&options);
     assert_false(w.went_back);
     assert_true(w.done > 0.3 && w.calls > 6);
-    bench_results_free(&results);
+    scope_free(&results.memory);
 
     w = (watched){.stop_after = 6}; /* opening, limits, two of memory, one point's time */
     results = swept(&options);
     assert_int_equal(results.count, 1);
     assert_string_equal(results.sheet.notes[results.sheet.note_count - 1], "stopped before the end");
-    bench_results_free(&results);
-    size_list_free(&options.lengths);
+    scope_free(&results.memory);
 }
 
 static void assert_refused(const sweep_options *options, deberta_status expected, const char *message)
@@ -211,7 +203,6 @@ TEST(test_what_cannot_be_swept)
     sweep_options options = quick_options();
     options.layers = list_of("1-3");
     assert_refused(&options, DEBERTA_E_ARGUMENT, "2 layers; 3 were asked for");
-    size_list_free(&options.layers);
 
     options = quick_options();
     const term_selection absent[] = {TERM_SELECTION_FULL, TERM_SELECTION_C2C_P2C};
@@ -233,8 +224,6 @@ TEST(test_what_cannot_be_swept)
     options.memory_limit_bytes = (size_t)64 << 20;
     options.batches = list_of("10000");
     assert_refused(&options, DEBERTA_E_MEMORY, "n = 100, batch 10000, 2 layers");
-    size_list_free(&options.lengths);
-    size_list_free(&options.batches);
 
     options = quick_options();
     options.model = "/nonexistent/model";
