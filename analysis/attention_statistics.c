@@ -55,14 +55,13 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
                                    const size_t *positions, const unsigned char *mask, double part)
 {
     const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
-    double *diagonal = memory_take(tokens, sizeof *diagonal);
-    size_t *token_at = memory_take(reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
-    *curve = (attention_by_distance){.entries = entries,
-                                     .count = memory_take(entries, sizeof *curve->count),
-                                     .mean = memory_take(entries, sizeof *curve->mean),
-                                     .median = memory_take(entries, sizeof *curve->median),
-                                     .low = memory_take(entries, sizeof *curve->low),
-                                     .high = memory_take(entries, sizeof *curve->high)};
+    *curve = (attention_by_distance){.entries = entries};
+    double *diagonal = scope_take(&curve->memory, tokens, sizeof *diagonal);
+    size_t *token_at = scope_take(&curve->memory, reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
+    double **const columns[] = {&curve->mean, &curve->median, &curve->low, &curve->high};
+    curve->count = scope_take(&curve->memory, entries, sizeof *curve->count);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++)
+        *columns[k] = scope_take(&curve->memory, entries, sizeof **columns[k]);
     for (size_t i = 0; i < tokens; i++) token_at[position_of(positions, i)] = i + 1;
     for (size_t k = 0; k < entries; k++) {
         double sum = 0;
@@ -80,18 +79,6 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
         curve->low[k] = quantile(diagonal, count, part);
         curve->high[k] = quantile(diagonal, count, 1 - part);
     }
-    free(diagonal);
-    free(token_at);
-}
-
-void attention_by_distance_free(attention_by_distance *curve)
-{
-    free(curve->count);
-    free(curve->mean);
-    free(curve->median);
-    free(curve->low);
-    free(curve->high);
-    *curve = (attention_by_distance){0};
 }
 
 void attention_rollout_begin(double *rollout, size_t tokens)

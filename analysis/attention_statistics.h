@@ -9,6 +9,7 @@
 #define ANALYSIS_ATTENTION_STATISTICS_H
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 /* Means over the queries of a matrix of probabilities. */
 typedef struct attention_summary {
@@ -26,15 +27,15 @@ void attention_centre_rows(float *out, const float *values, size_t tokens, const
 /* What stands on each diagonal of a matrix. Entry k is the distance k - reach, where reach is that of the last token
  * from the first: tokens - 1 without positions. 2 reach + 1 entries. */
 typedef struct attention_by_distance {
+    scope memory; /* of the arrays; to be freed */
     size_t entries;
     size_t *count;
     double *mean, *median, *low, *high; /* NaN where count is 0 */
 } attention_by_distance;
 
-/* low and high are the quantiles `part` and 1 - part. Free also after a failure. */
+/* low and high are the quantiles `part` and 1 - part. */
 void attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
                                    const size_t *positions, const unsigned char *mask, double part);
-void attention_by_distance_free(attention_by_distance *curve);
 
 /* One step of attention rollout (Abnar & Zuidema 2020, "Quantifying attention flow in transformers"): rollout becomes
  * (0.5 A + 0.5 I) rollout, with A the mean of the heads' probabilities of the next layer, its rows renormalised. Begin

@@ -12,6 +12,7 @@
 #define ANALYSIS_BEHAVIOUR_H
 
 #include "analysis/experiment.h"
+#include "output/scope.h"
 
 typedef struct behaviour_options {
     experiment of;                          /* ablations of layers that a test does without are left out */
@@ -36,12 +37,12 @@ typedef struct behaviour_test {
 } behaviour_test;
 
 typedef struct behaviour_report {
+    scope memory; /* of the tests; to be freed */
     behaviour_test *tests;
     size_t count, capacity, failures;
 } behaviour_report;
 
 /* Runs everything that fits. Failing tests are in the report; an error is something that kept tests from running. */
 deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err);
-void behaviour_report_free(behaviour_report *report);
 
 #endif

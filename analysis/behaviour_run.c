@@ -11,15 +11,9 @@
 #include "analysis/behaviour_work.h"
 #include "output/scope.h"
 
-void behaviour_report_free(behaviour_report *report)
-{
-    free(report->tests);
-    *report = (behaviour_report){0};
-}
-
 static deberta_status run_tests(behaviour_work *w, deberta_error *err)
 {
-    DEBERTA_TRY(receptive_field_make(&w->field, &w->rule, 0, err));
+    DEBERTA_TRY(receptive_field_make(&w->field, &w->rule, 0, false, err));
     /* Ordinary distances, near and on both sides, which every model must tell apart. */
     DEBERTA_TRY(behaviour_test_distinct(w, "neighbours", (distance_pair){1, 2}, err));
     DEBERTA_TRY(behaviour_test_distinct(w, "sides", (distance_pair){1, -1}, err));
@@ -45,7 +39,7 @@ static size_t estimate_tests(const behaviour_options *options)
 static void keep_ablations(behaviour_work *w)
 {
     const behaviour_options *options = w->options;
-    w->ablations = memory_take(options->of.ablation_count + 1, sizeof *w->ablations);
+    w->ablations = scope_take(&w->report->memory, options->of.ablation_count, sizeof *w->ablations);
     for (size_t k = 0; k < options->of.ablation_count; k++)
         if (options->of.ablations[k].layer == DEBERTA_EVERY || options->of.ablations[k].layer < w->info.layers)
             w->ablations[w->ablation_count++] = options->of.ablations[k];
@@ -65,10 +59,9 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
         w.info = *deberta_model_describe(w.model);
         w.rule = position_rule_of(&w.info, options->of.reference);
         keep_ablations(&w);
-        if (status == DEBERTA_OK) status = run_tests(&w, err);
+        status = run_tests(&w, err);
     }
-    receptive_field_free(&w.field);
-    free(w.ablations);
+    scope_free(&w.field.memory);
     free(w.ids);
     free(w.positions);
     deberta_model_free(&w.model);

@@ -16,7 +16,8 @@
 behaviour_test *behaviour_add_test(behaviour_work *w, const char *format, ...)
 {
     behaviour_report *report = w->report;
-    report->tests = memory_grown(report->tests, &report->capacity, report->count + 1, sizeof *report->tests);
+    report->tests =
+        scope_grown(&report->memory, report->tests, &report->capacity, report->count, sizeof *report->tests);
     behaviour_test *test = &report->tests[report->count++];
     *test = (behaviour_test){0};
     va_list arguments;

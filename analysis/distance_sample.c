@@ -4,23 +4,14 @@
 #include "analysis/distance_sample.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "core/base/random.h"
 #include "analysis/quantile.h"
-#include "output/scope.h"
 
 void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed)
 {
     *sample = (distance_sample){.reach = reach, .state = seed};
-    sample->values = memory_take(2 * reach + 1, sizeof *sample->values);
-}
-
-void distance_sample_free(distance_sample *sample)
-{
-    for (size_t k = 0; sample->values && k < 2 * sample->reach + 1; k++) free(sample->values[k].kept);
-    free(sample->values);
-    *sample = (distance_sample){0};
+    sample->values = scope_take(&sample->memory, 2 * reach + 1, sizeof *sample->values);
 }
 
 static void add_value(distance_sample *sample, distance_values *v, float value)
@@ -32,11 +23,7 @@ static void add_value(distance_sample *sample, distance_values *v, float value)
         if (place < DISTANCE_SAMPLE_MOST) v->kept[place] = value;
         return;
     }
-    if (v->count > v->kept_capacity) {
-        const size_t capacity = v->kept_capacity ? 2 * v->kept_capacity : 8;
-        v->kept = memory_resize(v->kept, capacity, sizeof *v->kept);
-        v->kept_capacity = capacity;
-    }
+    v->kept = scope_grown(&sample->memory, v->kept, &v->kept_capacity, v->count - 1, sizeof *v->kept);
     v->kept[v->count - 1] = value;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "core/base/status.h"
+#include "output/scope.h"
 
 enum { DISTANCE_SAMPLE_MOST = 1024 };
 
@@ -22,14 +23,13 @@ typedef struct distance_values {
 } distance_values;
 
 typedef struct distance_sample {
+    scope memory;            /* of the values; to be freed */
     size_t reach;            /* distances -reach ... reach */
     distance_values *values; /* [2 reach + 1]; distance r at r + reach */
     uint64_t state;          /* of the random numbers */
 } distance_sample;
 
-/* Free also after a failure. */
 void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed);
-void distance_sample_free(distance_sample *sample);
 
 /* Adds a matrix [tokens][tokens], query first. mask [tokens] or NULL: 0 names tokens that are neither queries nor keys.
  * Distances beyond the reach are left out. */

@@ -307,7 +307,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
     w->first = scope_take(&w->memory, n * h, sizeof *w->first);
     w->upper = scope_take(&w->memory, layers * n * h, sizeof *w->upper);
     w->influence = scope_take(&w->memory, layers * n, sizeof *w->influence);
-    w->report->layer = memory_take(layers, sizeof *w->report->layer);
+    w->report->layer = scope_take(&w->report->memory, layers, sizeof *w->report->layer);
     uint64_t state = o->of.seed;
     for (size_t t = 0; t < n; t++) {
         w->ids[t] = o->ids ? o->ids[t] : (int32_t)(random_next(&state) % w->info.vocabulary_size);
@@ -354,13 +354,5 @@ deberta_status influence_measure(influence_report *report, const influence_optio
     scope_free(&w.memory);
     deberta_session_free(&w.session);
     deberta_model_free(&w.model);
-    if (status != DEBERTA_OK) influence_report_free(report);
     return status;
-}
-
-void influence_report_free(influence_report *report)
-{
-    free(report->layer);
-    report->layer = NULL;
-    report->layers = 0;
 }

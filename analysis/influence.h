@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "analysis/experiment.h"
+#include "output/scope.h"
 
 typedef struct influence_options {
     experiment of;          /* ablations: of engine and float64 alike */
@@ -40,6 +41,7 @@ typedef struct influence_layer {
 } influence_layer;
 
 typedef struct influence_report {
+    scope memory; /* of the layers; to be freed */
     size_t tokens, sources, layers;
     influence_layer *layer; /* [layers]: entry k is H[k + 1] */
     double steps[INFLUENCE_STEPS],
@@ -52,6 +54,5 @@ typedef struct influence_report {
 } influence_report;
 
 deberta_status influence_measure(influence_report *report, const influence_options *options, deberta_error *err);
-void influence_report_free(influence_report *report);
 
 #endif

@@ -93,8 +93,8 @@ static void find_run(receptive_field *field)
         field->run_right++;
 }
 
-static deberta_status make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
-                           deberta_error *err)
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
+                                    deberta_error *err)
 {
     memset(field, 0, sizeof *field);
     field->rule = *rule;
@@ -108,8 +108,8 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
             "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
             rule->buckets, rule->max_distance);
     const size_t slots = (paired ? 4 : 2) * rule->span;
-    field->rows = memory_take(slots, sizeof *field->rows);
-    field->unique = memory_take(slots, sizeof *field->unique);
+    field->rows = scope_take(&field->memory, slots, sizeof *field->rows);
+    field->unique = scope_take(&field->memory, slots, sizeof *field->unique);
     ptrdiff_t low = -reach;
     for (size_t row = 0; row < slots && low <= reach; row++) {
         const ptrdiff_t next = first_with_slot(field, row + 1, low, reach);
@@ -127,26 +127,6 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
     }
     find_run(field);
     return DEBERTA_OK;
-}
-
-deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
-                                    deberta_error *err)
-{
-    return make(field, rule, length, false, err);
-}
-
-deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
-                                           deberta_error *err)
-{
-    return make(field, rule, length, true, err);
-}
-
-void receptive_field_free(receptive_field *field)
-{
-    free(field->rows);
-    free(field->unique);
-    field->rows = NULL;
-    field->unique = NULL;
 }
 
 /* One bit a displacement. to |= from << shift. */
@@ -242,9 +222,9 @@ size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_er
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         receptive_field field;
-        if (receptive_field_make(&field, rule, middle, err) != DEBERTA_OK) return 0;
+        if (receptive_field_make(&field, rule, middle, false, err) != DEBERTA_OK) return 0;
         *(field.unique_count == 2 * middle - 1 ? &low : &high) = middle;
-        receptive_field_free(&field);
+        scope_free(&field.memory);
     }
     return low;
 }
@@ -253,7 +233,7 @@ deberta_status receptive_field_of_model(receptive_field *field, const deberta_mo
                                         deberta_reference reference, size_t length, deberta_error *err)
 {
     const position_rule rule = position_rule_of(info, reference);
-    return receptive_field_make(field, &rule, length, err);
+    return receptive_field_make(field, &rule, length, false, err);
 }
 
 size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_reference reference, deberta_error *err)

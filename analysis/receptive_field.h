@@ -12,6 +12,7 @@
 #define ANALYSIS_RECEPTIVE_FIELD_H
 
 #include "core/model/positions.h"
+#include "output/scope.h"
 
 /* Distances that share a row: lowest ... highest, count of them; SIZE_MAX where there is no limit on that side. */
 typedef struct field_row {
@@ -21,6 +22,7 @@ typedef struct field_row {
 } field_row;
 
 typedef struct receptive_field {
+    scope memory; /* of the arrays; to be freed */
     position_rule rule;
     bool paired;         /* slots are pairs of rows */
     size_t length;       /* N: distances |r| < N; 0: unlimited */
@@ -37,15 +39,12 @@ typedef struct receptive_field {
  * path), version, layers, relative and absolute positions; the rest is 0. */
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err);
 
-/* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance. */
-deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
+/* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance.
+ * paired: the field as the paper prints it. p2c reads the row of (j, i), so that a distance is known by the pair
+ * (row(r), row(-r)) and is ambiguous only where both are shared. The published implementations do not compute this;
+ * `row` of a field_row then only numbers the pairs. */
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
                                     deberta_error *err);
-/* The field as the paper prints it: p2c reads the row of (j, i), so that a distance is known by the pair (row(r),
- * row(-r)) and is ambiguous only where both are shared. The published implementations do not compute this; `row` of a
- * field_row then only numbers the pairs. */
-deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
-                                           deberta_error *err);
-void receptive_field_free(receptive_field *field);
 
 /* The field over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
 typedef struct composed_field {

@@ -112,7 +112,7 @@ static void against_float64(drawn_run *run, const char *name, deberta_precision 
         take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name);
     else
         drawn_note_refusal(run, name, "float64", &refusal);
-    verify_report_free(&found);
+    scope_free(&found.memory);
     scope_free(&memory);
 }
 

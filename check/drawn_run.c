@@ -3,17 +3,14 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "output/scope.h"
 
 static drawn_row *row_of(drawn_report *report, const char *feature, const char *against)
 {
     for (size_t i = 0; i < report->count; i++)
         if (strcmp(report->rows[i].feature, feature) == 0 && strcmp(report->rows[i].against, against) == 0)
             return &report->rows[i];
-    report->rows = memory_grown(report->rows, &report->capacity, report->count + 1, sizeof *report->rows);
+    report->rows = scope_grown(&report->memory, report->rows, &report->capacity, report->count, sizeof *report->rows);
     drawn_row *row = &report->rows[report->count++];
     *row = (drawn_row){.against = against, .worst = -1};
     snprintf(row->feature, sizeof row->feature, "%s", feature);
@@ -37,12 +34,6 @@ void drawn_note(drawn_run *run, const char *feature, const char *against, double
 void drawn_note_refusal(drawn_run *run, const char *feature, const char *against, const deberta_error *refusal)
 {
     drawn_note(run, feature, against, INFINITY, refusal->message);
-}
-
-void drawn_report_free(drawn_report *report)
-{
-    free(report->rows);
-    *report = (drawn_report){0};
 }
 
 void drawn_path(const drawn_run *run, const char *name, char text[128])

@@ -18,6 +18,7 @@ typedef struct drawn_row {
 } drawn_row;
 
 typedef struct drawn_report {
+    scope memory; /* of the rows; to be freed */
     drawn_row *rows;
     size_t count, capacity, failures;
     size_t failed_cases, first_failed; /* a case counts once */
@@ -29,8 +30,6 @@ typedef struct drawing_options {
     bool training_only;
     const backward_fault *fault; /* put into every learner; the run ends with the case that shows it */
 } drawing_options;
-
-void drawn_report_free(drawn_report *report);
 
 typedef struct drawn_run {
     const drawing_options *options;

@@ -15,6 +15,7 @@
 
 #include "check/mutation.h"
 #include "include/deberta.h"
+#include "output/scope.h"
 
 /* Where in a model a quantity stands, for charts of the error by layer. */
 typedef struct verify_place {
@@ -49,12 +50,11 @@ typedef struct verify_row {
 } verify_row;
 
 typedef struct verify_report {
+    scope memory; /* of the rows; to be freed */
     verify_row *rows;
     size_t count, capacity, failures;
     bool errors_only; /* nothing was compared bit for bit: `differing` means nothing */
 } verify_report;
-
-void verify_report_free(verify_report *report);
 
 typedef struct verify_options {
     bool tiers[DEBERTA_ISA_COUNT]; /* which to verify; scalar is always the base of comparison */

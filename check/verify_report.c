@@ -144,7 +144,7 @@ static verify_row *find_row(verify_report *report, const verify_row *like)
 
 static void append(verify_report *report, const verify_row *row)
 {
-    report->rows = memory_grown(report->rows, &report->capacity, report->count + 1, sizeof *report->rows);
+    report->rows = scope_grown(&report->memory, report->rows, &report->capacity, report->count, sizeof *report->rows);
     report->rows[report->count++] = *row;
 }
 
@@ -160,10 +160,4 @@ void verify_report_add(verify_report *report, const verify_row *given, verify_er
         merge(same, &row);
     else
         append(report, &row);
-}
-
-void verify_report_free(verify_report *report)
-{
-    free(report->rows);
-    *report = (verify_report){0};
 }

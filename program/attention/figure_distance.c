@@ -24,7 +24,7 @@ static void measure(const figure_source *source, distance_curves *curves, size_t
         column[DISTANCE_LOW][first + k] = curve.low[k];
         column[DISTANCE_HIGH][first + k] = curve.high[k];
     }
-    attention_by_distance_free(&curve);
+    scope_free(&curve.memory);
 }
 
 static int draw(figure_source *source, figure_sheet *sheet)

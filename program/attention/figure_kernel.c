@@ -104,7 +104,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     int status = run_texts(&w);
     for (size_t k = 0; k < sample_count(&w); k++) {
         if (status == EXIT_OK) summarise(&w, k, &curves);
-        distance_sample_free(&w.samples[k]);
+        scope_free(&w.samples[k].memory);
     }
     if (status != EXIT_OK) return status;
     sheet_caption(sheet, "Position terms against the distance between query and key, over a corpus. ");

@@ -33,7 +33,7 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another",
                      f->info.name);
     DEBERTA_TRY(receptive_field_of_model(&f->field, &f->info, f->reference, f->length, err));
-    DEBERTA_TRY(receptive_field_make_paired(&f->paired, &f->field.rule, f->length, err));
+    DEBERTA_TRY(receptive_field_make(&f->paired, &f->field.rule, f->length, true, err));
     f->composed = memory_take(f->layers, sizeof *f->composed);
     DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
     f->longest = receptive_field_longest_unambiguous(&f->field.rule, err);

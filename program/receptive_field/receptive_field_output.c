@@ -9,10 +9,10 @@
 
 void field_findings_free(field_findings *findings)
 {
-    receptive_field_free(&findings->field);
-    receptive_field_free(&findings->paired);
-    behaviour_report_free(&findings->behaviour);
-    influence_report_free(&findings->influence);
+    scope_free(&findings->field.memory);
+    scope_free(&findings->paired.memory);
+    scope_free(&findings->behaviour.memory);
+    scope_free(&findings->influence.memory);
     free(findings->composed);
     findings->composed = NULL;
 }

@@ -148,7 +148,7 @@ static deberta_status try_backward_fault(const verify_request *request, const ve
     const deberta_status status = verify_drawn(&report, &drawing, err);
     for (size_t k = 0; k < report.count; k++) found->checks += report.rows[k].cases;
     found->failures = report.failures;
-    drawn_report_free(&report);
+    scope_free(&report.memory);
     return status;
 }
 
@@ -157,7 +157,7 @@ static deberta_status try_mutation(const verify_options *verify, verdict *found,
     verify_report report = {0};
     const deberta_status status = verify_standard(&report, verify, err);
     *found = (verdict){report.count, report.failures};
-    verify_report_free(&report);
+    scope_free(&report.memory);
     return status;
 }
 
@@ -200,7 +200,7 @@ static int run_drawn(const verify_request *request, const verify_options *verify
                  request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
         status = EXIT_CHECK_FAILED;
     }
-    drawn_report_free(&report);
+    scope_free(&report.memory);
     return status;
 }
 
@@ -288,7 +288,7 @@ static int run(const common_options *options)
         say_note(options, "repeat: %s", options_command_line(options, false));
         status = EXIT_CHECK_FAILED;
     }
-    verify_report_free(&report);
+    scope_free(&report.memory);
     return status;
 }
 

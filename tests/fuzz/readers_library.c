@@ -153,7 +153,8 @@ static void read_results(const char *text, size_t bytes)
     bench_results results = {0};
     FILE *stream = bytes > 0 ? fmemopen((void *)text, bytes, "r") : NULL;
     if (!stream) return;
-    if (bench_results_read_json(&results, stream, "file", &error) == DEBERTA_OK) scope_free(&results.memory);
+    bench_results_read_json(&results, stream, "file", &error);
+    scope_free(&results.memory);
     fclose(stream);
 }
 

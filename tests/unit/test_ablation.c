@@ -52,7 +52,7 @@ TEST(test_equals_the_reference)
                 fail_msg("%s: %s, %s: %s", models[m], report.rows[k].subject, deberta_isa_name(report.rows[k].tier),
                          report.rows[k].where);
         assert_true(report.count > 10);
-        verify_report_free(&report);
+        scope_free(&report.memory);
     }
 }
 

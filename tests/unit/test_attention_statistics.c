@@ -58,13 +58,13 @@ TEST(test_by_distance)
     assert_near(curve.low[2], 3);
     assert_near(curve.high[2], 7);
     assert_near(curve.low[3], 5); /* of 4 and 8 */
-    attention_by_distance_free(&curve);
+    scope_free(&curve.memory);
     attention_by_distance_measure(&curve, values, 3, NULL, mask, 0.25);
     assert_int_equal(curve.count[0], 0);
     assert_true(isnan(curve.mean[0]) && isnan(curve.median[0]));
     assert_near(curve.mean[2], 3);
     assert_near(curve.mean[3], 4);
-    attention_by_distance_free(&curve);
+    scope_free(&curve.memory);
 }
 
 /* Tokens 4, 5 and 7 of a text: distances are those in it. */
@@ -81,11 +81,11 @@ TEST(test_distances_across_a_gap)
         assert_near(curve.mean[k], mean[k]);
         assert_int_equal(curve.count[k], count[k]);
     }
-    attention_by_distance_free(&curve);
+    scope_free(&curve.memory);
     attention_by_distance_measure(&curve, values, 2, positions + 1, NULL, 0.25);
     assert_int_equal(curve.entries, 5);
     assert_int_equal(curve.count[1], 0); /* nothing stands beside tokens 5 and 7 */
-    attention_by_distance_free(&curve);
+    scope_free(&curve.memory);
     const attention_summary summary = attention_summarize(p, 3, positions, NULL);
     assert_near(summary.distance, (3 + 1 + 2) / 3.0);
     assert_near(summary.offset, (-3 + 1 + 2) / 3.0);

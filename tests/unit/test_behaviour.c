@@ -35,7 +35,7 @@ static size_t failures_of(const behaviour_options *options, size_t *tests, size_
     }
     assert_int_equal(failures, report.failures);
     *tests = report.count;
-    behaviour_report_free(&report);
+    scope_free(&report.memory);
     return failures;
 }
 
@@ -97,7 +97,7 @@ TEST(test_room_on_one_side)
         assert_int_equal(report.tests[k].skipped != NULL, pass == 2);
         assert_string_equal(report.tests[k].numbers[1].name, "second_distance");
         options.most_tokens = (size_t)report.tests[k].numbers[1].value + (pass == 0);
-        behaviour_report_free(&report);
+        scope_free(&report.memory);
     }
 }
 
@@ -131,5 +131,5 @@ TEST(test_names_are_unique)
     assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
     for (size_t a = 0; a < report.count; a++)
         for (size_t b = 0; b < a; b++) assert_string_not_equal(report.tests[a].name, report.tests[b].name);
-    behaviour_report_free(&report);
+    scope_free(&report.memory);
 }

@@ -25,7 +25,7 @@ TEST(test_diagonals_of_two_matrices)
     assert_true(q[0] == 1 && q[1] == 9 && q[2] == 40);
     distance_sample_quantiles(&sample, 0, parts + 1, 1, q); /* asking leaves the sample as it was */
     assert_true(q[0] == 9);
-    distance_sample_free(&sample);
+    scope_free(&sample.memory);
 }
 
 TEST(test_masks_and_reach)
@@ -40,7 +40,7 @@ TEST(test_masks_and_reach)
     assert_true(isnan(distance_sample_mean(&sample, 1))); /* the middle is masked; 7 and 3 are beyond the reach */
     distance_sample_quantiles(&sample, -1, parts, 1, q);
     assert_true(isnan(q[0]));
-    distance_sample_free(&sample);
+    scope_free(&sample.memory);
 }
 
 /* 0, 1, ... 9,999 at distance 0: the mean is exact, the median that of a random part. */
@@ -57,7 +57,7 @@ TEST(test_large_samples)
         }
         assert_true(distance_sample_mean(&sample, 0) == 4999.5);
         distance_sample_quantiles(&sample, 0, parts + 1, 1, &median[seed]);
-        distance_sample_free(&sample);
+        scope_free(&sample.memory);
     }
     /* a median of 1,024 of them has a standard deviation of 10,000 / 2 sqrt(1,024), 156 */
     assert_true(fabs(median[0] - 5000) < 5 * 156 && median[0] != 4999.5);

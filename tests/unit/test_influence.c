@@ -28,7 +28,7 @@ TEST(test_against_float64)
         assert_int_equal(report.float64_values, 3 * 20);
         assert_true(report.float64_median < 1e-3);
         assert_true(report.float64_worst < 2e-2);
-        influence_report_free(&report);
+        scope_free(&report.memory);
     }
 }
 
@@ -61,7 +61,7 @@ TEST(test_bins)
         if (report.layer[0].bins[k].from == 2) far = report.layer[0].bins[k].mean;
     }
     assert_true(near > 2 * far);
-    influence_report_free(&report);
+    scope_free(&report.memory);
 }
 
 /* Differences of neighbouring steps first shrink as the square of the step, then rounding takes over. */
@@ -76,7 +76,7 @@ TEST(test_sweep)
         if (report.steps[k] == report.step)
             for (size_t other = 0; other + 1 < INFLUENCE_STEPS; other++)
                 assert_true(report.disagreement[k] <= report.disagreement[other]);
-    influence_report_free(&report);
+    scope_free(&report.memory);
 }
 
 TEST(test_refused)
@@ -88,7 +88,7 @@ TEST(test_refused)
     options = options_for(models[0]);
     options.tokens = 61; /* the position table has 60 rows */
     assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_E_ARGUMENT);
-    assert_null(report.layer);
+    scope_free(&report.memory);
     options = options_for("synthetic:nothing");
     assert_int_equal(influence_measure(&report, &options, NULL), DEBERTA_E_ARGUMENT);
 }

@@ -15,13 +15,13 @@ static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min
                   size_t right)
 {
     receptive_field field;
-    assert_int_equal(receptive_field_make(&field, &rule, length, NULL), DEBERTA_OK);
+    assert_int_equal(receptive_field_make(&field, &rule, length, false, NULL), DEBERTA_OK);
     assert_int_equal(field.unique_count, count);
     assert_int_equal(field.unique_min, min);
     assert_int_equal(field.unique_max, max);
     assert_int_equal(field.run_left, left);
     assert_int_equal(field.run_right, right);
-    receptive_field_free(&field);
+    scope_free(&field.memory);
 }
 
 TEST(test_single_layer)
@@ -38,19 +38,19 @@ TEST(test_v3_at_256)
 {
     receptive_field field;
     const position_rule rule = v3();
-    assert_int_equal(receptive_field_make(&field, &rule, 256, NULL), DEBERTA_OK);
+    assert_int_equal(receptive_field_make(&field, &rule, 256, false, NULL), DEBERTA_OK);
     assert_int_equal(field.unique_count, 281);
-    receptive_field_free(&field);
+    scope_free(&field.memory);
 }
 
 static void compose(position_rule rule, size_t layers, composed_field *last)
 {
     receptive_field field;
     composed_field composed[48];
-    assert_int_equal(receptive_field_make(&field, &rule, 0, NULL), DEBERTA_OK);
+    assert_int_equal(receptive_field_make(&field, &rule, 0, false, NULL), DEBERTA_OK);
     assert_int_equal(receptive_field_compose(&field, layers, composed, NULL), DEBERTA_OK);
     *last = composed[layers - 1];
-    receptive_field_free(&field);
+    scope_free(&field.memory);
 }
 
 TEST(test_composition)
@@ -83,10 +83,10 @@ TEST(test_token)
     receptive_field field;
     const position_rule rule = v1();
     size_t unambiguous, own;
-    assert_int_equal(receptive_field_make(&field, &rule, 1024, NULL), DEBERTA_OK);
+    assert_int_equal(receptive_field_make(&field, &rule, 1024, false, NULL), DEBERTA_OK);
     receptive_field_of_token(&field, 511, &unambiguous, &own);
     assert_int_equal(own, 1024); /* sees every key of its text at a row of its own */
-    receptive_field_free(&field);
+    scope_free(&field.memory);
 }
 
 TEST(test_longest)
@@ -105,14 +105,14 @@ TEST(test_pairs)
 {
     receptive_field field;
     const position_rule rules[] = {v1(), v3(), {.span = 5, .buckets = 4, .max_distance = 9}};
-    assert_int_equal(receptive_field_make_paired(&field, &rules[0], 0, NULL), DEBERTA_OK);
+    assert_int_equal(receptive_field_make(&field, &rules[0], 0, true, NULL), DEBERTA_OK);
     assert_int_equal(field.unique_count, 1023);
     assert_int_equal(field.run_left, 511);
     assert_int_equal(field.run_right, 511);
-    receptive_field_free(&field);
+    scope_free(&field.memory);
     for (size_t k = 0; k < 3; k++) {
         const ptrdiff_t reach = 700;
-        assert_int_equal(receptive_field_make_paired(&field, &rules[k], (size_t)reach + 1, NULL), DEBERTA_OK);
+        assert_int_equal(receptive_field_make(&field, &rules[k], (size_t)reach + 1, true, NULL), DEBERTA_OK);
         size_t count = 0;
         for (ptrdiff_t r = -reach; r <= reach; r++) {
             size_t sharing = 0;
@@ -122,7 +122,7 @@ TEST(test_pairs)
             count += sharing == 1;
         }
         assert_int_equal(field.unique_count, count);
-        receptive_field_free(&field);
+        scope_free(&field.memory);
     }
 }
 
@@ -137,7 +137,7 @@ TEST(test_brute_force)
                         .span = span, .buckets = buckets, .max_distance = 2 * span + 3, .clamp_distance = clamp};
                     if (buckets == 1) continue;
                     receptive_field field;
-                    if (receptive_field_make(&field, &rule, length, NULL) != DEBERTA_OK) continue;
+                    if (receptive_field_make(&field, &rule, length, false, NULL) != DEBERTA_OK) continue;
                     const ptrdiff_t reach = (ptrdiff_t)length - 1;
                     bool unique[127] = {false};
                     size_t count = 0;
@@ -171,6 +171,6 @@ TEST(test_brute_force)
                         assert_int_equal(composed[n - 1].unique_set, count ? size : 0);
                         assert_int_equal(composed[n - 1].contiguous, count ? contiguous : 0);
                     }
-                    receptive_field_free(&field);
+                    scope_free(&field.memory);
                 }
 }

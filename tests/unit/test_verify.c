@@ -23,7 +23,7 @@ TEST(test_units)
     assert_string_equal(report.rows[0].where, "at 3, 4: 8.00000381, expected 8");
     assert_false(report.rows[0].passed);
     assert_int_equal(report.failures, 1);
-    verify_report_free(&report);
+    scope_free(&report.memory);
 }
 
 /* Values in an order that is no order, with many equal ones: what a careless selection gets wrong. */
@@ -39,7 +39,7 @@ TEST(test_percentiles)
         assert_float_equal(report.rows[0].percentile_999, (double)(rank / 2), 0);
         assert_float_equal(report.rows[0].median, (double)(count / 2 / 2), 0);
         assert_float_equal(report.rows[0].worst, (double)((count - 1) / 2), 0);
-        verify_report_free(&report);
+        scope_free(&report.memory);
     }
 }
 
@@ -56,7 +56,7 @@ TEST(test_not_a_number)
         assert_int_equal(report.rows[k].passed, k < 2);
     }
     assert_int_equal(report.failures, 3);
-    verify_report_free(&report);
+    scope_free(&report.memory);
 }
 
 TEST(test_rows_become_one)
@@ -78,7 +78,7 @@ TEST(test_rows_become_one)
     other.tier = DEBERTA_ISA_AVX2;
     verify_report_add(&report, &other, NULL);
     assert_int_equal(report.count, 2);
-    verify_report_free(&report);
+    scope_free(&report.memory);
 }
 
 /* A fault in the engine is the same by every way of computing: the bits agree, float64 does not. */
@@ -96,14 +96,16 @@ TEST(test_fault_in_a_model)
     assert_int_equal(report.failures, 0);
     assert_int_equal(report.count, 2 + 5 + 5);
     assert_int_equal(report.rows[0].values, 10 * 48);
-    verify_report_free(&report);
+    scope_free(&report.memory);
+    report = (verify_report){0};
     options.mutation = mutation_find("sign");
     assert_int_equal(verify_model(&report, &options, path, "m", ids, starts, 2, &error), DEBERTA_OK);
     assert_true(report.failures > 0);
-    verify_report_free(&report);
+    scope_free(&report.memory);
+    report = (verify_report){0};
     assert_int_equal(verify_invariance(&report, &options, path, "m", ids, 10, &error), DEBERTA_OK);
     assert_int_equal(report.failures, 0);
-    verify_report_free(&report);
+    scope_free(&report.memory);
 }
 
 /* Low precision of a model with channels that are far larger than others stays within its limits; not without the
@@ -123,7 +125,7 @@ TEST(test_low_precision_of_outliers)
                 .seed = 1, .threads = 1, .precision = (deberta_precision)p, .mutation = faults[k]};
             assert_int_equal(verify_model(&report, &options, path, "", ids, starts, 1, NULL), DEBERTA_OK);
             assert_true((report.failures > 0) == (k > 0));
-            verify_report_free(&report);
+            scope_free(&report.memory);
         }
 }
 
@@ -142,5 +144,5 @@ TEST(test_second_opinion)
         assert_true(report.rows[k].worst > 0 && (report.rows[k].worst < 1e-6) == float64);
         assert_int_equal(report.rows[k].differing, 0);
     }
-    verify_report_free(&report);
+    scope_free(&report.memory);
 }

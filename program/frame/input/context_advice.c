@@ -33,7 +33,7 @@ json_t *context_advice(result *r, const deberta_model_info *info, deberta_refere
                    "%zu layer%s",
                    field.run_left, field.run_right, composed, info->layers, info->layers == 1 ? "" : "s");
     result_say(r, "                    (attention is global all the same; see deberta receptive-field)");
-    receptive_field_free(&field);
+    scope_free(&field.memory);
     return advice;
 }
 
