@@ -97,48 +97,31 @@ static void take_rows(drawn_run *run, const verify_report *found, const char *pr
     }
 }
 
-static void against_float64(drawn_run *run, const char *name, deberta_precision precision)
+static deberta_status against_float64(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
+    (void)err;
     verify_options options = run->options->verify;
     verify_report found = {0};
     scope memory = {0};
     deberta_error refusal;
     char path[128];
-    options.precision = precision;
+    options.precision = feature->precision;
     options.reference = run->drawn->options.reference;
     drawn_path(run, "model", path);
     const verify_texts texts = flatten(&memory, &run->drawn->batch);
     if (verify_texts_of(&found, &options, path, "", &texts, &refusal) == DEBERTA_OK)
-        take_rows(run, &found, precision == DEBERTA_PRECISION_FLOAT32 ? "" : name);
+        take_rows(run, &found, feature->precision == DEBERTA_PRECISION_FLOAT32 ? "" : feature->name);
     else
-        drawn_note_refusal(run, name, "float64", &refusal);
+        drawn_note_refusal(run, feature->name, "float64", &refusal);
     scope_free(&found.memory);
     scope_free(&memory);
+    return DEBERTA_OK;
 }
 
 static bool always(const drawn_run *run)
 {
     (void)run;
     return true;
-}
-
-static deberta_status run_float32(drawn_run *run, const char *name, deberta_error *err)
-{
-    (void)err;
-    against_float64(run, name, DEBERTA_PRECISION_FLOAT32);
-    return DEBERTA_OK;
-}
-static deberta_status run_int16(drawn_run *run, const char *name, deberta_error *err)
-{
-    (void)err;
-    against_float64(run, name, DEBERTA_PRECISION_INT16);
-    return DEBERTA_OK;
-}
-static deberta_status run_int8(drawn_run *run, const char *name, deberta_error *err)
-{
-    (void)err;
-    against_float64(run, name, DEBERTA_PRECISION_INT8);
-    return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------ the same bits */
@@ -313,7 +296,7 @@ static void compare_place(drawn_run *run, size_t k, deberta_precision precision,
     deberta_model_free(&model);
 }
 
-static deberta_status run_places(drawn_run *run, const char *name, deberta_error *err)
+static deberta_status run_places(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
     (void)err;
     const deberta_precision precision = (deberta_precision)(run->drawn->number / 3 % DEBERTA_PRECISION_COUNT);
@@ -325,16 +308,16 @@ static deberta_status run_places(drawn_run *run, const char *name, deberta_error
         encode_all(model, &texts, 1, false, &base, &refusal) == DEBERTA_OK)
         for (size_t k = 0; k < sizeof places / sizeof *places; k++) compare_place(run, k, precision, &texts, &base);
     else
-        drawn_note_refusal(run, name, "bits", &refusal);
+        drawn_note_refusal(run, feature->name, "bits", &refusal);
     scope_free(&base.memory);
     deberta_model_free(&model);
     return DEBERTA_OK;
 }
 
 const drawn_feature drawn_inference_features[] = {
-    {"inference", always, run_float32},
-    {"int16", always, run_int16},
-    {"int8", always, run_int8},
-    {"inference: opened", always, run_places},
+    {"inference", always, .run = against_float64},
+    {"int16", always, .run = against_float64, .precision = DEBERTA_PRECISION_INT16},
+    {"int8", always, .run = against_float64, .precision = DEBERTA_PRECISION_INT8},
+    {"inference: opened", always, .run = run_places},
     {0},
 };

@@ -50,8 +50,9 @@ void drawn_path(const drawn_run *run, const char *name, char text[128]);
 typedef struct drawn_feature {
     const char *name;
     bool (*applies)(const drawn_run *run);
-    deberta_status (*run)(drawn_run *run, const char *name,
-                          deberta_error *err); /* fails where a file cannot be written */
+    /* Fails where a file cannot be written. */
+    deberta_status (*run)(drawn_run *run, const struct drawn_feature *feature, deberta_error *err);
+    deberta_precision precision; /* of inference against float64 */
 } drawn_feature;
 
 extern const drawn_feature drawn_training_features[], drawn_inference_features[]; /* up to one that runs nothing */

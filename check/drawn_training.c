@@ -272,13 +272,13 @@ static deberta_status against_float64(drawn_run *run, const opened_step *base, d
     return status;
 }
 
-static deberta_status run_gradients(drawn_run *run, const char *name, deberta_error *err)
+static deberta_status run_gradients(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
     opened_step base = {0};
     deberta_error refusal;
     char text[64];
     deberta_status status = DEBERTA_OK;
-    (void)name;
+    (void)feature;
     if (run_step(run, &first_way, whole_batch, &base, &refusal) == DEBERTA_OK) {
         status = against_float64(run, &base, err);
         if (status == DEBERTA_OK && !run->options->fault) run_ways(run, &base, ways, sizeof ways / sizeof *ways);
@@ -289,7 +289,7 @@ static deberta_status run_gradients(drawn_run *run, const char *name, deberta_er
     return status;
 }
 
-static deberta_status run_dropout(drawn_run *run, const char *name, deberta_error *err)
+static deberta_status run_dropout(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
     (void)err;
     opened_step base = {0};
@@ -297,7 +297,7 @@ static deberta_status run_dropout(drawn_run *run, const char *name, deberta_erro
     if (run_step(run, &drop_base, whole_batch, &base, &refusal) == DEBERTA_OK)
         run_ways(run, &base, drop_ways, sizeof drop_ways / sizeof *drop_ways);
     else
-        drawn_note_refusal(run, name, "bits", &refusal);
+        drawn_note_refusal(run, feature->name, "bits", &refusal);
     deberta_trainer_free(&base.trainer);
     return DEBERTA_OK;
 }
@@ -366,15 +366,15 @@ static deberta_status run_and_resume(const drawn_run *run, bool *same, deberta_e
     return compare_files(run, "discriminator/model.safetensors", same, refusal);
 }
 
-static deberta_status run_resumed(drawn_run *run, const char *name, deberta_error *err)
+static deberta_status run_resumed(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
     (void)err;
     bool same = true;
     deberta_error refusal;
     if (run_and_resume(run, &same, &refusal) == DEBERTA_OK)
-        drawn_note(run, name, "bits", same ? 0 : INFINITY, "the trained model");
+        drawn_note(run, feature->name, "bits", same ? 0 : INFINITY, "the trained model");
     else
-        drawn_note_refusal(run, name, "bits", &refusal);
+        drawn_note_refusal(run, feature->name, "bits", &refusal);
     return DEBERTA_OK;
 }
 
@@ -408,7 +408,7 @@ static void expect_refusal(drawn_run *run, const char *name)
                status == DEBERTA_OK ? "it was computed" : refusal.message);
 }
 
-static deberta_status run_labelled_hole(drawn_run *run, const char *name, deberta_error *err)
+static deberta_status run_labelled_hole(drawn_run *run, const drawn_feature *feature, deberta_error *err)
 {
     const drawn_case *drawn = run->drawn;
     const bool answer = drawn->batch.task == EXACT_ANSWERS;
@@ -419,14 +419,14 @@ static deberta_status run_labelled_hole(drawn_run *run, const char *name, debert
     const deberta_status saved = drawn_batch_save(drawn, run->folder, "hole.safetensors", false, err);
     *place = kept;
     DEBERTA_TRY(saved);
-    expect_refusal(run, name);
+    expect_refusal(run, feature->name);
     return DEBERTA_OK;
 }
 
 const drawn_feature drawn_training_features[] = {
-    {"gradients", is_trained, run_gradients},
-    {"a label at a hole", has_hole, run_labelled_hole},
-    {"dropout", drops, run_dropout},
-    {"resumed training", is_run, run_resumed},
+    {"gradients", is_trained, .run = run_gradients},
+    {"a label at a hole", has_hole, .run = run_labelled_hole},
+    {"dropout", drops, .run = run_dropout},
+    {"resumed training", is_run, .run = run_resumed},
     {0},
 };

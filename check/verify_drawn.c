@@ -38,7 +38,7 @@ static deberta_status make_folder(drawn_run *run, deberta_error *err)
 static deberta_status run_features(drawn_run *run, const drawn_feature *features, deberta_error *err)
 {
     for (const drawn_feature *feature = features; feature->run; feature++)
-        if (feature->applies(run)) DEBERTA_TRY(feature->run(run, feature->name, err));
+        if (feature->applies(run)) DEBERTA_TRY(feature->run(run, feature, err));
     return DEBERTA_OK;
 }
 
