@@ -3,8 +3,9 @@
 
     tools/try_contributing.py [FOLDER]
 
-FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, or of a kernel
-more than five, fails: adding something must not mean searching for all the places that know of it. Needs meson, ninja and, for a kernel, cmocka.
+FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
+more than five, of an instruction set more than eight, fails: adding something must not mean searching for all the places that know of it.
+Needs meson, ninja and, for a kernel or an instruction set, cmocka.
 The last line is `N passed, N failed`.
 
 SPDX-License-Identifier: MIT
@@ -16,11 +17,10 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MOST_FILES = {"Add a kernel": 5}
+MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8}
 USUAL_MOST_FILES = 3
 # A diff, and the commands that show what it has added.
 EXAMPLE = re.compile(r"^```diff\n(.*?)^```\n.*?^```sh\n(.*?)^```$", re.M | re.S)
-
 
 def copy_tree(folder):
     """What git knows, with the changes that are not committed yet."""
@@ -30,21 +30,19 @@ def copy_tree(folder):
     os.makedirs(folder, exist_ok=True)
     subprocess.run(["tar", "-C", folder, "-xf", "-"], input=packed, check=True)
 
-
 def files_of(diff):
     """[(path, [hunk, ...])], a hunk being its lines with their first characters."""
     parts = re.split(r"^(?:--- a/\S+\n)?\+\+\+ b/(\S+)\n", diff, flags=re.M)[1:]
     return [(path, [hunk for hunk in re.split(r"^@@.*\n", body, flags=re.M) if hunk]) for path, body in zip(parts[::2], parts[1::2])]
 
-
 def side(hunk, signs):
     return "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in signs)
-
 
 def apply(folder, path, hunks):
     """A file that is not there yet becomes the new side; elsewhere the old side of each hunk must stand in the file once."""
     place = os.path.join(folder, path)
     if not os.path.exists(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
         text = side(hunks[0], "+")
     else:
         with open(place, encoding="utf-8") as file:
@@ -56,7 +54,6 @@ def apply(folder, path, hunks):
     with open(place, "w", encoding="utf-8") as file:
         file.write(text)
 
-
 def shell(folder, command):
     environment = {**os.environ, "PATH": os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -64,7 +61,6 @@ def shell(folder, command):
     # Warnings are errors; without -Werror, so that a compiler's cache knows the files from build/.
     warned = re.search(r"\bwarning:.*", done.stdout)
     assert done.returncode == 0 and ran_tests and not warned, f"{command}\n{warned.group() if warned else ''}\n{done.stdout[-4000:]}"
-
 
 def try_all(folder):
     counts = {True: 0, False: 0}
@@ -98,7 +94,6 @@ def try_all(folder):
     print(f"{counts[True]} passed, {counts[False]} failed")
     return counts[False] == 0
 
-
 def main():
     if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
         print(__doc__)
@@ -107,7 +102,6 @@ def main():
         return 0 if try_all(os.path.abspath(sys.argv[1])) else 1
     with tempfile.TemporaryDirectory() as folder:
         return 0 if try_all(folder) else 1
-
 
 if __name__ == "__main__":
     sys.exit(main())
