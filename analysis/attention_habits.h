@@ -1,8 +1,7 @@
 /* Plain habits of a head: how much of its attention goes to one place, whatever stands there.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_ATTENTION_HABITS_H
-#define ANALYSIS_ATTENTION_HABITS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ typedef struct attention_habits {
 
 /* probabilities: [tokens][tokens], query first. special: [tokens], not 0 for tokens that frame a text; NULL: none. */
 attention_habits attention_habits_measure(const float *probabilities, size_t tokens, const unsigned char *special);
-
-#endif

@@ -5,8 +5,7 @@
  * ascending, or NULL: 0, 1, 2 ...) are those that i and j stand for where a matrix is a part of a larger one.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_ATTENTION_STATISTICS_H
-#define ANALYSIS_ATTENTION_STATISTICS_H
+#pragma once
 
 #include "core/base/status.h"
 #include "output/scope.h"
@@ -44,5 +43,3 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
 void attention_rollout_begin(double *rollout, size_t tokens); /* I */
 void attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
                             const unsigned char *mask);
-
-#endif

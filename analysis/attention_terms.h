@@ -16,8 +16,7 @@
  * Means go over the queries that the mask keeps, sums over the keys that it keeps.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_ATTENTION_TERMS_H
-#define ANALYSIS_ATTENTION_TERMS_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -44,5 +43,3 @@ void attention_term_effects_measure(attention_term_effects *effects, const logit
 /* change[i][j] = P_ij - softmax(S_i - term_i)_j, [tokens][tokens]: positive where the term draws attention to a key. 0
  * in rows and columns that the mask leaves out. */
 void attention_term_change(float *change, const logit_terms *terms, size_t term);
-
-#endif

@@ -3,8 +3,7 @@
  * nothing here is fast, and the order of its sums is its own.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_ATTENTION_WINDOW_H
-#define ANALYSIS_ATTENTION_WINDOW_H
+#pragma once
 
 #include "core/model/session_internal_options.h"
 
@@ -21,5 +20,3 @@ typedef struct key_window {
 deberta_status windowed_session_create(deberta_session **session, const deberta_model *model,
                                        const deberta_session_options *options, const session_internal_options *internal,
                                        const key_window *window, deberta_error *err);
-
-#endif

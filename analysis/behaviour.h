@@ -8,8 +8,7 @@
  * whatever happens outside the composed set, also when it is NaN, and must notice the outermost token inside.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_BEHAVIOUR_H
-#define ANALYSIS_BEHAVIOUR_H
+#pragma once
 
 #include "analysis/experiment.h"
 #include "output/scope.h"
@@ -44,5 +43,3 @@ typedef struct behaviour_report {
 
 /* Runs everything that fits. Failing tests are in the report; an error is something that kept tests from running. */
 deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err);
-
-#endif

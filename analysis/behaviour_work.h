@@ -2,8 +2,7 @@
  * behaviour*.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_BEHAVIOUR_WORK_H
-#define ANALYSIS_BEHAVIOUR_WORK_H
+#pragma once
 
 #include "analysis/attention_window.h"
 #include "analysis/behaviour.h"
@@ -68,5 +67,3 @@ deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, dist
 deberta_status behaviour_test_side(behaviour_work *w, bool left, deberta_error *err);
 /* Attention under a hard window. */
 deberta_status behaviour_test_window(behaviour_work *w, bool run_only, size_t layers, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Keeps what an observer is shown: hidden states and attention matrices of chosen layers, heads and components.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_CAPTURE_H
-#define ANALYSIS_CAPTURE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +38,3 @@ deberta_observer capture_observer(capture *capture);
 float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta_component component, size_t sequence);
 
 bool component_is_in(deberta_component component, const deberta_model_info *model); /* not every model has c2p, p2c */
-
-#endif

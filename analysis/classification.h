@@ -1,8 +1,7 @@
 /* How good a classifier is: from what was right and what was answered to accuracy, precision, recall and F1.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_CLASSIFICATION_H
-#define ANALYSIS_CLASSIFICATION_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -27,5 +26,3 @@ typedef struct classification_score {
     double macro_f1;            /* mean over the labels that occur, as a label or as an answer */
 } classification_score;
 classification_score confusion_score(const confusion *c);
-
-#endif

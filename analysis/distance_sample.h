@@ -4,8 +4,7 @@
  * part of them is kept, every value with the same chance (Vitter 1985, algorithm R), the same part for the same seed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_DISTANCE_SAMPLE_H
-#define ANALYSIS_DISTANCE_SAMPLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ double distance_sample_mean(const distance_sample *sample, ptrdiff_t distance);
 /* The quantiles q[0 ... count - 1] of one distance. */
 void distance_sample_quantiles(const distance_sample *sample, ptrdiff_t distance, const double *q, size_t count,
                                double *found);
-
-#endif

@@ -1,8 +1,7 @@
 /* A model whose weights are put to the test: how it is opened and run, and who is told how far that is.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_EXPERIMENT_H
-#define ANALYSIS_EXPERIMENT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -19,5 +18,3 @@ typedef struct experiment {
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
     void *context;
 } experiment;
-
-#endif

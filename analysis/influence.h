@@ -8,8 +8,7 @@
  * on a short text.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_INFLUENCE_H
-#define ANALYSIS_INFLUENCE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -54,5 +53,3 @@ typedef struct influence_report {
 } influence_report;
 
 deberta_status influence_measure(influence_report *report, const influence_options *options, deberta_error *err);
-
-#endif

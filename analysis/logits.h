@@ -1,12 +1,9 @@
 /* What a row of logits says of its classes or pieces.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_LOGITS_H
-#define ANALYSIS_LOGITS_H
+#pragma once
 
 #include <stddef.h>
 
 /* The class of the largest of `width` logits, at least one; the first of equals. */
 size_t logits_largest(const float *logits, size_t width);
-
-#endif

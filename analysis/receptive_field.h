@@ -8,8 +8,7 @@
  * on how large distances may get. Without a limit on the length the rows at both ends serve infinitely many distances.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_RECEPTIVE_FIELD_H
-#define ANALYSIS_RECEPTIVE_FIELD_H
+#pragma once
 
 #include "core/model/positions.h"
 #include "output/scope.h"
@@ -98,5 +97,3 @@ void receptive_field_of_token(const receptive_field *field, size_t position, siz
 /* The tokens of such a text that find every key at a row that no other of their keys has: how many, and the first. They
  * are neighbours. */
 size_t receptive_field_seeing_tokens(const receptive_field *field, size_t *first);
-
-#endif

@@ -1,6 +1,5 @@
 /* Work in a process of its own, whose memory does not count as ours. SPDX-License-Identifier: MIT */
-#ifndef BENCH_CHILD_H
-#define BENCH_CHILD_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -12,5 +11,3 @@ typedef deberta_status (*child_work)(const void *context, void *answer, deberta_
  * the child: work makes its own. */
 deberta_status child_run(child_work work, const void *context, void *answer, size_t answer_bytes, const char *what,
                          deberta_error *err);
-
-#endif

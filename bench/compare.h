@@ -7,8 +7,7 @@
  * twenty is wrong, and where nothing differs, in nineteen tables of twenty nothing is called.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_COMPARE_H
-#define BENCH_COMPARE_H
+#pragma once
 
 #include "bench/results.h"
 #include "output/result.h"
@@ -56,5 +55,3 @@ void compare_within(compare_list *list, const compare_side *runs, unsigned facet
 
 /* by: the facet of compare_within, or 0. The list must outlive the result. */
 void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by);
-
-#endif

@@ -15,8 +15,7 @@
  * between does: weights once a batch, activations once.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_COST_MODEL_H
-#define BENCH_COST_MODEL_H
+#pragma once
 
 #include "core/model/session_internal_options.h"
 
@@ -47,5 +46,3 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
 /* "embed", "qkv" ...: names of stages in tables and files. */
 const char *cost_stage_name(profile_stage stage);
 const char *cost_part_name(profile_part part);
-
-#endif

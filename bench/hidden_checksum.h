@@ -1,8 +1,7 @@
 /* One number for the bits of hidden states: two runs that agree in it computed the same.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_HIDDEN_CHECKSUM_H
-#define BENCH_HIDDEN_CHECKSUM_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -23,5 +22,3 @@ static inline uint64_t hidden_checksum(const deberta_outputs *outputs, size_t fi
     }
     return sum;
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Single kernels over a list of problems (kernel_problems.h), every tier against the same data.
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_KERNEL_BENCH_H
-#define BENCH_KERNEL_BENCH_H
+#pragma once
 
 #include "bench/kernel_problems.h"
 #include "bench/machine.h"
@@ -42,5 +41,3 @@ deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines 
                                 const kernel_bench_options *options, deberta_error *err);
 /* A row a measurement. */
 void kernel_bench_describe(result *r, const kernel_measurements *found, const problem_lines *problems);
-
-#endif

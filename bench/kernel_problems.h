@@ -31,8 +31,7 @@
  *     gemm_u15 rows=126 depth=512 columns=64
  *
  * rows and columns default to 1, depth to 64. SPDX-License-Identifier: MIT */
-#ifndef BENCH_KERNEL_PROBLEMS_H
-#define BENCH_KERNEL_PROBLEMS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -57,5 +56,3 @@ typedef struct problem_lines {
 deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err);
 /* Appends the problems of a file; empty lines and what follows a # are skipped. */
 deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * quiet.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_MACHINE_H
-#define BENCH_MACHINE_H
+#pragma once
 
 #include "core/base/status.h"
 #include "core/base/topology.h"
@@ -81,5 +80,3 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err);
 void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before);
 /* Adds a reason to doubt the numbers; the same text only once. */
 void machine_note(machine_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

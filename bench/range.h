@@ -3,8 +3,7 @@
  * Ranges are ascending and hold their end if a step meets it. '*' and 'x' both multiply: some shells expand a star.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_RANGE_H
-#define BENCH_RANGE_H
+#pragma once
 
 #include "core/base/status.h"
 #include "output/scope.h"
@@ -21,5 +20,3 @@ typedef struct size_list {
 enum { RANGE_MAX_VALUES = 10000 };
 deberta_status range_parse(scope *memory, size_list *list, const char *text, const char *what, size_t lowest,
                            size_t highest, bool repeated, deberta_error *err);
-
-#endif

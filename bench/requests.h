@@ -11,8 +11,7 @@
  * for every request.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_REQUESTS_H
-#define BENCH_REQUESTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -72,5 +71,3 @@ const char *request_way_name(request_way way);
 /* Errors: those of opening the model and a session; DEBERTA_E_ARGUMENT for a model with fewer absolute positions than
  * the longest text. */
 deberta_status requests_run(requests_measurement *found, const requests_options *options, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * of results*.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_RESULT_FIELDS_H
-#define BENCH_RESULT_FIELDS_H
+#pragma once
 
 #include "bench/results.h"
 #include "bench/trends.h"
@@ -21,5 +20,3 @@ extern const record_field bench_stage_fields[], bench_part_fields[];
 
 /* Environment, results and trends as members of the result's JSON. */
 void bench_results_add_json(result *r, const bench_results *results, const trend_list *trends);
-
-#endif

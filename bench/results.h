@@ -1,8 +1,7 @@
 /* What a sweep found: kept in memory, described as tables and JSON, read from JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_RESULTS_H
-#define BENCH_RESULTS_H
+#pragma once
 
 #include <stdio.h>
 
@@ -89,5 +88,3 @@ deberta_status bench_results_read_file(bench_results *results, const char *path,
 const char *term_selection_name(term_selection terms);
 /* DEBERTA_E_ARGUMENT for another name. */
 deberta_status term_selection_from_name(term_selection *terms, const char *name, deberta_error *err);
-
-#endif

@@ -17,8 +17,7 @@
  * read weights: each of them all weights where threads share rows, its own columns where they share columns.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_SCHEDULE_H
-#define BENCH_SCHEDULE_H
+#pragma once
 
 #include "bench/range.h"
 #include "core/base/parallel.h"
@@ -67,5 +66,3 @@ typedef struct loop_rehearsal {
  * in order, each in the name of the thread that would be free first. Adds to *rehearsal, which is the caller's and must
  * outlive the executor. What it cannot know: threads that compete for memory, and the price of starting a loop. */
 deberta_status rehearsal_create(executor **made, size_t threads, loop_rehearsal *rehearsal, deberta_error *err);
-
-#endif

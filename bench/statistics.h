@@ -5,8 +5,7 @@
  * answer.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_STATISTICS_H
-#define BENCH_STATISTICS_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -72,5 +71,3 @@ typedef struct statistics_growth {
 
 /* x, y > 0, x ascending. */
 statistics_growth statistics_fit_growth(const double *x, const double *y, size_t count);
-
-#endif

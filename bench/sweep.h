@@ -8,8 +8,7 @@
  * Nothing is printed; progress goes to a callback.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_SWEEP_H
-#define BENCH_SWEEP_H
+#pragma once
 
 #include "bench/range.h"
 #include "bench/results.h"
@@ -68,5 +67,3 @@ deberta_status sweep_check(const sweep_options *options, const deberta_model_inf
 /* Fills *results; whatever is returned, its memory is to be freed. What casts doubt on the numbers is among the sheet's
  * notes: a busy machine, a changing clock, outputs that differ between repetitions or tiers. */
 deberta_status sweep_run(bench_results *results, const sweep_options *options, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * sweep_run.c above them.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_SWEEP_WORK_H
-#define BENCH_SWEEP_WORK_H
+#pragma once
 
 #include "bench/sweep.h"
 #include "core/base/arena.h"
@@ -88,5 +87,3 @@ size_t sweep_peak_resident_bytes(void);
 
 /* The points' results into the results, whose sheet is told what casts doubt on them. */
 void sweep_collect(const sweep *s, bench_results *results);
-
-#endif

@@ -1,6 +1,5 @@
 /* Clocks for measurements. SPDX-License-Identifier: MIT */
-#ifndef BENCH_TIMER_H
-#define BENCH_TIMER_H
+#pragma once
 
 /* Seconds of a clock that never jumps. */
 double timer_now(void);
@@ -9,5 +8,3 @@ double timer_process_seconds(void);
 /* The clock rate that this thread gets at this moment, in GHz, from a chain of multiplications of known latency: what
  * /proc/cpuinfo says is a guess in virtual machines. Takes about a millisecond. 0: not known on this architecture. */
 double timer_clock_ghz(void);
-
-#endif

@@ -2,8 +2,7 @@
  * so many tokens are labelled.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_TRAINING_BENCH_H
-#define BENCH_TRAINING_BENCH_H
+#pragma once
 
 #include "bench/cost_model.h"
 #include "output/scope.h"
@@ -54,5 +53,3 @@ deberta_status training_bench_run(training_measurement *found, const training_be
                                   deberta_error *err);
 
 size_t training_memory_plan(const training_memory *memory); /* all but the peak */
-
-#endif

@@ -1,8 +1,7 @@
 /* Curves through the results of a sweep: what a layer costs, how time and memory grow with the length.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_TRENDS_H
-#define BENCH_TRENDS_H
+#pragma once
 
 #include "bench/results.h"
 
@@ -33,5 +32,3 @@ void trends_find(trend_list *list, const bench_results *results);
 
 /* A line or two: the fitted curve and the exponents of time and memory, each with its worst error. */
 void trend_say(result *r, const bench_results *results, const trend *trend);
-
-#endif

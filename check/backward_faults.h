@@ -3,8 +3,7 @@
  * the same place, and no byte beyond an array is touched.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_BACKWARD_FAULTS_H
-#define CHECK_BACKWARD_FAULTS_H
+#pragma once
 
 #include "train/engine/learner.h"
 #include "train/engine/step_batch.h"
@@ -18,5 +17,3 @@ typedef struct backward_fault {
 extern const backward_fault backward_faults[]; /* up to one without a name */
 /* NULL for an unknown name. */
 const backward_fault *backward_fault_find(const char *name);
-
-#endif

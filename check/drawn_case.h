@@ -2,8 +2,7 @@
  * and a number, so that any case repeats alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_DRAWN_CASE_H
-#define CHECK_DRAWN_CASE_H
+#pragma once
 
 #include "check/drawn_model.h"
 #include "check/exact_loss.h"
@@ -55,5 +54,3 @@ deberta_status drawn_case_save_nudged(const drawn_case *drawn, const char *folde
 /* The batch alone, as folder/name; has_steps: with an axis of steps. */
 deberta_status drawn_batch_save(const drawn_case *drawn, const char *folder, const char *name, bool has_steps,
                                 deberta_error *err);
-
-#endif

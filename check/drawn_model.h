@@ -2,8 +2,7 @@
  * is a function of what is wished for and of the state of the random numbers.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_DRAWN_MODEL_H
-#define CHECK_DRAWN_MODEL_H
+#pragma once
 
 #include "core/model/config.h"
 
@@ -52,5 +51,3 @@ deberta_status drawn_model_save(const drawn_model *model, const char *folder, de
 /* Opens the model from memory. */
 deberta_status drawn_model_open(deberta_model **opened, const drawn_model *model, const deberta_model_options *options,
                                 deberta_error *err);
-
-#endif

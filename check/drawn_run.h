@@ -1,8 +1,7 @@
 /* One drawn case while it is verified, what features note of it, and the report of all cases.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_DRAWN_RUN_H
-#define CHECK_DRAWN_RUN_H
+#pragma once
 
 #include "check/backward_faults.h"
 #include "check/drawn_case.h"
@@ -59,5 +58,3 @@ extern const drawn_feature drawn_training_features[], drawn_inference_features[]
 
 /* Drawn cases through every feature that has a second way to its result: float64, or another way to the same bits. */
 deberta_status verify_drawn(drawn_report *report, const drawing_options *options, deberta_error *err);
-
-#endif

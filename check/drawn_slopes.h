@@ -1,8 +1,7 @@
 /* The loss of a drawn case in float64, and its slope along a random direction in each tensor.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_DRAWN_SLOPES_H
-#define CHECK_DRAWN_SLOPES_H
+#pragma once
 
 #include "check/drawn_case.h"
 #include "train/run/trainer.h"
@@ -32,5 +31,3 @@ void drawn_slopes_free(drawn_slopes *slopes);
 double drawn_slope_of(const drawn_case *drawn, const parameter *tensor, double *norm);
 /* The norm over the gradients of all tensors. */
 double drawn_norm_of_all(const parameter_set *set);
-
-#endif

@@ -2,8 +2,7 @@
  * what `train` computes, sharing nothing with it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_EXACT_LOSS_H
-#define CHECK_EXACT_LOSS_H
+#pragma once
 
 #include "analysis/reference/reference.h"
 
@@ -64,5 +63,3 @@ deberta_status exact_step_loss(const exact_step *step, const reference_model *mo
 deberta_status exact_step_terms(const exact_step *step, const reference_model *const models[2], double *terms,
                                 deberta_error *err);
 void exact_step_free(exact_step **step);
-
-#endif

@@ -5,8 +5,7 @@
  * The engine knows nothing of it. `verify --mutate` and the tests use the same list.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_MUTATION_H
-#define CHECK_MUTATION_H
+#pragma once
 
 #include "include/deberta.h"
 
@@ -27,5 +26,3 @@ extern const mutation mutation_unsmoothed;
  * (a missing convolution has no source) leaves it right. */
 deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
                                   const mutation *fault, deberta_error *err);
-
-#endif

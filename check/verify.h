@@ -7,8 +7,7 @@
  * layers before.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_VERIFY_H
-#define CHECK_VERIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -134,5 +133,3 @@ void verify_errors_free(verify_errors *errors);
  * frees the errors. If the report has a row of the same subject and tier, the two become one: counts are added, and of
  * every error statistic the larger one stays. errors: NULL where only bits were compared. */
 void verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors);
-
-#endif

@@ -2,8 +2,7 @@
  * Zero-initialise, release with byte_buffer_free.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_BYTE_BUFFER_H
-#define OUTPUT_BYTE_BUFFER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ void byte_buffer_format(byte_buffer *buffer, const char *format, ...) __attribut
 /* A decimal number with at most the given decimals (<= 6), trailing zeros removed, never "-0", always with a point. */
 void byte_buffer_number(byte_buffer *buffer, double value, int decimals);
 void byte_buffer_base64(byte_buffer *buffer, const unsigned char *data, size_t size_bytes);
-
-#endif

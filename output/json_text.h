@@ -1,8 +1,7 @@
 /* JSON put together: texts that come from anywhere become strings, which are UTF-8 or nothing.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_JSON_TEXT_H
-#define OUTPUT_JSON_TEXT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -14,5 +13,3 @@ json_t *json_clean_text(const char *text);
 /* Members and elements, which they take over; without memory the program ends (output/scope.h). */
 void json_put(json_t *object, const char *name, json_t *value);
 void json_add(json_t *array, json_t *value);
-
-#endif

@@ -8,8 +8,7 @@
  *     };
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_RECORD_H
-#define OUTPUT_RECORD_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -53,5 +52,3 @@ void record_write(json_t *object, const record_field *fields, const void *record
 void record_read(void *record, const record_field *fields, const json_t *object);
 /* One cell, for people or for CSV; empty where the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */
 void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const void *record, bool people, int digits);
-
-#endif

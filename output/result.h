@@ -15,8 +15,7 @@
  * column's format shows.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_RESULT_H
-#define OUTPUT_RESULT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -96,5 +95,3 @@ size_t result_table_rows(const result_table *table);
 
 /* Writes the whole in one format; who closes the file finds what cannot be written. */
 void result_write(const result *r, FILE *out, result_format format);
-
-#endif

@@ -1,7 +1,4 @@
 /* How a table or a result is written. SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_RESULT_FORMAT_H
-#define OUTPUT_RESULT_FORMAT_H
+#pragma once
 
 typedef enum result_format { RESULT_TEXT, RESULT_MARKDOWN, RESULT_CSV, RESULT_JSON, RESULT_LATEX } result_format;
-
-#endif

@@ -1,6 +1,5 @@
 /* What a result holds. Private to result_fill.c and result_write.c. SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_RESULT_INSIDE_H
-#define OUTPUT_RESULT_INSIDE_H
+#pragma once
 
 #include "output/result.h"
 #include "output/scope.h"
@@ -38,5 +37,3 @@ struct result {
     size_t part_count, part_capacity;
     result_table *data;
 };
-
-#endif

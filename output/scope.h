@@ -7,8 +7,7 @@
  *     scope_free(&memory);                                      // all that was taken in it
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_SCOPE_H
-#define OUTPUT_SCOPE_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ char *memory_copy_text(const char *text);
 _Noreturn void memory_short(void);
 /* `end` says so, removes what is unfinished, and does not return. Without it the program says "out of memory". */
 void memory_on_shortage(void (*end)(void));
-
-#endif

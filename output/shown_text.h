@@ -3,8 +3,7 @@
  * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_SHOWN_TEXT_H
-#define OUTPUT_SHOWN_TEXT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ void print_marked(FILE *out, const char *text, size_t bytes, deberta_span place)
 void print_place(FILE *out, const char *text, const deberta_place *place);
 /* The whole text, with guillemets around spans [count] in any order, which are sorted. */
 void print_all_marked(FILE *out, const char *text, size_t bytes, deberta_span *spans, size_t count);
-
-#endif

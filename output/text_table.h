@@ -1,7 +1,6 @@
 /* A table of short texts, printed with aligned columns, as Markdown, CSV or a LaTeX tabular (booktabs).
  * SPDX-License-Identifier: MIT */
-#ifndef OUTPUT_TEXT_TABLE_H
-#define OUTPUT_TEXT_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdio.h>
@@ -25,5 +24,3 @@ void text_table_free(text_table *table);
  * line end; and as LaTeX sets it. */
 void print_csv_cell(const char *cell, FILE *out);
 void print_latex_cell(const char *cell, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
 /* The commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_COMMANDS_H
-#define PROGRAM_COMMANDS_H
+#pragma once
 
 #include "program/frame/options.h"
 
@@ -9,6 +8,4 @@ extern const command command_answer, command_bench, command_classify, command_de
     command_tag, command_tokenize, command_train, command_verify;
 #if HAVE_VIZ
 extern const command command_attention, command_bench_plot;
-#endif
-
 #endif

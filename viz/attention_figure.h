@@ -4,8 +4,7 @@
  * Other labelled matrices are drawn by it too, with the names of their axes: length x layers, layer x head, distances.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_ATTENTION_FIGURE_H
-#define VIZ_ATTENTION_FIGURE_H
+#pragma once
 
 #include "viz/figure.h"
 #include "viz/heatmap.h"
@@ -64,5 +63,3 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
 /* Draws the figure into all paths (.png .svg .pdf). notes may be NULL. */
 deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count,
                                 figure_notes *notes, deberta_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the panels of each kind in an attention figure have in common. SPDX-License-Identifier: MIT */
-#ifndef VIZ_ATTENTION_KINDS_H
-#define VIZ_ATTENTION_KINDS_H
+#pragma once
 
 #include "viz/attention_figure.h"
 
@@ -30,5 +29,3 @@ double attention_row_bars_height(const attention_row_bars *bars);
 double attention_row_bars_end(const draw_list *list, const attention_row_bars *bars);
 /* The first in a line that is centred on y. */
 void attention_row_bars_draw(draw_list *list, const attention_row_bars *bars, size_t row, double y);
-
-#endif

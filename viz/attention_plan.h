@@ -3,8 +3,7 @@
  * around them.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_ATTENTION_PLAN_H
-#define VIZ_ATTENTION_PLAN_H
+#pragma once
 
 #include "viz/attention_kinds.h"
 
@@ -96,5 +95,3 @@ void attention_draw_left_axis(draw_list *list, const attention_plan *plan, doubl
 void attention_draw_lower_axis(draw_list *list, const attention_plan *plan, double x, double y);
 /* Colour bars and notes. Returns the y beneath. */
 double attention_draw_bars(draw_list *list, const attention_plan *plan, const figure_notes *notes, double top);
-
-#endif

@@ -5,8 +5,7 @@
  * or not positive on a logarithmic axis) interrupt their line and are counted in a note.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_CHART_H
-#define VIZ_CHART_H
+#pragma once
 
 #include "viz/figure.h"
 
@@ -81,5 +80,3 @@ typedef struct chart_figure {
 deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *notes, deberta_error *err);
 deberta_status figure_chart(const chart_figure *spec, const char *const *paths, size_t path_count, figure_notes *notes,
                             deberta_error *err);
-
-#endif

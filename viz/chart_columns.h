@@ -11,8 +11,7 @@
  * Series without points and panels without series are left out.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_CHART_COLUMNS_H
-#define VIZ_CHART_COLUMNS_H
+#pragma once
 
 #include "output/scope.h"
 #include "viz/chart.h"
@@ -60,5 +59,3 @@ const chart_panel *chart_columns_panels(chart_columns *c, size_t *count);
  * whether there is room for it. */
 deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);
-
-#endif

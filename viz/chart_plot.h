@@ -2,8 +2,7 @@
  * chart_layout.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_CHART_PLOT_H
-#define VIZ_CHART_PLOT_H
+#pragma once
 
 #include "viz/chart.h"
 #include "viz/ticks.h"
@@ -68,5 +67,3 @@ void chart_plot_draw(draw_list *list, const chart_plot *plot, figure_notes *note
 /* Space that the numbers and names of the axes take outside the area. */
 double chart_plot_left(const draw_list *list, const chart_plot *plot);
 double chart_plot_below(const draw_list *list, const chart_plot *plot);
-
-#endif

@@ -1,8 +1,7 @@
 /* Colour bars of heat maps.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_COLOUR_BAR_H
-#define VIZ_COLOUR_BAR_H
+#pragma once
 
 #include "viz/heatmap.h"
 
@@ -29,5 +28,3 @@ void colour_legend_draw(draw_list *list, const colour_legend *legend, double x, 
  * ends, and what it takes. */
 double colour_bar_draw_inline(draw_list *list, const colour_legend *legend, double x, double y);
 double colour_bar_inline_width(const draw_list *list, const colour_legend *legend);
-
-#endif

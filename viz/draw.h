@@ -6,8 +6,7 @@
  *
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_DRAW_H
-#define VIZ_DRAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -141,5 +140,3 @@ typedef struct draw_methods {
 } draw_methods;
 
 void draw_replay(const draw_list *list, const draw_methods *methods, void *self);
-
-#endif

@@ -1,8 +1,7 @@
 /* Real fonts and pixels: a ruler that knows fonts, and the backends for PNG pixels and PDF.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_DRAW_CAIRO_H
-#define VIZ_DRAW_CAIRO_H
+#pragma once
 
 #include "output/byte_buffer.h"
 #include "viz/draw.h"
@@ -26,5 +25,3 @@ deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler,
 /* A PDF of one page, without dates. title and subject may be NULL. */
 deberta_status draw_cairo_pdf(const draw_list *list, const draw_ruler *ruler, const char *title, const char *subject,
                               byte_buffer *out, deberta_error *err);
-
-#endif

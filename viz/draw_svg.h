@@ -2,8 +2,7 @@
  * letters into outlines.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_DRAW_SVG_H
-#define VIZ_DRAW_SVG_H
+#pragma once
 
 #include "output/byte_buffer.h"
 #include "viz/draw.h"
@@ -13,5 +12,3 @@
  * layout holds where another font has to stand in. title may be NULL. */
 deberta_status draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
                         size_t entry_count, byte_buffer *out, deberta_error *err);
-
-#endif

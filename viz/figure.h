@@ -1,8 +1,7 @@
 /* What all figures share: width, type, title, provenance, notes, and saving into several files at once.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_FIGURE_H
-#define VIZ_FIGURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -87,5 +86,3 @@ deberta_status figure_check(figure_layout layout, const void *what, const figure
  * the target and renamed. notes may be NULL. */
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* The head grid: a thumbnail of every head of every layer, on one colour scale.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_HEAD_GRID_H
-#define VIZ_HEAD_GRID_H
+#pragma once
 
 #include "viz/figure.h"
 #include "viz/heatmap.h"
@@ -21,5 +20,3 @@ typedef struct head_grid {
 } head_grid;
 
 deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes *notes, deberta_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * that is to be compared; only then is anything drawn.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_HEATMAP_H
-#define VIZ_HEATMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -99,5 +98,3 @@ draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, doubl
  * the row means were subtracted. Cut if longer than the buffer. */
 enum { HEATMAP_UNIT_BYTES = 256 };
 void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES]);
-
-#endif

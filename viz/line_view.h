@@ -1,8 +1,7 @@
 /* The line view: tokens in two columns, a line from every query to the keys it attends to, stronger for larger values.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_LINE_VIEW_H
-#define VIZ_LINE_VIEW_H
+#pragma once
 
 #include "viz/figure.h"
 #include "viz/heatmap.h"
@@ -29,5 +28,3 @@ typedef struct line_view {
 } line_view;
 
 deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err);
-
-#endif

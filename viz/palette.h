@@ -5,8 +5,7 @@
  * levels, so that zero is exactly white.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_PALETTE_H
-#define VIZ_PALETTE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ draw_colour palette_ink_on(draw_colour background);
 draw_colour palette_series(size_t index);
 /* The colour with so much black or white in it that its palette_grey is `grey`, above 0 and at most 1. */
 draw_colour palette_shade(draw_colour colour, double grey);
-
-#endif

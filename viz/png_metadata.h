@@ -1,8 +1,7 @@
 /* PNG files with their resolution (pHYs) and provenance (tEXt). The only file with libpng.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_PNG_METADATA_H
-#define VIZ_PNG_METADATA_H
+#pragma once
 
 #include <stdint.h>
 
@@ -19,5 +18,3 @@ typedef struct provenance_entry {
  * chunk. */
 deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
                           size_t entry_count, byte_buffer *out, deberta_error *err);
-
-#endif

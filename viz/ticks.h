@@ -1,8 +1,7 @@
 /* Where an axis or a colour bar has its marks, and how numbers are written in figures.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_TICKS_H
-#define VIZ_TICKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,5 +24,3 @@ tick_set ticks_log(double low, double high, double base, size_t most);
 /* Short text of a value: the decimals that the step needs (step > 0) or three significant digits (step 0). U+2212 for
  * minus; 1.5e-7 becomes "1.5e" U+2212 "7". Independent of the locale. */
 void tick_text(double value, double step, char text[TICK_TEXT_BYTES]);
-
-#endif

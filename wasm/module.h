@@ -1,6 +1,5 @@
 /* What the files of the module share: the model that is open, and the last text. SPDX-License-Identifier: MIT */
-#ifndef WASM_MODULE_H
-#define WASM_MODULE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -30,5 +29,3 @@ extern module_state module;
 deberta_status module_answer(json_t *value);
 /* A session with these ablations, unless the one there has them; "": none. */
 deberta_status module_session(const char *ablations);
-
-#endif

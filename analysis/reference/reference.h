@@ -8,8 +8,7 @@
  * second.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_REFERENCE_REFERENCE_H
-#define ANALYSIS_REFERENCE_REFERENCE_H
+#pragma once
 
 #include "core/io/checkpoint.h"
 #include "core/model/config.h"
@@ -115,5 +114,3 @@ size_t reference_head_width(const reference_model *model, deberta_task head);
 /* logits [n][width], for DEBERTA_TASK_SEQUENCE [1][width]. */
 deberta_status reference_head_logits(const reference_model *model, deberta_task head, const reference_input *input,
                                      const double *hidden, double *logits, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * compare with. Written to be read beside SPEC; matrices are row-major, a linear layer has W [out][in].
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_REFERENCE_REFERENCE_MATH_H
-#define ANALYSIS_REFERENCE_REFERENCE_MATH_H
+#pragma once
 
 #include <stddef.h>
 
@@ -32,5 +31,3 @@ long reference_bucket(long distance, size_t buckets, size_t max_distance, debert
 
 /* Table row of the distance i - j (SPEC 3.3, 4.3): the same for c2p and p2c (SPEC 3.4). Needs relative_span >= 1. */
 size_t reference_table_row(const model_config *config, deberta_reference reference, long distance);
-
-#endif

@@ -1,8 +1,7 @@
 /* How the reference model fetches its tensors. Private to reference.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_REFERENCE_REFERENCE_WEIGHTS_H
-#define ANALYSIS_REFERENCE_REFERENCE_WEIGHTS_H
+#pragma once
 
 #include "analysis/reference/reference.h"
 
@@ -48,5 +47,3 @@ bool made_up_names(const char *path);
 deberta_status made_up_open(struct made_up **made_up, model_config *config, reference_source *source, const char *path,
                             deberta_error *err);
 void made_up_close(struct made_up **made_up);
-
-#endif

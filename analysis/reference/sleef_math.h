@@ -4,8 +4,7 @@
  * not use them: docs/design.md says why.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef ANALYSIS_REFERENCE_SLEEF_MATH_H
-#define ANALYSIS_REFERENCE_SLEEF_MATH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +19,3 @@ const char *sleef_function_name(sleef_function function);
 void sleef_run(sleef_function function, float *x, size_t count);
 /* The same function in float64, by SLEEF; a NaN without it. */
 double sleef_exact(sleef_function function, double x);
-
-#endif

@@ -1,6 +1,5 @@
 /* The activations and their slopes in float64, from their definitions. SPDX-License-Identifier: MIT */
-#ifndef CHECK_KERNELS_ACTIVATIONS_H
-#define CHECK_KERNELS_ACTIVATIONS_H
+#pragma once
 
 #include "check/kernels/kernel_problem.h"
 
@@ -20,5 +19,3 @@ double gate_argument(double x, kernel_activation function);
 exact_value activation_value(double x, kernel_activation function);
 /* f'(x), and how large what it is made of can be. */
 exact_sum exact_slope(double x, kernel_activation function);
-
-#endif

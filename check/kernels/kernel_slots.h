@@ -20,8 +20,7 @@
  * link, and a description without one of its functions does not compile.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_KERNELS_KERNEL_SLOTS_H
-#define CHECK_KERNELS_KERNEL_SLOTS_H
+#pragma once
 
 #include "check/kernels/kernel_problem.h"
 
@@ -47,5 +46,3 @@ typedef struct problem_work {
     double flop, bytes, elements;
 } problem_work;
 problem_work problem_work_of(const kernel_problem *p);
-
-#endif

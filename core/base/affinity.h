@@ -1,8 +1,7 @@
 /* On which processors threads begin, and where they may run. On Linux; elsewhere all is left to the system.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_AFFINITY_H
-#define CORE_BASE_AFFINITY_H
+#pragma once
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,5 +22,3 @@ int affinity_current_processor(void);
 /* A thread made with these attributes never runs elsewhere; its creation fails with EINVAL if the processor is not
  * ours. -1 leaves the attributes as they are. 0, or what errno calls the failure. */
 int affinity_bind_new_thread(pthread_attr_t *attributes, int processor);
-
-#endif

@@ -12,8 +12,7 @@
  * The block may also be one that is already filled, such as a mapped file: the same carving then finds the pieces.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_ARENA_H
-#define CORE_BASE_ARENA_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -46,5 +45,3 @@ void arena_rewind(arena *memory);
 const void *arena_contents(const arena *memory);
 /* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */
 void arena_release(arena *memory);
-
-#endif

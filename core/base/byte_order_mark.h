@@ -1,8 +1,7 @@
 /* The three bytes EF BB BF that some editors put before UTF-8: no part of a text, nor of JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_BYTE_ORDER_MARK_H
-#define CORE_BASE_BYTE_ORDER_MARK_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -12,5 +11,3 @@ static inline size_t byte_order_mark(const char *text, size_t bytes)
 {
     return bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
-
-#endif

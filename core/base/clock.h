@@ -1,6 +1,5 @@
 /* The clock that never goes back. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_CLOCK_H
-#define CORE_BASE_CLOCK_H
+#pragma once
 
 #include <time.h>
 
@@ -20,5 +19,3 @@ static inline double clock_processor_seconds(void)
 }
 
 static inline double clock_seconds(void) { return 1e-9 * (double)clock_nanoseconds(); }
-
-#endif

@@ -2,8 +2,7 @@
  * in other builds it goes unnoticed. What such memory holds stays.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_FORBIDDEN_H
-#define CORE_BASE_FORBIDDEN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -25,6 +24,4 @@ static inline void memory_permit(const void *start, size_t bytes) { __asan_unpoi
 #else
 static inline void memory_forbid(const void *start, size_t bytes) { (void)start, (void)bytes; }
 static inline void memory_permit(const void *start, size_t bytes) { (void)start, (void)bytes; }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Growing arrays: by half, with their sizes checked.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_GROW_H
-#define CORE_BASE_GROW_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,5 +19,3 @@ static inline void *grown(void *items, size_t *capacity, size_t count, size_t it
     if (larger) *capacity = wanted;
     return larger;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Sizes: the smaller, the larger, in units, in powers of two. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_INTEGERS_H
-#define CORE_BASE_INTEGERS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -16,5 +15,3 @@ static inline size_t tree_levels(size_t count)
     while ((size_t)1 << levels < count) levels++;
     return levels;
 }
-
-#endif

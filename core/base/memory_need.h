@@ -1,8 +1,7 @@
 /* One limit for all the memory of a piece of work: a model, its sessions and what is kept of their results.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_MEMORY_NEED_H
-#define CORE_BASE_MEMORY_NEED_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -19,5 +18,3 @@ typedef struct byte_text {
     char text[48];
 } byte_text;
 byte_text bytes_describe(size_t bytes);
-
-#endif

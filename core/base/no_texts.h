@@ -2,8 +2,7 @@
  * messages would say why; of weights, archives and UTF-16 every line would be read.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_NO_TEXTS_H
-#define CORE_BASE_NO_TEXTS_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -28,5 +27,3 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
     for (size_t k = 0; k < count && k < NO_TEXTS_BYTES; k++) zeros += ((const char *)bytes)[k] == 0;
     return zeros >= MANY_ZEROS ? "is no text in UTF-8: it begins with NUL bytes" : NULL;
 }
-
-#endif

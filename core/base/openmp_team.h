@@ -5,13 +5,10 @@
  * that has run loops before a fork() hangs in its next one in the child, with GCC's library; a new thread does not.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_OPENMP_TEAM_H
-#define CORE_BASE_OPENMP_TEAM_H
+#pragma once
 
 #include "core/base/parallel.h"
 
 /* threads >= 1 counts the caller. Starts none: OpenMP does at the first loop. pin is refused (DEBERTA_E_UNSUPPORTED)
  * for more than one: threads that the rest of the process uses too are not ours to bind. */
 deberta_status openmp_team_create(executor **team, size_t threads, bool pin, deberta_error *err);
-
-#endif

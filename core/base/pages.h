@@ -1,6 +1,5 @@
 /* Zeroed pages of the system, for the arena. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_PAGES_H
-#define CORE_BASE_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,5 +9,3 @@ bool pages_occupied(size_t capacity_bytes, size_t *bytes);
 /* bytes: as pages_occupied says. Zero-filled, aligned to pages at least; NULL, with errno, where the system refuses. */
 unsigned char *pages_map(size_t bytes);
 void pages_unmap(unsigned char *block, size_t bytes);
-
-#endif

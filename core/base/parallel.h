@@ -5,8 +5,7 @@
  * rehearsal of `bench schedule`. Which one a build prefers, executor_create decides.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_PARALLEL_H
-#define CORE_BASE_PARALLEL_H
+#pragma once
 
 #include <pthread.h>
 
@@ -68,5 +67,3 @@ struct deberta_threads {
 /* For kinds: the common part, ready for use; and its end, before the kind frees itself. */
 deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err);
 void executor_finish(executor *old);
-
-#endif

@@ -1,8 +1,7 @@
 /* Names of files: what they end in and how they are put together.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_PATH_H
-#define CORE_BASE_PATH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -11,5 +10,3 @@
 bool path_has_suffix(const char *path, const char *suffix);
 /* folder/name (just name for an empty folder) in new memory, NULL without memory. */
 char *path_join(const char *folder, const char *name);
-
-#endif

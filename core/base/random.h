@@ -1,8 +1,7 @@
 /* Random numbers that are the same everywhere for a seed: splitmix64. For choosing tokens and sentences, not for keys.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_RANDOM_H
-#define CORE_BASE_RANDOM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ static inline size_t random_below(uint64_t *state, size_t count)
 
 /* [0, 1) */
 static inline double random_fraction(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
-
-#endif

@@ -1,8 +1,7 @@
 /* SHA-256 (FIPS 180-4), for naming models by their content.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_SHA256_H
-#define CORE_BASE_SHA256_H
+#pragma once
 
 #include "core/base/sha256_compress.h"
 
@@ -19,5 +18,3 @@ void sha256_begin(sha256 *hash, unsigned features);
 void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes);
 /* 64 lower-case hex digits and a terminator. */
 void sha256_finish(sha256 *hash, char digest[65]);
-
-#endif

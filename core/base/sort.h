@@ -1,6 +1,5 @@
 /* Numbers in order. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_SORT_H
-#define CORE_BASE_SORT_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -11,5 +10,3 @@ static inline int compare_doubles(const void *left, const void *right)
 }
 
 static inline void sort_doubles(double *values, size_t count) { qsort(values, count, sizeof *values, compare_doubles); }
-
-#endif

@@ -5,8 +5,7 @@
  * expected.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_STATUS_H
-#define CORE_BASE_STATUS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ static inline bool size_add(size_t a, size_t b, size_t *sum) { return !__builtin
 /* The largest size in the place of a number that has none, where sizes have 32 bits: no size of a file is that large.
  */
 static inline size_t size_or_most(uint64_t number) { return number < SIZE_MAX ? (size_t)number : SIZE_MAX; }
-
-#endif

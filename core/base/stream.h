@@ -4,8 +4,7 @@
  * may succeed. So both ask for the mark. tools/lint.py wants no other fflush or fclose.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_STREAM_H
-#define CORE_BASE_STREAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,5 +29,3 @@ typedef struct stream_place {
 } stream_place;
 deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, size_t most_bytes, size_t *length,
                                 stream_place place, deberta_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * kernel, so that a busy machine costs its share and not a multiple of it. The caller is worker 0 and works too.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_THREAD_POOL_H
-#define CORE_BASE_THREAD_POOL_H
+#pragma once
 
 #include "core/base/parallel.h"
 
@@ -25,5 +24,3 @@ deberta_status thread_pool_create(executor **pool, size_t threads, bool pin, con
                                   deberta_error *err);
 deberta_status thread_pool_create_waiting(executor **pool, size_t threads, bool pin, const topology_info *machine,
                                           thread_waiting waiting, deberta_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* Cores, caches and where threads may run; the only place that knows hwloc. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_TOPOLOGY_H
-#define CORE_BASE_TOPOLOGY_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -36,5 +35,3 @@ typedef struct topology_source {
 } topology_source;
 
 deberta_status topology_read_source(topology_info *info, const topology_source *source, deberta_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * valid character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_UTF8_H
-#define CORE_BASE_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ typedef struct utf8_cursor {
 
 /* Moves to the character that holds `byte` (or to the end). byte must not lie before the cursor. */
 void utf8_cursor_seek(utf8_cursor *cursor, size_t byte);
-
-#endif

@@ -10,8 +10,7 @@
  * older ones are removed, calls folder_sync_of.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_ATOMIC_FILE_H
-#define CORE_IO_ATOMIC_FILE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ bool atomic_file_is_temporary(const char *name);
 bool file_sync(int descriptor);
 /* Waits until the name of this file or folder, in the folder that holds it, is on the disk. */
 deberta_status folder_sync_of(const char *path, deberta_error *err);
-
-#endif

@@ -9,8 +9,7 @@
  * pytorch_model.bin.index.json.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_CHECKPOINT_H
-#define CORE_IO_CHECKPOINT_H
+#pragma once
 
 #include "core/base/status.h"
 #include "core/io/tensor.h"
@@ -65,5 +64,3 @@ deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], 
 deberta_status checkpoint_stamp(const checkpoint *checkpoint, char stamp[65], deberta_error *err);
 /* <folder>/name in new memory. */
 deberta_status checkpoint_path(const checkpoint *checkpoint, const char *name, char **path, deberta_error *err);
-
-#endif

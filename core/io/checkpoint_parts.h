@@ -1,8 +1,7 @@
 /* What an open checkpoint is made of; for checkpoint*.c only.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_CHECKPOINT_PARTS_H
-#define CORE_IO_CHECKPOINT_PARTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -48,5 +47,3 @@ struct checkpoint {
  */
 deberta_status checkpoint_list_entries(struct checkpoint *c, json_t *map, deberta_error *err);
 deberta_status checkpoint_name_entries(struct checkpoint *c, deberta_error *err);
-
-#endif

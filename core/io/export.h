@@ -5,8 +5,7 @@
  * appears under its name only when it is finished. The same calls give the same bytes.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_EXPORT_H
-#define CORE_IO_EXPORT_H
+#pragma once
 
 #include "core/io/tensor_header.h"
 
@@ -24,5 +23,3 @@ void export_discard(export_file **file); /* accepts NULL */
 
 /* The name under which the file exists until it is finished, for a program that must stop. */
 const char *export_temporary(const export_file *file);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_HUB_NAME_H
-#define CORE_IO_HUB_NAME_H
+#pragma once
 
 #include "include/deberta.h"
 
@@ -8,5 +7,3 @@
  * path that does not exist, with the folder in which it was looked for. Where it reads like ORGANISATION/NAME, the
  * command that downloads it is named, too. DEBERTA_OK for any other path. */
 deberta_status hub_name_check(const char *path, deberta_error *err);
-
-#endif

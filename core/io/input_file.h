@@ -4,8 +4,7 @@
  * concern.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_INPUT_FILE_H
-#define CORE_IO_INPUT_FILE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,5 +27,3 @@ deberta_status input_file_read(input_file *input, const char *path, deberta_erro
  * no text does. name: for messages. */
 deberta_status input_file_read_stream(input_file *input, FILE *stream, const char *name, deberta_error *err);
 void input_file_free(input_file *input);
-
-#endif

@@ -4,8 +4,7 @@
  * scan before it refuses texts that are too long, too deep or have too many values, so that both stay bounded.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_JSON_FILE_H
-#define CORE_IO_JSON_FILE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ char *json_print(const json_t *value, size_t flags);
 
 /* "an array", "the number 8.5", "the text 'abc'", "missing" of NULL: what a message says was found. */
 quoted json_describe(const json_t *value);
-
-#endif

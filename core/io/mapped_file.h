@@ -5,8 +5,7 @@
  * unless the caller had files guarded: then the missing bytes are zeros, and mapped_file_intact says so afterwards.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_MAPPED_FILE_H
-#define CORE_IO_MAPPED_FILE_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -52,5 +51,3 @@ const char *content_guess(const uint8_t *bytes, size_t size_bytes);
 /* Little-endian integers at any alignment. */
 uint32_t load_u32(const uint8_t *at);
 uint64_t load_u64(const uint8_t *at);
-
-#endif

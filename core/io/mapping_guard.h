@@ -3,8 +3,7 @@
  * for the mark afterwards.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_MAPPING_GUARD_H
-#define CORE_IO_MAPPING_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@ size_t mapping_guard_add(const void *bytes, size_t size_bytes);
 bool mapping_guard_broke(size_t number);
 /* Before they are unmapped. */
 void mapping_guard_remove(size_t number);
-
-#endif

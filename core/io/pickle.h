@@ -9,8 +9,7 @@
  * storages torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_PICKLE_H
-#define CORE_IO_PICKLE_H
+#pragma once
 
 #include "core/io/tensor.h"
 
@@ -78,5 +77,3 @@ size_t pickle_tensor_count(const pickle *p, pickle_value dict);
 size_t pickle_storage_count(const pickle *p);
 const pickle_storage *pickle_storage_at(const pickle *p, size_t index);
 const pickle_tensor *pickle_tensor_of(const pickle *p, pickle_value tensor);
-
-#endif

@@ -5,8 +5,7 @@
  * reference counting: everything is released at once.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_PICKLE_MACHINE_H
-#define CORE_IO_PICKLE_MACHINE_H
+#pragma once
 
 #include <string.h>
 
@@ -98,5 +97,3 @@ deberta_status pickle_push_container(pickle *p, pickle_kind kind);
 /* Moves operands, those above the last mark or the last ones, into the container below them. */
 deberta_status pickle_fill_from_mark(pickle *p, pickle_kind kind);
 deberta_status pickle_fill_with(pickle *p, pickle_kind kind, size_t operands);
-
-#endif

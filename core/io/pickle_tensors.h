@@ -2,8 +2,7 @@
  * pickle_read.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_PICKLE_TENSORS_H
-#define CORE_IO_PICKLE_TENSORS_H
+#pragma once
 
 #include "core/io/pickle_machine.h"
 
@@ -19,5 +18,3 @@ deberta_status pickle_push_storage(pickle *p);
 deberta_status pickle_call(pickle *p);
 /* An OrderedDict's attributes (torch puts `_metadata` there): not needed. */
 deberta_status pickle_discard_attributes(pickle *p);
-
-#endif

@@ -5,8 +5,7 @@
  * as \xNN.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_QUOTE_H
-#define CORE_IO_QUOTE_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -22,5 +21,3 @@ quoted quote_bytes(const void *bytes, size_t count_bytes);
 /* For use as an argument of status_fail: the text lives until the end of the full expression. */
 #define QUOTE_N(bytes, count_bytes) (quote_bytes((bytes), (count_bytes)).text)
 #define QUOTE(string)               QUOTE_N((string), strlen(string))
-
-#endif

@@ -1,6 +1,5 @@
 /* What ranks of a run must have alike: named values, of which digests are exchanged. SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_RANK_VALUES_H
-#define CORE_IO_RANK_VALUES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@
  * name_of: what the user calls a key; NULL: as it is. No ranks at all: nothing differs. */
 deberta_status rank_values_check(const deberta_ranks *ranks, const json_t *values,
                                  const char *(*name_of)(const char *key), deberta_error *err);
-
-#endif

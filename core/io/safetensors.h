@@ -1,8 +1,7 @@
 /* The table of contents of a safetensors file (SPEC 10.1).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_SAFETENSORS_H
-#define CORE_IO_SAFETENSORS_H
+#pragma once
 
 #include "core/io/tensor.h"
 
@@ -11,5 +10,3 @@
  * `where` begins messages. On failure *list is empty; else the caller frees it. */
 deberta_status safetensors_list(tensor_list *list, const uint8_t *bytes, size_t size_bytes, const char *where,
                                 deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a file says about a tensor, and how its values become float32 or int64.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_TENSOR_H
-#define CORE_IO_TENSOR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -90,5 +89,3 @@ const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count);
 void tensor_convert_i64(int64_t *values, const stored_tensor *stored, const uint8_t *storage, size_t first,
                         size_t count);
-
-#endif

@@ -1,8 +1,7 @@
 /* What stands before the values in files of tensors: safetensors of many, npy of one matrix.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_TENSOR_HEADER_H
-#define CORE_IO_TENSOR_HEADER_H
+#pragma once
 
 #include "core/io/tensor.h"
 
@@ -48,5 +47,3 @@ deberta_status tensor_header_safetensors(tensor_header *header, const tensor_con
 /* The header of a float32 matrix, which has one length whatever the size of the matrix. */
 enum { TENSOR_HEADER_NPY_BYTES = 128 };
 void tensor_header_npy(char header[TENSOR_HEADER_NPY_BYTES], size_t rows, size_t columns);
-
-#endif

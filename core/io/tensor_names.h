@@ -2,8 +2,7 @@
  * parameters weight and bias.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_TENSOR_NAMES_H
-#define CORE_IO_TENSOR_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,5 +32,3 @@ size_t tensor_name_room_bytes(const char *name);
 
 /* "embeddings.position_ids": 0, 1, 2 ... as old files hold it. Nobody reads it, so two of it are not ambiguous. */
 bool tensor_name_is_counter(const char *canonical);
-
-#endif

@@ -2,8 +2,7 @@
  * (SPEC 10.2 to 10.5). Formats are told apart by content, never by the name of the file.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_TORCH_CONTAINER_H
-#define CORE_IO_TORCH_CONTAINER_H
+#pragma once
 
 #include "core/io/pickle.h"
 #include "core/io/zip_reader.h"
@@ -22,5 +21,3 @@ typedef struct torch_container {
 deberta_status torch_container_open(torch_container *container, const uint8_t *bytes, size_t size_bytes,
                                     const char *where, deberta_error *err);
 void torch_container_close(torch_container *container);
-
-#endif

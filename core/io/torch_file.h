@@ -4,8 +4,7 @@
  * executed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_TORCH_FILE_H
-#define CORE_IO_TORCH_FILE_H
+#pragma once
 
 #include "core/io/tensor.h"
 
@@ -24,5 +23,3 @@ const tensor_list *torch_file_tensors(const torch_file *file);
 deberta_status torch_file_acquire(torch_file *file, size_t storage, const uint8_t **bytes, deberta_error *err);
 void torch_file_release(torch_file *file, size_t storage);
 void torch_file_forget(torch_file *file, size_t storage);
-
-#endif

@@ -5,8 +5,7 @@
  * it sees them.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_IO_ZIP_READER_H
-#define CORE_IO_ZIP_READER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ const zip_member *zip_reader_find(const zip_reader *reader, const char *name); /
 deberta_status zip_reader_check(const zip_reader *reader, const zip_member *member, deberta_error *err);
 /* All size_bytes of a member; its checksum must fit. One call at a time: libzip keeps one position in the archive. */
 deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uint8_t *buffer, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* Tokens that are found in a text by their spelling, before the vocabulary sees it: [MASK] and its like.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_ADDED_TOKENS_H
-#define CORE_TEXT_ADDED_TOKENS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -41,5 +40,3 @@ void added_tokens_remove(added_tokens *tokens, const added_token *token);
  */
 const added_token *added_tokens_search(const added_tokens *tokens, const char *text, size_t bytes, size_t from,
                                        text_span *span);
-
-#endif

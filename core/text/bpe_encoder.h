@@ -5,12 +5,9 @@
  *     "dict_map"  a list of (GPT-2's id as a text, count): DeBERTa's ids are 4 and up in its order
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_BPE_ENCODER_H
-#define CORE_TEXT_BPE_ENCODER_H
+#pragma once
 
 #include "core/text/byte_bpe.h"
 
 /* Tokens and merges, not finished; [PAD], [CLS], [SEP] and [UNK] are 0 to 3. NULL on failure. */
 deberta_status bpe_encoder_load(byte_bpe **bpe, const char *path, deberta_error *err);
-
-#endif

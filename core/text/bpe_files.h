@@ -2,8 +2,7 @@
  * (Microsoft).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_BPE_FILES_H
-#define CORE_TEXT_BPE_FILES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -17,5 +16,3 @@ deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t byte
 
 /* Tokens and merges, not finished. NULL on failure. */
 deberta_status bpe_files_load(byte_bpe **bpe, const char *vocabulary_path, const char *merges_path, deberta_error *err);
-
-#endif

@@ -5,8 +5,7 @@
  * text.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_BYTE_BPE_H
-#define CORE_TEXT_BYTE_BPE_H
+#pragma once
 
 #include "core/text/merge_list.h"
 #include "core/text/regex.h"
@@ -50,5 +49,3 @@ void byte_bpe_workspace_free(byte_bpe_workspace *workspace);
  * beginning. */
 deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *workspace, const char *text, size_t bytes,
                                token_list *list, deberta_error *err);
-
-#endif

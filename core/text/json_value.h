@@ -1,8 +1,7 @@
 /* Members of JSON objects with the type they must have.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_JSON_VALUE_H
-#define CORE_TEXT_JSON_VALUE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -25,5 +24,3 @@ deberta_status json_value_required(json_t **value, const json_t *object, const c
 /* *flag stays as it is if the member is absent. */
 deberta_status json_value_flag(bool *flag, const json_t *object, const char *key, const char *where,
                                deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * two characters; a final sigma is not special.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_LOWER_CASE_H
-#define CORE_TEXT_LOWER_CASE_H
+#pragma once
 
 #include <locale.h>
 
@@ -13,5 +12,3 @@
 deberta_status lower_case_open(locale_t *locale, const char *where, deberta_error *err);
 /* text: valid UTF-8, below 2^31 bytes. */
 deberta_status lower_case_run(locale_t locale, traced_text *out, const char *text, size_t bytes, deberta_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * are pushed is the owner's business. All of it is inline: words are short, and calls would cost v1 4 % of its speed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_MERGE_LIST_H
-#define CORE_TEXT_MERGE_LIST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -105,5 +104,3 @@ static inline bool merge_list_take(merge_list *list, merge_pair *pair)
     if (pair->end < list->bytes) symbols[pair->end].previous = pair->at;
     return true;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * There is no charsmap, every word begins with U+2581 and is cut by itself, and scores are summed in double.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_METASPACE_H
-#define CORE_TEXT_METASPACE_H
+#pragma once
 
 #include "core/text/added_tokens.h"
 #include "core/text/nfc.h"
@@ -49,5 +48,3 @@ typedef struct metaspace_text {
 /* Appends the tokens; spans count from the beginning of the text. */
 deberta_status metaspace_encode(const metaspace *words, metaspace_workspace *workspace, const metaspace_text *text,
                                 token_list *list, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * has the highest score are merged, leftmost first, until there are none (SPEC 11.2).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_PIECE_BPE_H
-#define CORE_TEXT_PIECE_BPE_H
+#pragma once
 
 #include "core/text/merge_list.h"
 #include "core/text/model_proto.h"
@@ -28,5 +27,3 @@ void piece_bpe_workspace_free(piece_bpe_workspace *workspace);
 /* text: normalised, valid UTF-8, below 2^31 bytes, not empty. */
 deberta_status piece_bpe_cut(const piece_bpe *bpe, piece_bpe_workspace *workspace, const char *text, size_t bytes,
                              piece_cuts *cuts, deberta_error *err);
-
-#endif

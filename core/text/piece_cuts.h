@@ -1,8 +1,7 @@
 /* Where a normalised text is cut, and into what: the result of core/text/unigram and core/text/piece_bpe.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_PIECE_CUTS_H
-#define CORE_TEXT_PIECE_CUTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ typedef struct piece_cuts {
     piece_cut *items;
     size_t count, capacity;
 } piece_cuts;
-
-#endif

@@ -4,8 +4,7 @@
  * [SEP].
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_POST_PROCESSOR_H
-#define CORE_TEXT_POST_PROCESSOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ typedef struct text_frame {
 /* DEBERTA_E_UNSUPPORTED for every other frame, and for none: ids without a frame are not what the encoder was trained
  * with. */
 deberta_status post_processor_read(text_frame *frame, json_t *root, const char *where, deberta_error *err);
-
-#endif

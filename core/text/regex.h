@@ -1,8 +1,7 @@
 /* PCRE2 in three functions: compile a pattern, find its next match.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_REGEX_H
-#define CORE_TEXT_REGEX_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -18,5 +17,3 @@ void regex_free(regex **regex);
 deberta_status regex_find(const regex *regex, regex_match **match, const char *text, size_t bytes, size_t from,
                           bool *found, size_t *begin, size_t *end, deberta_error *err);
 void regex_match_free(regex_match **match);
-
-#endif

@@ -4,8 +4,7 @@
  * allocates nothing), belongs to one caller at a time, and does not need the tokenizer after it is filled.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TOKEN_LIST_H
-#define CORE_TEXT_TOKEN_LIST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,5 +68,3 @@ void token_list_clear(token_list *list);
 /* span: in whatever the caller counts; char_spans are left 0. */
 deberta_status token_list_append(token_list *list, int32_t id, const char *text, size_t bytes, text_span span,
                                  token_role role, deberta_error *err);
-
-#endif

@@ -17,8 +17,7 @@
  * A tokenizer is immutable and may be used by several threads at once, each with its own token_list.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TOKENIZER_H
-#define CORE_TEXT_TOKENIZER_H
+#pragma once
 
 #include "core/text/token_list.h"
 
@@ -38,5 +37,3 @@ typedef struct tokenizer_options {
 deberta_status tokenizer_encode(const deberta_tokenizer *tokenizer, const char *text, size_t bytes, const char *pair,
                                 size_t pair_bytes, const tokenizer_options *options, token_list *list,
                                 deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * added_tokens.json, and the list of added tokens in tokenizer.json. All of them are optional.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TOKENIZER_CONFIG_H
-#define CORE_TEXT_TOKENIZER_CONFIG_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ void tokenizer_config_free(tokenizer_config *config);
 
 /* Is there something of that name? *path is its path (to be freed), or NULL. */
 deberta_status tokenizer_file_find(char **path, const char *folder, const char *name, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * tokenizer_decode.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TOKENIZER_INSIDE_H
-#define CORE_TEXT_TOKENIZER_INSIDE_H
+#pragma once
 
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
@@ -22,5 +21,3 @@ struct deberta_tokenizer {
     bool add_prefix_space, prefix_every_stretch;
     size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
 };
-
-#endif

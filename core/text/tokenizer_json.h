@@ -4,8 +4,7 @@
  * model they were made from; anything else is refused by name, because guessing would give wrong ids without a word.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TOKENIZER_JSON_H
-#define CORE_TEXT_TOKENIZER_JSON_H
+#pragma once
 
 #include "core/text/byte_bpe.h"
 #include "core/text/model_proto.h"
@@ -15,5 +14,3 @@
  * *config. *bpe is NULL unless it is that. *model is initialised before, and may be freed in any case. */
 deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
                                    deberta_error *err);
-
-#endif

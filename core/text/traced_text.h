@@ -3,8 +3,7 @@
  * Cleaning, lower-casing and normalising each make one; spans of tokens are taken back through them, last one first.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TRACED_TEXT_H
-#define CORE_TEXT_TRACED_TEXT_H
+#pragma once
 
 #include <assert.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline void traced_text_end(traced_text *traced, size_t origin)
  * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
 deberta_status traced_text_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
                                  deberta_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * comparison a byte, however many texts there are. The children of a node lie in one aligned block of 256.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_TRIE_H
-#define CORE_TEXT_TRIE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -47,5 +46,3 @@ int32_t trie_walk(const trie *trie, int32_t node, const char *text, size_t bytes
 
 /* Length of the longest key that `text` begins with, or 0. */
 size_t trie_longest(const trie *trie, const char *text, size_t bytes);
-
-#endif

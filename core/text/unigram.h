@@ -4,8 +4,7 @@
  * models of_tokenizers they are those of the library `tokenizers`.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_UNIGRAM_H
-#define CORE_TEXT_UNIGRAM_H
+#pragma once
 
 #include "core/text/model_proto.h"
 #include "core/text/piece_cuts.h"
@@ -34,5 +33,3 @@ void unigram_workspace_free(unigram_workspace *workspace);
 /* text: normalised, valid UTF-8, below 2^31 bytes. */
 deberta_status unigram_cut(const unigram *unigram, unigram_workspace *workspace, const char *text, size_t bytes,
                            piece_cuts *cuts, deberta_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * tables of its own, made of the rows below: a kind lists what it takes, and the parser refuses the rest.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_ATTENTION_OPTIONS_H
-#define PROGRAM_ATTENTION_ATTENTION_OPTIONS_H
+#pragma once
 
 #include "program/frame/figure_style.h"
 #include "program/attention/token_view.h"
@@ -130,5 +129,3 @@ int mark_parse(common_options *options, const char *text, void *target);
     {"layout", 0, "COLUMNS", "panels side by side (default: as many as leave room for the tokens)", \
      SIZE_AT(attention_options, columns, 1, 100)}
 /* clang-format on */
-
-#endif

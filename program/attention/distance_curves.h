@@ -2,8 +2,7 @@
  * ribbons. What is measured, on one text or many, is the kind's affair.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_DISTANCE_CURVES_H
-#define PROGRAM_ATTENTION_DISTANCE_CURVES_H
+#pragma once
 
 #include "program/attention/figure_sheet.h"
 
@@ -27,5 +26,3 @@ distance_curves distance_curves_open(const figure_source *source, size_t reach);
  * probabilities in the next. Notes say what the curves are and `over` what they were taken: "pairs of tokens".
  * with_edges: strokes between the buckets of the model. Ends with sheet_finish. */
 int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over);
-
-#endif

@@ -6,8 +6,7 @@
  * those of the model, neither centred nor pooled.
  *
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_DATA_H
-#define PROGRAM_ATTENTION_FIGURE_DATA_H
+#pragma once
 
 #include "program/frame/options.h"
 #include "core/io/atomic_file.h"
@@ -56,5 +55,3 @@ deberta_status figure_data_write(const figure_data *data, const char *path, cons
                                  size_t provenance_count, figure_data_file *file, deberta_error *err);
 deberta_status figure_data_commit(figure_data_file *file, deberta_error *err);
 void figure_data_discard(figure_data_file *file);
-
-#endif

@@ -1,8 +1,7 @@
 /* The kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
  *
  * How to add one stands in CONTRIBUTING.md. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_KIND_H
-#define PROGRAM_ATTENTION_FIGURE_KIND_H
+#pragma once
 
 #include "program/attention/figure_list.h"
 #include "program/attention/figure_sheet.h"
@@ -55,5 +54,3 @@ int figure_run(const common_options *options);
         .without = without_,                                                                                           \
     }
 #define FIGURE_TEXT "--text 'a new store opened'"
-
-#endif

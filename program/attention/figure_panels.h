@@ -3,8 +3,7 @@
  * Most kinds are a few columns and a function that gives the matrix of a head; panels_of_heads does the rest.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_PANELS_H
-#define PROGRAM_ATTENTION_FIGURE_PANELS_H
+#pragma once
 
 #include "program/attention/figure_sheet.h"
 
@@ -52,5 +51,3 @@ void panels_begin_at_zero(attention_figure *figure, double reach);
 enum { FIGURE_WANTS_WORDS = -1 };
 /* Checks the limits, then sheet_finish. */
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure);
-
-#endif

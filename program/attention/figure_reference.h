@@ -1,8 +1,7 @@
 /* What figures need beyond what a session shows: the float64 reference of the source's model, hidden states as doubles.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_REFERENCE_H
-#define PROGRAM_ATTENTION_FIGURE_REFERENCE_H
+#pragma once
 
 #include "program/attention/figure_source.h"
 #include "analysis/reference/reference.h"
@@ -16,5 +15,3 @@ double *figure_hidden(const figure_source *source, size_t layer);
 /* rows [n][columns] of the whole text in the shape of the view, [count][columns]: the mean over the pieces of a word.
  */
 const float *figure_view_rows(const figure_source *source, const double *rows, size_t columns);
-
-#endif

@@ -3,8 +3,7 @@
  * A kind adds its notes before it describes the figure, because a figure takes a copy of the style.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_SHEET_H
-#define PROGRAM_ATTENTION_FIGURE_SHEET_H
+#pragma once
 
 #include "program/attention/figure_data.h"
 #include "program/attention/figure_source.h"
@@ -39,5 +38,3 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words);
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
 /* The same; notes: what the figure's reader must be told. */
 int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);
-
-#endif

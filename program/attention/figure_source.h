@@ -5,8 +5,7 @@
  * options.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_FIGURE_SOURCE_H
-#define PROGRAM_ATTENTION_FIGURE_SOURCE_H
+#pragma once
 
 #include "analysis/capture.h"
 #include "program/attention/attention_options.h"
@@ -79,5 +78,3 @@ int source_query(const figure_source *source, size_t *query);
 int source_fail(const figure_source *source, const deberta_error *error);
 /* The kind that was asked for: "lines". */
 const char *figure_name(const figure_source *source);
-
-#endif

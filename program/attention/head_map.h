@@ -4,8 +4,7 @@
  * Distances are those in the text, across what is not shown; between words they are in words.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_HEAD_MAP_H
-#define PROGRAM_ATTENTION_HEAD_MAP_H
+#pragma once
 
 #include "program/attention/figure_panels.h"
 #include "viz/chart.h"
@@ -23,5 +22,3 @@ void head_map_column(figure_sheet *sheet, const char *name, const double *values
 
 /* One y axis for panels of bars over categories, or bars could not be compared. */
 void head_bars_share_axis(chart_panel *panels, size_t count);
-
-#endif

@@ -4,8 +4,7 @@
  * brought into the view's shape by token_view_matrix.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ATTENTION_TOKEN_VIEW_H
-#define PROGRAM_ATTENTION_TOKEN_VIEW_H
+#pragma once
 
 #include "program/frame/input/input.h"
 #include "viz/figure.h"
@@ -60,5 +59,3 @@ void token_view_describe(const token_view *view, const token_view_choice *choice
                          char *text, size_t capacity);
 /* How many rows and columns the view would have if pieces were merged; as many as it has where they cannot be. */
 size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice);
-
-#endif

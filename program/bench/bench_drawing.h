@@ -6,8 +6,7 @@
  * keeps its colour, marker and dash in all panels of a figure.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_BENCH_BENCH_DRAWING_H
-#define PROGRAM_BENCH_BENCH_DRAWING_H
+#pragma once
 
 #include "bench/results.h"
 #include "bench/trends.h"
@@ -119,5 +118,3 @@ deberta_status bench_figures_can_draw(const common_options *options, const bench
 deberta_status bench_figures_draw(const common_options *options, const bench_files *files,
                                   const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the commands of `deberta bench` share: lists among their options, and the end of their output.
  *
  * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_BENCH_BENCH_OPTIONS_H
-#define PROGRAM_BENCH_BENCH_OPTIONS_H
+#pragma once
 
 #include "bench/results.h"
 #include "bench/sweep.h"
@@ -57,5 +56,3 @@ int bench_default_isas(const common_options *options, isa_list *list);
 /* Describes what was measured, with the command line in it, and writes it; done: whether it could be measured. */
 int bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format,
                  deberta_status done, deberta_error *error);
-
-#endif

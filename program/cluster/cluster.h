@@ -2,8 +2,7 @@
  * program, which is alone, has nothing of that (cluster_alone.c).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_CLUSTER_H
-#define PROGRAM_CLUSTER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -18,5 +17,3 @@ int cluster_open(cluster **cluster, common_options *options);
 /* Waits for the others. A rank that failed says so, unless all failed alike, which one says; one that failed alone ends
  * all. Returns the exit code. */
 int cluster_close(cluster **cluster, int status);
-
-#endif

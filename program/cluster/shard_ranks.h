@@ -1,6 +1,5 @@
 /* A corpus by several ranks: each takes shards, and rank 0 joins them. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_CLUSTER_SHARD_RANKS_H
-#define PROGRAM_CLUSTER_SHARD_RANKS_H
+#pragma once
 
 #include "program/frame/options.h"
 
@@ -8,5 +7,3 @@
 bool shard_ranks_wanted(const common_options *options);
 /* Runs the command for the own shards, waits for the others, and joins all into --out. An exit code. */
 int shard_ranks_run(common_options *options);
-
-#endif

@@ -1,8 +1,7 @@
 /* Texts of a corpus that are sorted by length, encoded and written together. Only for encode_corpus.c.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ENCODE_CORPUS_CHUNK_H
-#define PROGRAM_ENCODE_CORPUS_CHUNK_H
+#pragma once
 
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/encode/encode_options.h"
@@ -53,5 +52,3 @@ deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
 /* Rows, pieces and room for their vectors live as long as the options' memory. */
 deberta_status corpus_chunk_encode(corpus_job *job, deberta_error *err);
 deberta_status corpus_chunk_write(corpus_job *job, deberta_error *err);
-
-#endif

@@ -1,6 +1,5 @@
 /* What `deberta encode` was asked for. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_ENCODE_ENCODE_OPTIONS_H
-#define PROGRAM_ENCODE_ENCODE_OPTIONS_H
+#pragma once
 
 #include "program/frame/input/text_stream.h"
 
@@ -29,5 +28,3 @@ typedef struct encode_options {
 bool encode_corpus_wanted(const encode_options *o);
 /* The command. EXIT_OK or an exit code, after saying why. */
 int encode_corpus(const encode_options *o);
-
-#endif

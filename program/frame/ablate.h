@@ -5,8 +5,7 @@
  * term[=zero|=mean]@layer[:head], where layer and head are numbers from 0 or `all` (a head that is not given: all).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_ABLATE_H
-#define PROGRAM_FRAME_ABLATE_H
+#pragma once
 
 #include "program/frame/options.h"
 
@@ -28,5 +27,3 @@ int ablate_parse(common_options *options, const char *list, void *target);
             "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated",           \
             PARSED_AT(common_options, ablations, ablate_parse)                                                         \
     }
-
-#endif

@@ -1,8 +1,7 @@
 /* The options that every command with a figure shares: its size, its resolution, its title and its type.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_FIGURE_STYLE_H
-#define PROGRAM_FRAME_FIGURE_STYLE_H
+#pragma once
 
 #include "program/frame/options.h"
 #include "viz/figure.h"
@@ -21,5 +20,3 @@
     }
 /* Where no such font is installed, a note says so. */
 void figure_style_note_font(const common_options *options, const figure_style *style);
-
-#endif

@@ -1,6 +1,5 @@
 /* The model of a command, opened as the common options say. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_OPEN_MODEL_H
-#define PROGRAM_FRAME_OPEN_MODEL_H
+#pragma once
 
 #include "program/frame/options.h"
 
@@ -22,5 +21,3 @@ int open_model_at(const common_options *options, const char *path, deberta_model
 /* Compares every byte of the first argument's packed weights with their digests. EXIT_OK, or the exit code after saying
  * what is wrong: EXIT_CHECK_FAILED where something differs. */
 int check_packed(const common_options *options);
-
-#endif

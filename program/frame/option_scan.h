@@ -1,6 +1,5 @@
 /* What the parser keeps of a command line. Private to command/. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_OPTION_SCAN_H
-#define PROGRAM_FRAME_OPTION_SCAN_H
+#pragma once
 
 #include <stdarg.h>
 
@@ -44,5 +43,3 @@ const option *option_of_member(const common_options *options, const void *member
 /* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what.
  * EXIT_OK or an exit code, after saying why. */
 int option_values_fill(common_options *options);
-
-#endif

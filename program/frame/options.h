@@ -22,8 +22,7 @@
  * positional argument.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_OPTIONS_H
-#define PROGRAM_FRAME_OPTIONS_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -244,5 +243,3 @@ void say_when_memory_is_short(const command *command);
 int say_usage(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A note on stderr unless --quiet. */
 void say_note(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#endif

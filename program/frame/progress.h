@@ -1,7 +1,6 @@
 /* A bar on stderr, shown once the work has taken a second, on a terminal only; of long work lines elsewhere.
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_PROGRESS_H
-#define PROGRAM_FRAME_PROGRESS_H
+#pragma once
 
 #include "program/frame/options.h"
 
@@ -17,5 +16,3 @@ progress_bar progress_begin(const common_options *options, const char *what, siz
 progress_bar progress_begin_long(const common_options *options, const char *what, size_t total);
 void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL, of long work not */
 void progress_end(progress_bar *bar);
-
-#endif

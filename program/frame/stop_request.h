@@ -1,8 +1,7 @@
 /* A polite way to be stopped: SIGTERM or SIGUSR1, which a cluster's scheduler sends before it ends a job, only leave a
  * mark. The program finishes what it has begun, keeps its state and ends with EXIT_AGAIN. A second signal ends it at
  * once. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_STOP_REQUEST_H
-#define PROGRAM_FRAME_STOP_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -10,5 +9,3 @@
 void stop_request_watch(void);
 /* Has one come? */
 bool stop_request_came(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* Where results go: standard output, a file that appears whole, a device. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_TEXT_OUTPUT_H
-#define PROGRAM_FRAME_TEXT_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -95,6 +94,4 @@ int output_draw(const common_options *options, const char *const *paths, size_t 
 #define DRAWING(function) (function)
 #else
 #define DRAWING(function) NULL
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* Files that a signal must remove: results appear whole or not at all. The one place of the program that has state of
  * its own, because a signal handler has nothing else. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_UNFINISHED_H
-#define PROGRAM_FRAME_UNFINISHED_H
+#pragma once
 
 /* Signals wait from here until unfinished_add: none comes between the making of a file and the list of those to be
  * removed. */
@@ -22,5 +21,3 @@ void unfinished_remove(void);
  * is ignored, so that a limit on file sizes is an error with a name. Called by main, and after a command that watched
  * for some of them itself. */
 void unfinished_install_handlers(void);
-
-#endif

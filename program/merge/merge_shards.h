@@ -1,8 +1,7 @@
 /* The shards of one corpus: read, compared with each other, and gone through in the order of the whole input.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_MERGE_MERGE_SHARDS_H
-#define PROGRAM_MERGE_MERGE_SHARDS_H
+#pragma once
 
 #include "core/io/mapped_file.h"
 #include "output/result.h"
@@ -63,5 +62,3 @@ typedef struct merge_options {
 int merge_join(merge_shards *shards, result *r);
 /* Computes drawn items again on this machine and compares their bytes. */
 int merge_audit(const merge_options *o, merge_shards *shards, result *r);
-
-#endif

@@ -1,8 +1,7 @@
 /* What `receptive-field` has found out, as text and as JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
-#define PROGRAM_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
+#pragma once
 
 #include "analysis/behaviour.h"
 #include "analysis/influence.h"
@@ -43,5 +42,3 @@ typedef struct field_request {
     bool behaviour, influence, rows;
     size_t behaviour_layers, behaviour_tokens, influence_tokens, influence_sources;
 } field_request;
-
-#endif

@@ -1,10 +1,7 @@
 /* `deberta report`: one folder with everything about a model and a text, and a page to explore it.
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_REPORT_EXPLORER_H
-#define PROGRAM_REPORT_EXPLORER_H
+#pragma once
 
 #include "program/frame/options.h"
 
 extern const command command_report;
-
-#endif

@@ -9,8 +9,7 @@
  * rest; the row means follow in float32, so that a page can show either.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_REPORT_EXPLORER_CELLS_H
-#define PROGRAM_REPORT_EXPLORER_CELLS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -45,5 +44,3 @@ typedef struct cell_scales {
  * keep their first digits. -128 and 255 are values that are not finite. */
 void cells_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT], uint8_t *bytes,
                 cell_scales *scales);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a page says of one head: its shares, Shapley values, entropy, habits and the scales of its cells, as JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_REPORT_EXPLORER_HEAD_H
-#define PROGRAM_REPORT_EXPLORER_HEAD_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
  * text. Adds to the object `about`. */
 void explorer_head_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT],
                         const unsigned char *special, uint8_t *bytes, json_t *about);
-
-#endif

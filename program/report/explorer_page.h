@@ -2,8 +2,7 @@
  *
  * The page is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_REPORT_EXPLORER_PAGE_H
-#define PROGRAM_REPORT_EXPLORER_PAGE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -130,5 +129,3 @@ typedef struct explorer_job {
 /* Runs them in the folder, which is there, and keeps their lines for the page. EXIT_OK or the first exit code that is
  * no failed check, after saying why. */
 int explorer_steps_run(explorer_job *job);
-
-#endif

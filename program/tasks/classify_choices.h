@@ -2,12 +2,9 @@
  * the choices says which fits best (SPEC 8.5).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TASKS_CLASSIFY_CHOICES_H
-#define PROGRAM_TASKS_CLASSIFY_CHOICES_H
+#pragma once
 
 #include "program/tasks/task_run.h"
 
 /* Every text with every choice instead of task_run_all; `top` of them are shown. */
 int classify_choices_run(const common_options *options, const text_list *choices, size_t top);
-
-#endif

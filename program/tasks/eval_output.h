@@ -1,6 +1,5 @@
 /* What eval found, as tables, as JSON and as a bar chart. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TASKS_EVAL_OUTPUT_H
-#define PROGRAM_TASKS_EVAL_OUTPUT_H
+#pragma once
 
 #include "analysis/classification.h"
 #include "output/result.h"
@@ -19,5 +18,3 @@ result *eval_result(const eval_findings *findings);
 struct figure_style;
 deberta_status eval_figure_draw(const void *findings, const struct figure_style *style, const char *const *paths,
                                 size_t path_count, deberta_error *err);
-
-#endif

@@ -7,8 +7,7 @@
  * EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TASKS_TASK_RUN_H
-#define PROGRAM_TASKS_TASK_RUN_H
+#pragma once
 
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/options.h"
@@ -97,5 +96,3 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
     {                                                                                                                  \
         "top", 0, "N", help, SIZE_AT(S, top, 1, most)                                                                  \
     }
-
-#endif

@@ -6,8 +6,7 @@
  *     finetune_answers     questions, cut into windows            score_*           measures
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TRAIN_FINETUNE_DATA_H
-#define PROGRAM_TRAIN_FINETUNE_DATA_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "program/frame/input/text_stream.h"
@@ -93,5 +92,3 @@ typedef struct finetune_data {
  * asked for. EXIT_OK or the exit code, after saying why. Close it in any case, behind the trainer. */
 int finetune_data_open(finetune_data *data, const train_options *options, deberta_trainer_options *trainer);
 void finetune_data_close(finetune_data *data);
-
-#endif

@@ -2,8 +2,7 @@
  * choices, F1 of tagged spans, F1 and exact match of answers.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TRAIN_TASK_SCORES_H
-#define PROGRAM_TRAIN_TASK_SCORES_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "program/train/finetune_data.h"
@@ -15,5 +14,3 @@ void task_scorer_make(deberta_scorer *scorer, deberta_training_task task, const 
 void score_tags_make(deberta_scorer *scorer, const example_list *held_out, const label_list *labels,
                      size_t label_count);
 void score_answers_make(deberta_scorer *scorer, const example_list *held_out);
-
-#endif

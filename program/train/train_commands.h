@@ -1,11 +1,8 @@
 /* Subcommands of `deberta train` that train no model. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TRAIN_TRAIN_COMMANDS_H
-#define PROGRAM_TRAIN_TRAIN_COMMANDS_H
+#pragma once
 
 #include <jansson.h>
 
 #include "program/frame/options.h"
 
 extern const command train_tokenizer, train_plot;
-
-#endif

@@ -1,6 +1,5 @@
 /* log.jsonl of training runs, read. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TRAIN_TRAIN_LOG_H
-#define PROGRAM_TRAIN_TRAIN_LOG_H
+#pragma once
 
 #include "core/base/status.h"
 #include "output/scope.h"
@@ -34,5 +33,3 @@ typedef struct train_log {
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
 /* What the gradients were those of. */
 const log_series *train_log_objective(const train_log *log);
-
-#endif

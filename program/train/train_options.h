@@ -1,6 +1,5 @@
 /* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_TRAIN_TRAIN_OPTIONS_H
-#define PROGRAM_TRAIN_TRAIN_OPTIONS_H
+#pragma once
 
 #include "program/frame/options.h"
 #include "include/deberta_training.h"
@@ -28,5 +27,3 @@ static inline bool train_runs(const train_options *options)
 }
 /* What the library is asked for. */
 deberta_trainer_options train_trainer_options(const train_options *options, deberta_training_task task);
-
-#endif

@@ -1,6 +1,5 @@
 /* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_VERIFY_VERIFY_OUTPUT_H
-#define PROGRAM_VERIFY_VERIFY_OUTPUT_H
+#pragma once
 
 #include "check/verify.h"
 #include "check/drawn_run.h"
@@ -31,5 +30,3 @@ int verify_against_file(const common_options *options, const char *path, bool ex
  * training. The first three tell of the machine, the others are the same everywhere; a made-up model has no digest and
  * no training: "-". EXIT_OK or an exit code after saying why. */
 int verify_publish(const common_options *options, const char *out);
-
-#endif

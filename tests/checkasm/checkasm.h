@@ -10,8 +10,7 @@
  * without checks or without faults does not link.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_CHECKASM_CHECKASM_H
-#define TESTS_CHECKASM_CHECKASM_H
+#pragma once
 
 #include "check/kernels/kernel_slots.h"
 
@@ -178,5 +177,3 @@ tier_id scalar_tier(void);
 /* Whether every deliberately broken kernel is caught; prints a line each and the last line. */
 int self_test(const test_options *options);
 int bench(const test_options *options);
-
-#endif

@@ -2,8 +2,7 @@
  * against the checksums of bits.tsv.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_COMPARE_CASE_H
-#define TESTS_GOLDEN_COMPARE_CASE_H
+#pragma once
 
 #include "check/mutation.h"
 #include "tests/golden/encode_case.h"
@@ -53,5 +52,3 @@ void fail_case(tally *sum, const settings *s, const char *name, const char *text
 /* Everything that c->result holds: all hidden states, components and tasks. Of low precision the bits of hidden states
  * and tasks, and how far the last hidden states are from the expected ones. */
 void compare_case(comparison *c);
-
-#endif

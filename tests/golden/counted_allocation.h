@@ -6,8 +6,7 @@
  * survive a refusal itself.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_COUNTED_ALLOCATION_H
-#define TESTS_GOLDEN_COUNTED_ALLOCATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,5 +24,3 @@ void allocation_fail(size_t k);
 typedef enum refusal { REFUSED_NONE = 0, REFUSED_LIBRARY, REFUSED_ZIP, REFUSED_MAPPING, REFUSED_THREAD } refusal;
 /* What has been refused since allocation_fail. */
 refusal allocation_refused(void);
-
-#endif

@@ -5,8 +5,7 @@
  * (SPEC 5). Absolute positions count columns too, so a row that was padded on the left starts at its first real column.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_ENCODE_CASE_H
-#define TESTS_GOLDEN_ENCODE_CASE_H
+#pragma once
 
 #include "core/kernels.h"
 #include "tests/golden/golden_data.h"
@@ -71,5 +70,3 @@ deberta_status encode_with(deberta_session *session, collected *result, const de
 deberta_status encode_and_collect(collected *result, const deberta_model *model, const ragged_batch *batch,
                                   const encode_request *request, deberta_error *err);
 void collected_free(collected *result);
-
-#endif

@@ -5,8 +5,7 @@
  * one component of all layers and heads, the logits of one task. Rows at holes are unspecified and left out.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_GOLDEN_BITS_H
-#define TESTS_GOLDEN_GOLDEN_BITS_H
+#pragma once
 
 #include "tests/golden/encode_case.h"
 
@@ -46,5 +45,3 @@ void bits_file_free(bits_file *file);
 bits_line *bits_file_find(const bits_file *file, const char *name, const char *quantity);
 /* A new line; NULL without memory. */
 bits_line *bits_file_add(bits_file *file, const char *name, const char *quantity);
-
-#endif

@@ -3,8 +3,7 @@
  * A reader of its own, not the library's: what judges the library should not share its mistakes. It trusts the files.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_GOLDEN_DATA_H
-#define TESTS_GOLDEN_GOLDEN_DATA_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -61,5 +60,3 @@ void golden_list_free(char ***names);
 
 /* The name of the case whose weights and inputs a format folder has: its bars apply. NULL if unknown. */
 const char *golden_format_source(const char *format_name);
-
-#endif

@@ -4,8 +4,7 @@
  * largest of c2c, c2p and p2c is compared with it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_PYTORCH_RATIO_H
-#define TESTS_GOLDEN_PYTORCH_RATIO_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,5 +25,3 @@ typedef struct pytorch_ratios {
 bool pytorch_ratios_add(pytorch_ratios *ratios, const char *case_name, size_t kind, double listed, double error);
 /* The ratio error / listed that a part (0 to 1) of the results does not exceed. NaN if there are none. */
 double pytorch_ratios_quantile(const pytorch_ratios *ratios, double part);
-
-#endif

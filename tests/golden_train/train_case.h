@@ -1,8 +1,7 @@
 /* One case of golden data for training: read, run, and what came out.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_TRAIN_TRAIN_CASE_H
-#define TESTS_GOLDEN_TRAIN_TRAIN_CASE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -61,5 +60,3 @@ void train_case_close_models(case_models *models);
 deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threads, train_outcome *outcome,
                               deberta_error *err);
 void train_outcome_free(train_outcome *outcome);
-
-#endif

@@ -1,8 +1,7 @@
 /* Golden training runs: loss, norm and learning rate of every step, and the weights at the end.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_GOLDEN_TRAIN_TRAIN_TRAJECTORY_H
-#define TESTS_GOLDEN_TRAIN_TRAIN_TRAJECTORY_H
+#pragma once
 
 #include "tests/golden_train/train_case.h"
 
@@ -16,5 +15,3 @@ typedef struct trajectory_outcome {
 /* Runs all steps with these threads and compares. */
 deberta_status trajectory_run(const train_case *c, const json_t *entry, size_t threads, trajectory_outcome *outcome,
                               deberta_error *err);
-
-#endif

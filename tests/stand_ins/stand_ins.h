@@ -2,12 +2,9 @@
  * those: tests run all of such a kernel but the encoding. Each needs the tier it is a part of (avx2, avx512).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_STAND_INS_STAND_INS_H
-#define TESTS_STAND_INS_STAND_INS_H
+#pragma once
 
 #include "core/kernels.h"
 
 void kernels_init_avxvnni_stand_in(kernels *table);
 void kernels_init_avx512amx_stand_in(kernels *table);
-
-#endif

@@ -1,8 +1,7 @@
 /* A drawing as text, one primitive a line, rounded to 0.01 mm: for tests that compare layouts without fonts or pixels.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_DRAW_TRACE_H
-#define TESTS_UNIT_DRAW_TRACE_H
+#pragma once
 
 #include "output/byte_buffer.h"
 #include "viz/draw.h"
@@ -12,5 +11,3 @@ draw_ruler draw_trace_ruler(void);
 
 /* Images of at most 64 cells are spelt out, larger ones appear as a hash of their bytes. */
 void draw_trace(const draw_list *list, byte_buffer *out);
-
-#endif

@@ -4,8 +4,7 @@
  * instead: look at what changed (git diff) and at the gallery before committing them.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_GOLDEN_TRACE_H
-#define TESTS_UNIT_GOLDEN_TRACE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,5 +50,3 @@ static inline void golden_trace_check(const char *name, figure_layout layout, co
     byte_buffer_free(&trace);
     draw_list_free(&list);
 }
-
-#endif

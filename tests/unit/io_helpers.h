@@ -2,8 +2,7 @@
  * and legacy torch files that can also write wrong ones.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_IO_HELPERS_H
-#define TESTS_UNIT_IO_HELPERS_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -345,5 +344,3 @@ static inline void check_refused(deberta_status status, const deberta_error *err
         fail_msg("status %d '%s', expected %d and a message with '%s'", status, status ? error->message : "", expected,
                  text);
 }
-
-#endif

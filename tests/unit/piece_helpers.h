@@ -1,8 +1,7 @@
 /* SentencePiece models written by hand, and the ids that a text is cut into.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_PIECE_HELPERS_H
-#define TESTS_UNIT_PIECE_HELPERS_H
+#pragma once
 
 #include "tests/unit/io_helpers.h"
 
@@ -54,5 +53,3 @@ static inline const char *cuts_text(const piece_cuts *cuts, char *out, size_t ca
     assert_true(at < capacity);
     return out;
 }
-
-#endif

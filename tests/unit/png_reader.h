@@ -1,6 +1,5 @@
 /* PNG files read back: pixels, resolution, provenance. SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_PNG_READER_H
-#define TESTS_UNIT_PNG_READER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ typedef struct png_content {
 /* Release with png_content_free, also after a failure. */
 deberta_status png_decode(const uint8_t *data, size_t size_bytes, png_content *content, deberta_error *err);
 void png_content_free(png_content *content);
-
-#endif

@@ -1,8 +1,7 @@
 /* Tests of one program, run by cmocka in the order in which they stand: TEST(name) { ... }. A test registers itself, so
  * that none is forgotten. A program that has something to do before its tests defines TESTS_HAVE_A_MAIN, and calls
  * run_registered_tests. SPDX-License-Identifier: MIT */
-#ifndef DEBERTA_TESTS_UNIT_TEST_H
-#define DEBERTA_TESTS_UNIT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,6 +45,4 @@ static inline int run_registered_tests(void)
 
 #ifndef TESTS_HAVE_A_MAIN
 int main(void) { return run_registered_tests(); }
-#endif
-
 #endif

@@ -1,8 +1,7 @@
 /* Opening golden tokenizers, and comparing a token list with a line of a golden.jsonl.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_UNIT_TOKENIZER_GOLDEN_H
-#define TESTS_UNIT_TOKENIZER_GOLDEN_H
+#pragma once
 
 #include "tests/unit/io_helpers.h"
 
@@ -128,5 +127,3 @@ static inline void encode_row(const deberta_tokenizer *t, const json_t *row, con
                          json_string_length(pair), options, list, &error) != DEBERTA_OK)
         fail_msg("%s", error.message);
 }
-
-#endif

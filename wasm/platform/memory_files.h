@@ -1,6 +1,5 @@
 /* A folder in memory, for a library that reads files. SPDX-License-Identifier: MIT */
-#ifndef WASM_PLATFORM_MEMORY_FILES_H
-#define WASM_PLATFORM_MEMORY_FILES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -10,5 +9,3 @@
  * name. */
 int memory_files_add(const char *name, const unsigned char *bytes, size_t size_bytes);
 void memory_files_clear(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* Locks where there is one thread: nobody contends for them. Debian's wasi-libc has no <pthread.h>.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef WASM_PLATFORM_PTHREAD_H
-#define WASM_PLATFORM_PTHREAD_H
+#pragma once
 
 typedef struct {
     int unused;
@@ -26,5 +25,3 @@ static inline int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
     (void)c, (void)m;
     __builtin_trap(); /* whoever waits here waits for ever */
 }
-
-#endif

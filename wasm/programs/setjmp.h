@@ -1,9 +1,6 @@
 /* Nothing jumps where no signal comes. SPDX-License-Identifier: MIT */
-#ifndef WASM_PROGRAMS_SETJMP_H
-#define WASM_PROGRAMS_SETJMP_H
+#pragma once
 
 typedef int sigjmp_buf;
 #define sigsetjmp(place, mask)   ((void)(place), 0)
 #define siglongjmp(place, value) ((void)(place), (void)(value), __builtin_trap())
-
-#endif

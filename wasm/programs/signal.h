@@ -1,8 +1,7 @@
 /* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef WASM_PROGRAMS_SIGNAL_H
-#define WASM_PROGRAMS_SIGNAL_H
+#pragma once
 
 #include_next <signal.h>
 
@@ -18,5 +17,3 @@ static inline int sigaction(int number, const struct sigaction *action, struct s
 {
     return (void)number, (void)action, (void)old, 0;
 }
-
-#endif

@@ -8,8 +8,7 @@
  * (corpus_shard.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
-#define PROGRAM_FRAME_CORPUS_CORPUS_OUTPUT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -69,5 +68,3 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err);
 /* After a finish nothing but memory; else ends the files, which stay if they are resumable. */
 void corpus_output_close(corpus_output *output);
-
-#endif

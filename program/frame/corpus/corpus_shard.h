@@ -1,8 +1,7 @@
 /* One shard of a corpus, from its first item to its manifest. Only its own process writes it: the journal is locked.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
-#define PROGRAM_FRAME_CORPUS_CORPUS_SHARD_H
+#pragma once
 
 #include "program/frame/corpus/shard_files.h"
 #include "program/frame/input/text_stream.h"
@@ -56,5 +55,3 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
         "skip-bad", 0, NULL, "items that cannot be used are counted and leave no row, and the exit code is 0",         \
             FLAG_AT(reading_options, items.skip_bad)                                                                   \
     }
-
-#endif

@@ -5,8 +5,7 @@
  * text in the whole input, its tokens, the characters of its window; a text that was skipped has its number alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_CORPUS_SHARD_FILES_H
-#define PROGRAM_FRAME_CORPUS_SHARD_FILES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -48,5 +47,3 @@ bool shard_items_next(const char **at, const char *end, corpus_row *row, bool *d
 
 /* file_digest, for files that may be empty. */
 deberta_status shard_digest(const char *path, char digest[65], size_t *size_bytes, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* How long texts may be, and what a model can still tell apart in them: what `info` says about a model.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_CONTEXT_ADVICE_H
-#define PROGRAM_FRAME_INPUT_CONTEXT_ADVICE_H
+#pragma once
 
 #include "program/frame/options.h"
 #include "include/deberta.h"
@@ -13,5 +12,3 @@
 json_t *context_advice(result *r, const deberta_model_info *info, deberta_reference reference);
 /* A note if the longest text has more tokens than the model was trained on; nothing keeps it from being encoded. */
 void note_trained_length(const common_options *options, size_t longest, const deberta_model_info *info);
-
-#endif

@@ -1,7 +1,6 @@
 /* An encoded input as tensors: what they are called, their shapes, and their values row by row. `encode` writes them,
  * `verify --expected` compares them with those of a file. SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_ENCODED_INPUT_H
-#define PROGRAM_FRAME_INPUT_ENCODED_INPUT_H
+#pragma once
 
 #include "analysis/capture.h"
 #include "core/io/export.h"
@@ -71,5 +70,3 @@ typedef struct encoded_piece {
 typedef deberta_status (*encoded_visit)(void *context, const encoded_piece *piece, deberta_error *err);
 /* All values that stand for something, in order; what is padding or a hole in the input is not visited. */
 deberta_status encoded_walk(encoded_input *e, size_t tensor, encoded_visit visit, void *context, deberta_error *err);
-
-#endif

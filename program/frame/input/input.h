@@ -9,8 +9,7 @@
  * column. A row without any real token has no sequence.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_INPUT_H
-#define PROGRAM_FRAME_INPUT_INPUT_H
+#pragma once
 
 #include "program/frame/input/input_batch.h"
 #include "program/frame/input/text_stream.h"
@@ -49,5 +48,3 @@ bool input_token_limit(const reading_options *options, const deberta_model_info 
  * wrong.
  */
 bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);
-
-#endif

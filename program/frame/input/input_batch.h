@@ -1,8 +1,7 @@
 /* One ragged batch that remembers how the user gave it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_INPUT_BATCH_H
-#define PROGRAM_FRAME_INPUT_INPUT_BATCH_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ const char *token_segment(const input_batch *input, size_t row, size_t column);
  * of its own ("\u00e4\u00bd"): its tokens show what they stand for in the text, in hexadecimal where that is part of a
  * character. */
 const char *token_label(input_batch *input, size_t row, size_t column);
-
-#endif

@@ -4,8 +4,7 @@
  * its JSON object holds under "id"; without one, the last part of the file's name and the number of the line.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_ITEM_CHOICE_H
-#define PROGRAM_FRAME_INPUT_ITEM_CHOICE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ typedef struct item_name {
 } item_name;
 /* *taken is left alone where memory ran out, and false is returned. */
 bool item_is_taken(const item_choice *choice, const item_name *name, bool *taken);
-
-#endif

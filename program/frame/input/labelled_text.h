@@ -3,8 +3,7 @@
  * and empty lines are skipped. One that has "label" in another column is an error.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_LABELLED_TEXT_H
-#define PROGRAM_FRAME_INPUT_LABELLED_TEXT_H
+#pragma once
 
 #include "program/frame/input/text_stream.h"
 
@@ -23,5 +22,3 @@ void labelled_text_free(labelled_text *text);
 size_t labelled_text_find(const char *const *names, size_t count, const char *label);
 /* A number below `count`, or SIZE_MAX. */
 size_t labelled_text_number(size_t count, const char *label);
-
-#endif

@@ -4,8 +4,7 @@
  * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_TEXT_BATCHES_H
-#define PROGRAM_FRAME_INPUT_TEXT_BATCHES_H
+#pragma once
 
 #include "program/frame/ablate.h"
 #include "program/frame/options.h"
@@ -68,5 +67,3 @@ deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_
         "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD",                \
             FLAG_AT(reading_options, strict)                                                                           \
     }
-
-#endif

@@ -5,8 +5,7 @@
  * such object is a record with a problem, not the end.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef PROGRAM_FRAME_INPUT_TEXT_STREAM_H
-#define PROGRAM_FRAME_INPUT_TEXT_STREAM_H
+#pragma once
 
 #include <jansson.h>
 #include <stdio.h>
@@ -112,5 +111,3 @@ int text_record_spoil(text_record *record, const char *format, ...) __attribute_
     {                                                                                                                  \
         "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)   \
     }
-
-#endif

@@ -2,8 +2,7 @@
  * protected.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef WASM_PLATFORM_SYS_MMAN_H
-#define WASM_PLATFORM_SYS_MMAN_H
+#pragma once
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -18,5 +17,3 @@ static inline int mprotect(void *start, size_t bytes, int protection)
 {
     return (void)start, (void)bytes, (void)protection, 0;
 }
-
-#endif
