@@ -11,8 +11,6 @@ enum { MOST_CELLS = 64 }; /* on a side, drawn one by one; more are an image */
 typedef struct svg_writer {
     byte_buffer *out;
     size_t clips;
-    deberta_status status; /* of encoding images */
-    deberta_error *err;
 } svg_writer;
 
 static void escaped(byte_buffer *out, const char *text)
@@ -152,7 +150,7 @@ static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t row
         svg_cells(writer->out, rect, rgb, rows, columns);
         return;
     }
-    if (writer->status == DEBERTA_OK) writer->status = png_encode(rgb, rows, columns, 0, NULL, 0, &png, writer->err);
+    png_encode(rgb, rows, columns, 0, NULL, 0, &png);
     byte_buffer_text(writer->out, "<image");
     rect_attributes(writer->out, rect);
     byte_buffer_text(writer->out, " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" "
@@ -268,8 +266,8 @@ static void svg_head(byte_buffer *out, const draw_list *list, const char *famili
     byte_buffer_text(out, "</provenance>\n</metadata>\n");
 }
 
-deberta_status draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
-                        size_t entry_count, byte_buffer *out, deberta_error *err)
+void draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
+              size_t entry_count, byte_buffer *out)
 {
     static const draw_methods methods = {
         .box = svg_box,
@@ -282,10 +280,9 @@ deberta_status draw_svg(const draw_list *list, const char *families, const char 
         .group = svg_group,
         .ungroup = svg_end_group,
     };
-    svg_writer writer = {.out = out, .err = err};
+    svg_writer writer = {.out = out};
     svg_head(out, list, families, title, entries, entry_count);
     byte_buffer_text(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"); /* paper, as in a PNG */
     draw_replay(list, &methods, &writer);
     byte_buffer_text(out, "</svg>\n");
-    return writer.status;
 }

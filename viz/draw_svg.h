@@ -10,5 +10,5 @@
 
 /* Coordinates are points. families is what the ruler measured with; each text states its measured width, so that the
  * layout holds where another font has to stand in. title may be NULL. */
-deberta_status draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
-                        size_t entry_count, byte_buffer *out, deberta_error *err);
+void draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
+              size_t entry_count, byte_buffer *out);

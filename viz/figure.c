@@ -203,8 +203,10 @@ static char *provenance_line(const figure_style *style)
 static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
                              figure_format format, byte_buffer *out, deberta_error *err)
 {
-    if (format == FORMAT_SVG)
-        return draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out, err);
+    if (format == FORMAT_SVG) {
+        draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out);
+        return DEBERTA_OK;
+    }
     if (format == FORMAT_PDF) {
         char *subject = provenance_line(style);
         deberta_status status = draw_cairo_pdf(list, ruler, style->title, subject, out, err);
@@ -214,10 +216,9 @@ static deberta_status encode(const draw_list *list, const draw_ruler *ruler, con
     uint8_t *rgb = NULL;
     size_t rows, columns;
     DEBERTA_TRY(draw_cairo_pixels(list, ruler, style->dpi, &rgb, &rows, &columns, err));
-    deberta_status status =
-        png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
+    png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out);
     free(rgb);
-    return status;
+    return DEBERTA_OK;
 }
 
 /* One output on its way: its bytes, and the file that holds them until it gets its name. */

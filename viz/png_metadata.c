@@ -1,26 +1,18 @@
-/* libpng leaves a function by longjmp when something fails. So everything it may leave is in functions without
- * variables that matter afterwards, and what must be released hangs on the caller's structures.
+/* An image that is in memory and has a size that cairo took is written into memory: only memory can be short.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/png_metadata.h"
 
 #include <png.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/scope.h"
 
-/* libpng reports through these: the text is kept, then control returns to the setjmp of png_encode. */
-typedef struct png_trouble {
-    char text[160];
-} png_trouble;
-
 static void on_error(png_structp png, png_const_charp message)
 {
-    png_trouble *trouble = png_get_error_ptr(png);
-    strncpy(trouble->text, message, sizeof trouble->text - 1);
-    png_longjmp(png, 1);
+    (void)png, (void)message;
+    memory_short();
 }
 
 static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
@@ -68,8 +60,7 @@ static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels
     enum { SLOTS = 1024 }; /* open addressing; at most a quarter full */
     int16_t slots[SLOTS];
     memset(slots, -1, sizeof slots);
-    table->indexes = malloc(pixels);
-    if (!table->indexes) memory_short(); /* an image of the colours themselves has other bytes */
+    table->indexes = memory_take(pixels, 1);
     for (size_t i = 0; i < pixels; i++, rgb += 3) {
         size_t slot = (rgb[0] * 7u + rgb[1] * 61u + rgb[2] * 577u) % SLOTS;
         for (; slots[slot] >= 0; slot = (slot + 1) % SLOTS) {
@@ -89,7 +80,6 @@ static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels
     }
 }
 
-/* Jumps out on an error. */
 static void write_image(png_structp png, png_infop info, const uint8_t *rgb, const colour_table *table, size_t rows,
                         size_t columns, double dpi, const provenance_entry *entries, size_t entry_count)
 {
@@ -110,23 +100,16 @@ static void write_image(png_structp png, png_infop info, const uint8_t *rgb, con
     png_write_end(png, info);
 }
 
-deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
-                          size_t entry_count, byte_buffer *out, deberta_error *err)
+void png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
+                size_t entry_count, byte_buffer *out)
 {
-    png_trouble trouble = {{0}};
-    colour_table table = {.count = 0}; /* complete before setjmp, and not changed after it */
+    colour_table table = {.count = 0};
     index_colours(&table, rgb, rows * columns);
-    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) memory_short();
-    if (setjmp(png_jmpbuf(png))) {
-        free(table.indexes);
-        png_destroy_write_struct(&png, &info);
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "writing a PNG failed: %s", trouble.text);
-    }
     png_set_write_fn(png, out, append_bytes, flush_nothing);
     write_image(png, info, rgb, &table, rows, columns, dpi, entries, entry_count);
     free(table.indexes);
     png_destroy_write_struct(&png, &info);
-    return DEBERTA_OK;
 }
