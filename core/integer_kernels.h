@@ -19,8 +19,7 @@
  * it is written.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_INTEGER_KERNELS_H
-#define CORE_INTEGER_KERNELS_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -159,5 +158,3 @@ static inline void integer_gemm_task_assert(const integer_gemm_task *task)
     X(gemm_u8, (const integer_gemm_task *task))                                                                        \
     X(gemm_u8x2, (const integer_gemm_task *task))                                                                      \
     X(gemm_u15, (const integer_gemm_task *task))
-
-#endif

@@ -12,8 +12,7 @@
  * bounds eps is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_KERNELS_H
-#define CORE_KERNELS_H
+#pragma once
 
 #include <assert.h>
 #include <stdbool.h>
@@ -357,5 +356,3 @@ typedef struct kernels {
 TIER_LIST(X)
 PART_LIST(X)
 #undef X
-
-#endif

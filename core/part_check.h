@@ -3,8 +3,7 @@
  * uses it for the first time, in less than a millisecond, and does without one that has other bits.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_PART_CHECK_H
-#define CORE_PART_CHECK_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ enum { PART_UNKNOWN, PART_RIGHT, PART_WRONG };
 /* Whether the integer products that `init` puts into a table have the bits of the scalar kernels; compares at most once
  * for each verdict, or twice where threads meet. Where memory is short the part is not used this time. */
 bool part_is_right(part_verdict *verdict, void (*init)(kernels *table));
-
-#endif

@@ -55,8 +55,7 @@
  * The bounds were measured against float64 on every float of magnitude 2^-30 to 128, and on a sample of the others.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_MATH_COEFFICIENTS_H
-#define SIMD_MATH_COEFFICIENTS_H
+#pragma once
 
 /* 1.5 2^23: adding it rounds to the nearest integer (ties to even) and leaves that integer in the low bits. */
 #define ROUND_MAGIC 12582912.0f
@@ -118,5 +117,3 @@
 #define GELU_QUICK_SLOPE 1.702f
 #define GELU_TANH_LINEAR 1.595769122f   /* 2 sqrt(2 / pi) */
 #define GELU_TANH_CUBIC  0.07135481283f /* 0.044715 times that */
-
-#endif

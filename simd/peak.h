@@ -1,6 +1,5 @@
 /* How fast multiply-adds can be on each tier: chains that stay in registers. SPDX-License-Identifier: MIT */
-#ifndef SIMD_PEAK_H
-#define SIMD_PEAK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -22,5 +21,3 @@ PART_LIST(X)
 /* For the bodies: X of every chain. */
 #define CHAINS_12(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define CHAINS_24(X) CHAINS_12(X) X(12) X(13) X(14) X(15) X(16) X(17) X(18) X(19) X(20) X(21) X(22) X(23)
-
-#endif

@@ -1,8 +1,7 @@
 /* What a problem of a kernel is, and what a description of a kernel is made of (kernel_slots.h says what for).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECK_KERNELS_KERNEL_PROBLEM_H
-#define CHECK_KERNELS_KERNEL_PROBLEM_H
+#pragma once
 
 #include "core/kernels.h"
 #include "include/deberta.h"
@@ -243,5 +242,3 @@ void add_term(exact_sum *sum, double term);
 bool expect_sum(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_sum want,
                 double limit);
 bool expect_result(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, exact_value want);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which tiers this processor and its operating system offer. SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_CPU_H
-#define CORE_BASE_CPU_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool cpu_allow_tiles(void);
 const char *cpu_missing(deberta_isa isa, unsigned features);
 /* Model name of the processor, or "unknown". */
 void cpu_name(char *name, size_t capacity_bytes);
-
-#endif

@@ -11,8 +11,7 @@
  * one of bytes is measured (1 or 0: simd/peak.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_BASE_TIERS_H
-#define CORE_BASE_TIERS_H
+#pragma once
 
 /* WebAssembly, whose modules are built by wasm/configure.py, is a row there and nowhere else. */
 #ifdef __wasm__
@@ -83,5 +82,3 @@ enum {
 #define IF_BUILT_(have, x) IF_BUILT_##have(x)
 #define IF_BUILT_0(x)      NULL
 #define IF_BUILT_1(x)      (x)
-
-#endif

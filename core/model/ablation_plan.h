@@ -7,8 +7,7 @@
  * no second code path, and nothing to pay where there is no intervention.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ABLATION_PLAN_H
-#define CORE_MODEL_ABLATION_PLAN_H
+#pragma once
 
 #include "core/model/model.h"
 
@@ -35,5 +34,3 @@ void ablation_plan_carve(ablation_plan *plan, const deberta_model *model, size_t
                          arena *memory);
 /* The modes of a head's terms, [ABLATION_TERMS]. Only where the plan has modes. */
 uint8_t *ablation_modes(const ablation_plan *plan, const model_config *config, size_t layer, size_t head);
-
-#endif

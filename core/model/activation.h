@@ -1,6 +1,5 @@
 /* The activations of a configuration, row by row. SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ACTIVATION_H
-#define CORE_MODEL_ACTIVATION_H
+#pragma once
 
 #include "core/kernels.h"
 #include "core/model/config.h"
@@ -10,5 +9,3 @@ void activate_rows(const kernels *table, activation function, float *x, size_t l
 /* dy[rows][columns] = dy f'(x) and, unless y is NULL, y = f(x), all with the same stride. */
 void activate_rows_backward(const kernels *table, activation function, float *dy, float *y, const float *x, size_t ld,
                             size_t rows, size_t columns);
-
-#endif

@@ -11,8 +11,7 @@
  * blocks.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ATTENTION_H
-#define CORE_MODEL_ATTENTION_H
+#pragma once
 
 #include "core/model/attention_head.h"
 
@@ -40,5 +39,3 @@ void attention_logits(const deberta_session *session, const attention_head *head
 /* Everything for one block: context [count][padded_head]. */
 void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch);
-
-#endif

@@ -1,8 +1,7 @@
 /* What attention works on: one head of one sequence, with the session's interventions in place.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ATTENTION_HEAD_H
-#define CORE_MODEL_ATTENTION_HEAD_H
+#pragma once
 
 #include "core/model/attention_operands.h"
 #include "core/model/session.h"
@@ -30,5 +29,3 @@ attention_head attention_head_of(const deberta_session *session, size_t layer, s
 void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
 /* Its values of the chunk of keys that begins at `key`. */
 panel_operand attention_head_values(const deberta_session *session, const attention_head *head, size_t key);
-
-#endif

@@ -2,8 +2,7 @@
  * a block is: attention.h.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ATTENTION_LAYER_H
-#define CORE_MODEL_ATTENTION_LAYER_H
+#pragma once
 
 #include "core/model/session.h"
 
@@ -16,5 +15,3 @@ size_t attention_begin_group(deberta_session *session, size_t first);
 
 /* session->queries, keys, values to session->context. observer may be NULL. */
 void attention_run(deberta_session *session, size_t layer, const deberta_observer *observer);
-
-#endif

@@ -8,8 +8,7 @@
  *                        values of a chunk       s8 with a scale a column of the head
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ATTENTION_OPERANDS_H
-#define CORE_MODEL_ATTENTION_OPERANDS_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/integers.h"
@@ -64,5 +63,3 @@ static inline size_t operand_row_step(const row_operand *rows) { return rows->fl
  * multiple of operand_row_step, or to->rows is 1. Without bias, gelu and next. */
 void operands_multiply(const kernels *table, size_t depth, const row_operand *rows, size_t row,
                        const panel_operand *panels, size_t panel, const gemm_task *to);
-
-#endif

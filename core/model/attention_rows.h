@@ -4,8 +4,7 @@
  * is what was added up.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ATTENTION_ROWS_H
-#define CORE_MODEL_ATTENTION_ROWS_H
+#pragma once
 
 #include "core/model/attention.h"
 
@@ -27,5 +26,3 @@ void row_loop_normalise(const row_loop *loop, const attention_head *head, size_t
 bool row_loop_wants(const row_loop *loop, size_t head, deberta_component component);
 void row_loop_show(const row_loop *loop, const attention_head *head, const attention_queries *queries,
                    deberta_component component, const float *values);
-
-#endif

@@ -4,8 +4,7 @@
  * heads divide the hidden size, products of sizes that the program forms do not overflow.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_CONFIG_H
-#define CORE_MODEL_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -56,5 +55,3 @@ deberta_status config_read(model_config *config, const char *folder, deberta_err
 deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where,
                             deberta_error *err);
 void config_free(model_config *config);
-
-#endif

@@ -7,8 +7,7 @@
  * one row.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_CONVOLUTION_H
-#define CORE_MODEL_CONVOLUTION_H
+#pragma once
 
 #include "core/model/session.h"
 
@@ -16,5 +15,3 @@
 void convolution_keep_input(deberta_session *session);
 /* session->hidden, the output of layer 0, becomes H[1]. */
 void convolution_run(deberta_session *session);
-
-#endif

@@ -2,8 +2,7 @@
  * position; keys and values are those that it computed from H[L - 1] while encoding (SPEC 8.3).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_DECODER_H
-#define CORE_MODEL_DECODER_H
+#pragma once
 
 #include "core/model/session.h"
 
@@ -12,5 +11,3 @@
 deberta_status decoder_check(const deberta_session *session, const size_t *positions, size_t count, deberta_error *err);
 /* positions: ascending tokens, at most as many as the batch has. Leaves the result in session->decoder_rows. */
 void decoder_run(deberta_session *session, const size_t *positions, size_t count);
-
-#endif

@@ -2,8 +2,7 @@
  * (docs/training.md), so both ask again instead of keeping masks.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_DROPOUT_H
-#define CORE_MODEL_DROPOUT_H
+#pragma once
 
 #include "core/kernels.h"
 
@@ -53,5 +52,3 @@ void dropout_probabilities(const kernels *table, const dropout_plan *plan, const
 /* The relative table as a layer sees it, in natural order. */
 void dropout_table(const kernels *table, const dropout_plan *plan, size_t layer, float *x, size_t ld, size_t columns,
                    size_t rows);
-
-#endif

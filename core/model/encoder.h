@@ -1,8 +1,7 @@
 /* What a backward pass needs of the encoder besides deberta_encode.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_ENCODER_H
-#define CORE_MODEL_ENCODER_H
+#pragma once
 
 #include "core/model/session.h"
 
@@ -14,5 +13,3 @@ void encoder_layer_again(deberta_session *session, size_t index);
 /* The batch becomes the one at work, as deberta_encode would have it, but nothing runs: its hidden states and records
  * are the caller's to fill. It is one that deberta_encode would take. */
 void encoder_take_batch(deberta_session *session, const deberta_batch *batch);
-
-#endif

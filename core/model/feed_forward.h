@@ -3,12 +3,9 @@
  *     a = LN1(W_o context + b + x)        y = LN2(W_2 act(W_1 a + b) + b + a)
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_FEED_FORWARD_H
-#define CORE_MODEL_FEED_FORWARD_H
+#pragma once
 
 #include "core/model/session.h"
 
 /* x is replaced by y, both [rows][hidden_stride]; context [rows][context_stride]; uses session->normed. */
 void feed_forward_run(deberta_session *session, const model_layer *layer, size_t rows, const float *context, float *x);
-
-#endif

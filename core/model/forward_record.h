@@ -1,8 +1,7 @@
 /* What a forward pass leaves for a backward pass (train/).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_FORWARD_RECORD_H
-#define CORE_MODEL_FORWARD_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ typedef struct forward_record {
     void *edit_context;
     const dropout_plan *dropout; /* NULL: none. The relative table is dropped where its projections are folded */
 } forward_record;
-
-#endif

@@ -5,8 +5,7 @@
  * (kernels.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_LINEAR_H
-#define CORE_MODEL_LINEAR_H
+#pragma once
 
 #include "core/base/parallel.h"
 #include "core/model/quantized.h"
@@ -58,5 +57,3 @@ static inline size_t part_start(size_t total, size_t parts, size_t index)
 {
     return total / parts * index + total % parts * index / parts;
 }
-
-#endif

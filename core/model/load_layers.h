@@ -2,8 +2,7 @@
  * (weight_loader.h), and that load_tasks ends.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_LOAD_LAYERS_H
-#define CORE_MODEL_LOAD_LAYERS_H
+#pragma once
 
 #include "core/model/load_positions.h"
 
@@ -18,5 +17,3 @@ static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, 
     DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));
     return loader_vector(loader, &norm->beta, beta, count, err);
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* PK and PQ of a layer (SPEC 4.1): the projections are read, and what they make of the relative table is kept.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_LOAD_POSITIONS_H
-#define CORE_MODEL_LOAD_POSITIONS_H
+#pragma once
 
 #include "core/model/model.h"
 
@@ -22,5 +21,3 @@ void position_workspace_carve(position_workspace *workspace, const deberta_model
 /* Loads the projections of the layer that the loader's prefix names. Its qkv is loaded. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a loaded model is made of: configuration, packed weights, folded positions. Immutable once opened.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_MODEL_H
-#define CORE_MODEL_MODEL_H
+#pragma once
 
 #include "core/io/mapped_file.h"
 #include "core/model/attention_operands.h"
@@ -131,5 +130,3 @@ static inline size_t model_position_tile_rows(const deberta_model *model)
 void model_fill_info(deberta_model *model);
 /* DEBERTA_E_FILE: a file that it reads became shorter or unreadable. */
 deberta_status model_intact(const deberta_model *model, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a packed file of a model holds (packed_file.h): sizes from the model's shapes, and the words.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_MODEL_SECTIONS_H
-#define CORE_MODEL_MODEL_SECTIONS_H
+#pragma once
 
 #include "core/model/model.h"
 
@@ -12,5 +11,3 @@ packed_sections model_sections(const deberta_model *model);
 deberta_status model_store_words(const deberta_model *model, void *memory, deberta_error *err);
 /* From now on words are read from there. */
 void model_view_words(deberta_model *model, const void *memory);
-
-#endif

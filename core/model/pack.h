@@ -10,8 +10,7 @@
  * zero.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_PACK_H
-#define CORE_MODEL_PACK_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/integers.h"
@@ -56,5 +55,3 @@ static inline const float *packed_matrix_end(const packed_matrix *matrix)
 {
     return matrix->panels + matrix->depth * matrix->panel_count * PANEL;
 }
-
-#endif

@@ -27,8 +27,7 @@
  * the names are what a checkpoint's would be, and a file that does not fit is an error.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_PACKED_FILE_H
-#define CORE_MODEL_PACKED_FILE_H
+#pragma once
 
 #include "core/io/mapped_file.h"
 #include "core/model/packed_tensors.h"
@@ -68,5 +67,3 @@ deberta_status packed_file_open_alone(const char *folder, deberta_precision prec
 deberta_status packed_file_check_alone(const mapped_file *file, deberta_error *err);
 /* The digest of the checkpoint of which a mapped file was made. */
 void packed_file_source(const mapped_file *file, char digest[65]);
-
-#endif

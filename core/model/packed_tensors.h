@@ -9,8 +9,7 @@
  * Nothing in it is trusted: every step of every walk stays inside it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_PACKED_TENSORS_H
-#define CORE_MODEL_PACKED_TENSORS_H
+#pragma once
 
 #include "core/model/weight_loader.h"
 
@@ -27,5 +26,3 @@ void packed_tensors_write(const checkpoint *files, uint8_t *to);
 const char *packed_tensors_problem(const packed_tensors *table);
 /* For a table without a problem; it stays the caller's. */
 weight_source weight_source_of_packed(const packed_tensors *table);
-
-#endif

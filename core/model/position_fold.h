@@ -1,8 +1,7 @@
 /* Position projections, computed ahead: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_POSITION_FOLD_H
-#define CORE_MODEL_POSITION_FOLD_H
+#pragma once
 
 #include "core/base/parallel.h"
 #include "core/model/pack.h"
@@ -21,5 +20,3 @@ typedef struct position_fold {
 } position_fold;
 
 void position_fold_run(const position_fold *fold, executor *by);
-
-#endif

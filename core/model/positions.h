@@ -5,8 +5,7 @@
  * know about it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_POSITIONS_H
-#define CORE_MODEL_POSITIONS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -67,5 +66,3 @@ static inline bool position_map_has_far(const position_map *map, size_t n)
 {
     return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
 }
-
-#endif

@@ -12,8 +12,7 @@
  *     time = profile_lap(profile, worker, PROFILE_FEED_FORWARD, time);
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_PROFILE_H
-#define CORE_MODEL_PROFILE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -83,5 +82,3 @@ static inline double profile_lap_all(const profile *p, profile_stage stage, doub
     for (size_t i = 0; i < p->threads; i++) p->lanes[i].seconds[stage] += now - start;
     return now;
 }
-
-#endif

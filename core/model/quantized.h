@@ -8,8 +8,7 @@
  * much larger than others would else cost the others their digits (smoothing.h tells where factors come from).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_QUANTIZED_H
-#define CORE_MODEL_QUANTIZED_H
+#pragma once
 
 #include "core/model/pack.h"
 
@@ -72,5 +71,3 @@ quantized_rows quantized_rows_in(void *memory, const packed_matrix *matrix, size
 /* Makes `rows` rows of x integers, from row `first` on, which begins a tile. */
 void quantized_rows_fill(const quantized_rows *to, const kernels *table, const packed_matrix *matrix, const float *x,
                          size_t ldx, size_t first, size_t rows);
-
-#endif

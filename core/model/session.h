@@ -3,8 +3,7 @@
  * Letters: T tokens of the batch (at most max_tokens), d head size, dp = padded_head, A heads, ld a row_stride.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_SESSION_H
-#define CORE_MODEL_SESSION_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -171,5 +170,3 @@ deberta_status interventions_edit(const deberta_session *session, size_t layer, 
 /* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);
 void session_leave(deberta_session *session);
-
-#endif

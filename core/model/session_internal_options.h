@@ -1,8 +1,7 @@
 /* Switches of a session that measurements and studies need and applications do not: not part of the public API.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_SESSION_INTERNAL_OPTIONS_H
-#define CORE_MODEL_SESSION_INTERNAL_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -64,5 +63,3 @@ profile *session_profile(deberta_session *session);
 deberta_status session_create_within(deberta_session **session, const deberta_model *model,
                                      const deberta_session_options *options, const session_internal_options *internal,
                                      size_t kept_bytes, deberta_error *err);
-
-#endif

@@ -21,8 +21,7 @@
  * most: h inputs that a LayerNorm made have together the size sqrt(h), and add up to no more than that many deviations.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_SMOOTHING_H
-#define CORE_MODEL_SMOOTHING_H
+#pragma once
 
 #include "core/model/config.h"
 #include "core/kernels.h"
@@ -53,5 +52,3 @@ void largest_amplitudes(float *amplitudes, const channel_spread *spread, const k
 
 /* factors[j] from a and the largest |W| of every input, which is overwritten; 1 where there is nothing to smooth. */
 void smoothing_factors(float *factors, float *largest_weights, const float *amplitudes, size_t channels);
-
-#endif

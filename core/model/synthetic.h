@@ -6,8 +6,7 @@
  * models; attention that is nearly uniform would hide mistakes.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_SYNTHETIC_H
-#define CORE_MODEL_SYNTHETIC_H
+#pragma once
 
 #include "core/model/config.h"
 #include "core/model/weight_loader.h"
@@ -31,5 +30,3 @@ weight_source weight_source_of_synthetic(const synthetic_weights *weights, const
 /* Calls visit for every tensor that a model of weights->config has. */
 void synthetic_visit(const synthetic_weights *weights,
                      void (*visit)(void *context, const char *name, const weight_tensor *tensor), void *context);
-
-#endif

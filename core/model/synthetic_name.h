@@ -11,8 +11,7 @@
  * heads=N, the attention heads, gives all that one model can have: these, and sequence=3 where neither is asked for.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_SYNTHETIC_NAME_H
-#define CORE_MODEL_SYNTHETIC_NAME_H
+#pragma once
 
 #include "core/model/synthetic.h"
 
@@ -20,5 +19,3 @@
 bool synthetic_names(const char *path);
 /* Fills config (to be freed by config_free) and weights. */
 deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * of rows needs those of every head at once.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_TALKING_HEADS_H
-#define CORE_MODEL_TALKING_HEADS_H
+#pragma once
 
 #include "core/model/session.h"
 
@@ -11,5 +10,3 @@
  * observer may be NULL. */
 void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end,
                        const deberta_observer *observer);
-
-#endif

@@ -11,8 +11,7 @@
  * so that what is checked, what is allocated and what is read cannot drift apart.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_WEIGHT_LOADER_H
-#define CORE_MODEL_WEIGHT_LOADER_H
+#pragma once
 
 #include "core/base/arena.h"
 #include "core/base/parallel.h"
@@ -154,5 +153,3 @@ deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *ma
  * inputs become, and loader->outputs is told of its outputs. */
 deberta_status loader_product(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan,
                               deberta_error *err);
-
-#endif

@@ -11,8 +11,7 @@
  * other file for its words.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_WORD_TABLE_H
-#define CORE_MODEL_WORD_TABLE_H
+#pragma once
 
 #include "core/model/weight_loader.h"
 
@@ -33,5 +32,3 @@ void word_table_view(word_table *table, const void *memory);
 /* Rows [first, first + rows) as float32. */
 deberta_status word_table_read(const word_table *table, const weight_source *source, size_t first, size_t rows,
                                float *values, deberta_error *err);
-
-#endif

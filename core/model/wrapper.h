@@ -3,8 +3,7 @@
  * Their tensors open once the config.json of that model lies next to them. So they are refused with the name of it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_WRAPPER_H
-#define CORE_MODEL_WRAPPER_H
+#pragma once
 
 #include <jansson.h>
 
@@ -14,5 +13,3 @@
 deberta_status wrapper_check_folder(const char *folder, deberta_error *err);
 /* Refuses a config that names a model to begin from and has no sizes: the defaults would be another model's. */
 deberta_status wrapper_check_config(const json_t *config, const char *where, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* SentencePiece model files: the protobuf wire format, read without trusting a byte of it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_MODEL_PROTO_H
-#define CORE_TEXT_MODEL_PROTO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -81,5 +80,3 @@ static inline const char *piece_text(const piece_model *model, size_t id)
 int32_t piece_find(const piece_model *model, const char *text, size_t bytes);
 /* The byte that "<0x0A>" stands for, or -1. */
 int piece_byte(const char *text, size_t bytes);
-
-#endif

@@ -4,8 +4,7 @@
  * Characters collect in a run until one comes that the run before it cannot change.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_NFC_H
-#define CORE_TEXT_NFC_H
+#pragma once
 
 #include "core/text/traced_text.h"
 
@@ -27,5 +26,3 @@ deberta_status nfc_put(nfc_run *run, traced_text *out, uint32_t character, size_
 /* What is left. The end of `out` is the caller's to set. */
 deberta_status nfc_end(nfc_run *run, traced_text *out, deberta_error *err);
 void nfc_free(nfc_run *run);
-
-#endif

@@ -5,8 +5,7 @@
  * walk can reach is proved to lie inside when the model is loaded.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_NORMALIZER_H
-#define CORE_TEXT_NORMALIZER_H
+#pragma once
 
 #include "core/text/model_proto.h"
 #include "core/text/nfc.h"
@@ -32,5 +31,3 @@ void normalizer_workspace_free(normalizer_workspace *workspace);
  */
 deberta_status normalizer_run(const normalizer *normalizer, normalizer_workspace *workspace, traced_text *out,
                               const char *text, size_t bytes, deberta_error *err);
-
-#endif

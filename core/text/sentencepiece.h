@@ -5,8 +5,7 @@
  * SentencePiece's kind of BPE (core/text/piece_bpe).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_SENTENCEPIECE_H
-#define CORE_TEXT_SENTENCEPIECE_H
+#pragma once
 
 #include "core/text/normalizer.h"
 #include "core/text/piece_bpe.h"
@@ -44,5 +43,3 @@ void sentencepiece_workspace_free(sentencepiece_workspace *workspace);
  * beginning. */
 deberta_status sentencepiece_encode(const sentencepiece *pieces, sentencepiece_workspace *workspace, const char *text,
                                     size_t bytes, token_list *list, deberta_error *err);
-
-#endif

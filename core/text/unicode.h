@@ -3,8 +3,7 @@
  * ordinary ones.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_UNICODE_H
-#define CORE_TEXT_UNICODE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,5 +26,3 @@ bool unicode_may_follow(uint32_t character);
 
 /* ASCII's punctuation and symbols, and the category P. */
 bool unicode_is_punctuation(uint32_t character);
-
-#endif

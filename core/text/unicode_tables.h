@@ -4,8 +4,7 @@
  * (https://www.unicode.org/license.txt).
  *
  * SPDX-License-Identifier: MIT AND Unicode-3.0 */
-#ifndef CORE_TEXT_UNICODE_TABLES_H
-#define CORE_TEXT_UNICODE_TABLES_H
+#pragma once
 
 /* clang-format off */
 
@@ -1014,5 +1013,3 @@ static const character_range punctuation_ranges[156] = {
     {92782,92783}, {92917,92917}, {92983,92987}, {92996,92996}, {113823,113823}, {121479,121483},
 };
 /* clang-format on */
-
-#endif

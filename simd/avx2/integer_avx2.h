@@ -6,8 +6,7 @@
  * reaches 151 (16 rows of 768 x 768, one core of a Zen 4; a Xeon with AMX: 132 and 130 to 157).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_AVX2_INTEGER_AVX2_H
-#define SIMD_AVX2_INTEGER_AVX2_H
+#pragma once
 
 /* Rows and inputs that are wide at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1. */
 enum { WIDE_ROWS = 48, WIDE_DEPTH = 384, WIDE_TILE_ROWS = 6 };
@@ -166,5 +165,3 @@ VF void wide_all(const integer_format format, const integer_gemm_task *task)
 static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { wide_all(ONE_DIGIT, task); }
 static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { wide_all(TWO_DIGITS, task); }
 static void VF_NAME(gemm_u15)(const integer_gemm_task *task) { wide_all(FIFTEEN_BITS, task); }
-
-#endif

@@ -1,13 +1,10 @@
 /* Tile sizes on AVX2: 16 registers hold 6 x 2 accumulators, 2 of B and 1 of A, one to spare.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_AVX2_TUNE_AVX2_H
-#define SIMD_AVX2_TUNE_AVX2_H
+#pragma once
 
 #define TILE_PANELS       1
 #define TILE_MAX_PANELS   1
 #define TILE_MAX_ROWS     6
 #define TILE_ROWS(panels) 6
 #define BIAS_SEGMENT      24 /* query rows for which one decision linear / saturated / general is made */
-
-#endif

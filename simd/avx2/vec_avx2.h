@@ -1,6 +1,5 @@
 /* The vector vocabulary on AVX2 + FMA: 8 lanes. Meanings are in simd/README.md. SPDX-License-Identifier: MIT */
-#ifndef SIMD_AVX2_VEC_AVX2_H
-#define SIMD_AVX2_VEC_AVX2_H
+#pragma once
 
 #include <immintrin.h>
 #include <stddef.h>
@@ -122,5 +121,3 @@ VF void vf_transpose(vf r[VF_LANES])
     for (int k = 0; k < 8; k++) r[k] = t[k];
 }
 VF void vf_prefetch_l2(const char *p) { _mm_prefetch(p, _MM_HINT_T1); }
-
-#endif

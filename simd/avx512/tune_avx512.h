@@ -4,13 +4,10 @@
  * serve what has one or two panels.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_AVX512_TUNE_AVX512_H
-#define SIMD_AVX512_TUNE_AVX512_H
+#pragma once
 
 #define TILE_PANELS       3
 #define TILE_MAX_PANELS   4
 #define TILE_MAX_ROWS     12
 #define TILE_ROWS(panels) ((panels) == 4 ? 6 : (panels) == 3 ? 8 : 12)
 #define BIAS_SEGMENT      48 /* query rows for which one decision linear / saturated / general is made */
-
-#endif

@@ -1,8 +1,7 @@
 /* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_AVX512_VEC_AVX512_H
-#define SIMD_AVX512_VEC_AVX512_H
+#pragma once
 
 #include <immintrin.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ VF void vf_transpose(vf r[VF_LANES])
     for (int k = 0; k < 16; k++) r[k] = t[k];
 }
 VF void vf_prefetch_l2(const char *p) { _mm_prefetch(p, _MM_HINT_T1); }
-
-#endif

@@ -5,8 +5,7 @@
  * 4 rows x 1 panel of four vectors: 16 of 32 registers add up.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_NEON_INTEGER_NEON_H
-#define SIMD_NEON_INTEGER_NEON_H
+#pragma once
 
 #define INTEGER_MAX_ROWS             4
 #define INTEGER_MAX_VECTORS          4
@@ -21,5 +20,3 @@ VF vi vi_dot(vi sum, vi a, vi b)
 }
 
 #include "simd/tmpl/integer_dot_tmpl.h"
-
-#endif

@@ -1,13 +1,10 @@
 /* Tile sizes on NEON: 32 registers hold 6 x 4 accumulators, 4 of B and what is loaded of A.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_NEON_TUNE_NEON_H
-#define SIMD_NEON_TUNE_NEON_H
+#pragma once
 
 #define TILE_PANELS       1
 #define TILE_MAX_PANELS   1
 #define TILE_MAX_ROWS     6
 #define TILE_ROWS(panels) 6
 #define BIAS_SEGMENT      24 /* query rows for which one decision linear / saturated / general is made */
-
-#endif

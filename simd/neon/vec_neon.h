@@ -1,6 +1,5 @@
 /* The vector vocabulary on NEON (aarch64): 4 lanes. Meanings are in simd/README.md. SPDX-License-Identifier: MIT */
-#ifndef SIMD_NEON_VEC_NEON_H
-#define SIMD_NEON_VEC_NEON_H
+#pragma once
 
 #include <arm_neon.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ VF void vf_transpose(vf r[VF_LANES])
     r[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 VF void vf_prefetch_l2(const char *p) { __builtin_prefetch(p, 0, 2); }
-
-#endif

@@ -1,7 +1,6 @@
 /* The kernels of core/integer_kernels.h in plain C: the same formulas, number by number. SPDX-License-Identifier: MIT
  */
-#ifndef SIMD_SCALAR_INTEGER_SCALAR_H
-#define SIMD_SCALAR_INTEGER_SCALAR_H
+#pragma once
 
 /* -------------------------------------------------------------------------------------------- quantize_u8, quantize_u8x2 */
 
@@ -260,5 +259,3 @@ static void SUFFIXED(gemm_u8x2)(const integer_gemm_task *task)
         }
     }
 }
-
-#endif

@@ -2,8 +2,7 @@
  * operators stand for lane selects; their conditions are false for NaN, as there.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_SCALAR_MATH_SCALAR_H
-#define SIMD_SCALAR_MATH_SCALAR_H
+#pragma once
 
 #include "core/kernels.h"
 #include "simd/math_coefficients.h"
@@ -172,5 +171,3 @@ static inline float scalar_derivative(float x, kernel_activation function)
     }
     return x;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The kernels of training in plain C: a part of kernels_scalar.c, which includes it once with its names set.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_SCALAR_TRAINING_SCALAR_H
-#define SIMD_SCALAR_TRAINING_SCALAR_H
+#pragma once
 
 /* ------------------------------------------------------------------------------------------------------ sums of parts */
 
@@ -235,5 +234,3 @@ static void SUFFIXED(dropout_f32)(const dropout_task *task)
         }
     }
 }
-
-#endif

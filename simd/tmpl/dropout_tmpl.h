@@ -1,7 +1,6 @@
 /* Dropout by counters, 16 of them at a time. A number of 32 bits sits in an even lane, and nothing reads the odd lane beside it
  * but vi_odd behind a product. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_DROPOUT_TMPL_H
-#define SIMD_TMPL_DROPOUT_TMPL_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ static void VF_NAME(dropout_f32)(const dropout_task *task)
         }
     }
 }
-
-#endif

@@ -5,8 +5,7 @@
  * Every output is one chain of fused multiply-adds in increasing k, so tile shape and cutting do not show in the bits.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_GEMM_TMPL_H
-#define SIMD_TMPL_GEMM_TMPL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -243,5 +242,3 @@ static void VF_NAME(pack_panels_f32)(float *panels, size_t panel_stride, const f
         for (size_t k = 0; k < depth; k++)
             vf_store(panels + lane / PANEL * panel_stride + k * PANEL + lane % PANEL, vf_zero());
 }
-
-#endif

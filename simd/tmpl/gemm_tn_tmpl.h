@@ -4,8 +4,7 @@
  * as its matrix is wide, which is a few sets of a cache: the first tile puts them one after the other for the tiles below it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_GEMM_TN_TMPL_H
-#define SIMD_TMPL_GEMM_TN_TMPL_H
+#pragma once
 
 /* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead, of B, and
  * of A from L2. 256 rows of it are 192 KB. With TN_A_ROWS, 3,072 columns times 768 run at 123 instead of 112 GFLOP/s, of 190; other shapes as
@@ -310,5 +309,3 @@ static void VF_NAME(gemm_tn_f32)(const gemm_tn_task *task)
         }
     }
 }
-
-#endif

@@ -6,8 +6,7 @@
  * up all high digits, takes that times 128, and goes on with the low ones.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_INTEGER_DOT_TMPL_H
-#define SIMD_TMPL_INTEGER_DOT_TMPL_H
+#pragma once
 
 enum { QUAD_BYTES = 4, QUADS = DIGIT_TILE_INPUTS / QUAD_BYTES, PANEL_QUAD_BYTES = QUAD_BYTES * PANEL };
 
@@ -140,5 +139,3 @@ VF void dot_all(const integer_format format, const integer_gemm_task *task)
 static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { dot_all(ONE_DIGIT, task); }
 static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { dot_all(TWO_DIGITS, task); }
 static void VF_NAME(gemm_u15)(const integer_gemm_task *task) { dot_all(FIFTEEN_BITS, task); }
-
-#endif

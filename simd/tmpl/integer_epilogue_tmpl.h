@@ -1,7 +1,6 @@
 /* What products of integers share: the way from sums to float32, and fetching the panels that come next.
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
-#define SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
+#pragma once
 
 /* What of A's digits went into a sum: as they are stored, less 128 so that signed bytes hold them, or less their zero
  * point, which for two digits is 128 as well. */
@@ -83,5 +82,3 @@ VF void integer_fetch_step(integer_fetch *fetch)
 {
     for (size_t r = 0; r < fetch->requests; r++, fetch->at += fetch->step) vf_prefetch_l2(fetch->at);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The table of a part of a tier, whose kernels are the products of integers alone. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_INTEGER_PART_TMPL_H
-#define SIMD_TMPL_INTEGER_PART_TMPL_H
+#pragma once
 
 void VF_NAME(kernels_init)(kernels *table)
 {
@@ -10,5 +9,3 @@ void VF_NAME(kernels_init)(kernels *table)
     INTEGER_GEMM_KERNEL_LIST(X)
 #undef X
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and
  * its tile sizes first. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_KERNELS_TMPL_H
-#define SIMD_TMPL_KERNELS_TMPL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,5 +39,3 @@ void VF_NAME(kernels_init)(kernels *table)
 #endif
 #undef X
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A clamp has its limit as the first operand of min and max: then a NaN passes through on every instruction set.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_MATH_TMPL_H
-#define SIMD_TMPL_MATH_TMPL_H
+#pragma once
 
 #include "simd/math_coefficients.h"
 
@@ -156,5 +155,3 @@ static __attribute__((noinline)) void VF_NAME(gelu_values)(float *x, size_t n)
 {
     for (size_t e = 0; e < n; e += VF_LANES) vf_store(x + e, vf_gelu(vf_load(x + e)));
 }
-
-#endif

@@ -9,8 +9,7 @@
  *        are 0 or 1, one load and one permutation whose indices are differences of position_of; otherwise a gather.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_POSITION_BIAS_TMPL_H
-#define SIMD_TMPL_POSITION_BIAS_TMPL_H
+#pragma once
 
 #define BLEND_ROWS (VF_LANES / 2) /* rows done at once: the longest memory of a stage, so that no register moves */
 
@@ -137,5 +136,3 @@ static void VF_NAME(position_bias_f32)(const position_bias_task *task)
     else
         bias_tile(false, true, task);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Kernels that work row by row: softmax_f32, layernorm_f32, activate_f32. Their sums have 16 partials whatever the vector length,
  * combined by the tree of core/kernels.h. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_ROW_TMPL_H
-#define SIMD_TMPL_ROW_TMPL_H
+#pragma once
 
 #define PARTIALS (PANEL / VF_LANES) /* vectors that hold 16 partial sums */
 
@@ -159,5 +158,3 @@ static void VF_NAME(activate_f32)(float *x, size_t n, kernel_activation function
         ACTIVATE_CASE(KERNEL_EXP, vf_exp_any)
     }
 }
-
-#endif

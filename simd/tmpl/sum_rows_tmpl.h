@@ -2,8 +2,7 @@
  * its left operand while a chunk is in a cache.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_SUM_ROWS_TMPL_H
-#define SIMD_TMPL_SUM_ROWS_TMPL_H
+#pragma once
 
 /* Columns at a time; those of a group are chains that run side by side, for an addition takes several steps. What is left over after the
  * groups goes vector by vector. Rows that are fetched ahead. */
@@ -123,5 +122,3 @@ static void VF_NAME(sum_rows_f32)(const sum_rows_task *whole)
         VF_NAME(column_sums_result)(groups, &task);
     }
 }
-
-#endif

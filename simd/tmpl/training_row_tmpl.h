@@ -1,7 +1,6 @@
 /* Kernels of the backward pass and of the optimiser that work row by row or number by number. Sums have the 16 partials of
  * row_tmpl.h. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_TRAINING_ROW_TMPL_H
-#define SIMD_TMPL_TRAINING_ROW_TMPL_H
+#pragma once
 
 VF float dot_row(const float *a, const float *b, size_t n)
 {
@@ -307,5 +306,3 @@ static void VF_NAME(adam_f32)(const adam_task *task)
             vf_store_n(task->w + e, here, vf_fma(rate, vf_div(m, vf_fma(deviation, root, eps)), vf_mul(keep, w)));
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Loops that must vanish. SPDX-License-Identifier: MIT */
-#ifndef SIMD_TMPL_UNROLL_TMPL_H
-#define SIMD_TMPL_UNROLL_TMPL_H
+#pragma once
 
 /* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed are
  * gone. Every compiler spells that differently. Where a sanitizer looks at the callers alone they may stay. */
@@ -16,5 +15,3 @@
 #endif
 
 #define VECTORS (PANEL / VF_LANES) /* of one panel row */
-
-#endif

@@ -9,8 +9,7 @@
  * the start. A product is then a multiple of 2^-126, and so is every sum. Any other task goes the slow way.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_WASM_GEMM_EXACT_WASM_H
-#define SIMD_WASM_GEMM_EXACT_WASM_H
+#pragma once
 
 enum { EXACT_STEPS = 8, EXACT_ROWS = 2, EXACT_VECTORS = 2 };
 
@@ -155,5 +154,3 @@ static void gemm_f32_exact(const gemm_task *t)
             for (; row < t->rows; row++) exact_tile(1, t, row, panel, lane);
         }
 }
-
-#endif

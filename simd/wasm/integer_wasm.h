@@ -2,8 +2,7 @@
  * neighbours of these. Activations are moved to -128 ... 127, so that a product is at most 128 128 < 2^15.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_WASM_INTEGER_WASM_H
-#define SIMD_WASM_INTEGER_WASM_H
+#pragma once
 
 #define INTEGER_MAX_ROWS             3
 #define INTEGER_MAX_VECTORS          4
@@ -20,5 +19,3 @@ VF vi vi_dot(vi sum, vi a, vi b)
 }
 
 #include "simd/tmpl/integer_dot_tmpl.h"
-
-#endif

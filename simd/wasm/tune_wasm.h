@@ -1,13 +1,10 @@
 /* Tile sizes on SIMD128. Engines have 16 registers on x86-64: 3 x 4 accumulators, one of A, of B from memory.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_WASM_TUNE_WASM_H
-#define SIMD_WASM_TUNE_WASM_H
+#pragma once
 
 #define TILE_PANELS       1
 #define TILE_MAX_PANELS   1
 #define TILE_MAX_ROWS     3
 #define TILE_ROWS(panels) 3
 #define BIAS_SEGMENT      24 /* query rows for which one decision linear / saturated / general is made */
-
-#endif

@@ -4,8 +4,7 @@
  * odd, demoted: one rounding everywhere
  *
  * SPDX-License-Identifier: MIT */
-#ifndef SIMD_WASM_VEC_WASM_H
-#define SIMD_WASM_VEC_WASM_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -149,5 +148,3 @@ VF void vf_transpose(vf r[VF_LANES])
     r[3] = wasm_i32x4_shuffle(b, d, 2, 3, 6, 7);
 }
 VF void vf_prefetch_l2(const char *p) { (void)p; }
-
-#endif

@@ -5,13 +5,10 @@
  *          FUZZ_TARGET=words build/tests/fuzz/fuzz_folder --mutations 100000 tests/fuzz/corpus/words
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* Always 0. A finding is a crash, a report of a sanitizer, a leak, or a call that takes long or much memory. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#endif

@@ -2,8 +2,7 @@
  * one that runs. The input is one file of a folder whose other files are right.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TESTS_FUZZ_FUZZ_FOLDER_H
-#define TESTS_FUZZ_FUZZ_FOLDER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -15,5 +14,3 @@ typedef struct fuzz_target {
 } fuzz_target;
 
 extern const fuzz_target fuzz_library_targets[], fuzz_program_targets[];
-
-#endif

@@ -2,8 +2,7 @@
  * step, or a leading axis of steps.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BATCH_FILE_H
-#define TRAIN_BATCH_FILE_H
+#pragma once
 
 #include "train/engine/step.h"
 #include "include/deberta_training.h"
@@ -25,5 +24,3 @@ void batch_file_digest(const batch_file *file, char digest[65]);
 
 /* Steps beyond the last begin again with the first. */
 batch_source batch_file_source(batch_file *file);
-
-#endif

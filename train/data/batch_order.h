@@ -3,8 +3,7 @@
  * number alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BATCH_ORDER_H
-#define TRAIN_BATCH_ORDER_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -45,5 +44,3 @@ size_t batch_order_most_tokens(const batch_order *order);
 bool batch_order_go_to(batch_order *order, size_t step);
 /* How often the data has been gone through after the step at hand. */
 double batch_order_epoch(const batch_order *order);
-
-#endif

@@ -2,8 +2,7 @@
  * cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be short.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_CORPUS_H
-#define TRAIN_CORPUS_H
+#pragma once
 
 #include "core/text/tokenizer.h"
 
@@ -29,5 +28,3 @@ deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_t
 /* SHA-256 of lengths, ids and words. */
 void corpus_digest(const corpus *corpus, char digest[65]);
 void corpus_free(corpus *corpus);
-
-#endif

@@ -2,8 +2,7 @@
  * anew every time. The batch of a step follows from the options and its number alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_DRAWN_BATCHES_H
-#define TRAIN_DRAWN_BATCHES_H
+#pragma once
 
 #include "train/data/batch_order.h"
 #include "train/data/corpus.h"
@@ -26,5 +25,3 @@ void drawn_batches_close(drawn_batches **batches);
 size_t drawn_batches_most_tokens(const drawn_batches *batches);
 
 batch_source drawn_batches_source(drawn_batches *batches);
-
-#endif

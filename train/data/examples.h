@@ -1,8 +1,7 @@
 /* Labelled examples of a task as ids, in memory, and batches of them: what fine-tuning learns from.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_EXAMPLES_H
-#define TRAIN_EXAMPLES_H
+#pragma once
 
 #include "train/data/batch_order.h"
 #include "train/engine/step_batch.h"
@@ -46,5 +45,3 @@ void example_batches_close(example_batches *batches);
 
 /* The batches stay where they are. batch->members has the numbers of the sequences in the set. */
 batch_source example_batches_source(example_batches *batches);
-
-#endif

@@ -1,8 +1,7 @@
 /* Which tokens of a text a masked language model must guess, and what it sees there instead (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_MASKING_H
-#define TRAIN_MASKING_H
+#pragma once
 
 #include "core/base/status.h"
 #include "include/deberta_training.h"
@@ -23,5 +22,3 @@ typedef struct masking_options {
  * begins with piece t. A text without a piece gets no label. */
 deberta_status mask_sequence(const masking_options *options, counter_draws *draws, size_t count, int32_t *ids,
                              const uint8_t *begins, int32_t *labels, deberta_error *err);
-
-#endif

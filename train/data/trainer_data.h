@@ -1,6 +1,5 @@
 /* What is trained on: prepared batches, or batches drawn from texts or of examples. SPDX-License-Identifier: MIT */
-#ifndef TRAIN_TRAINER_DATA_H
-#define TRAIN_TRAINER_DATA_H
+#pragma once
 
 #include "train/data/batch_file.h"
 #include "train/data/drawn_batches.h"
@@ -38,5 +37,3 @@ deberta_status trainer_data_open(trainer_data *data, const deberta_trainer_optio
 /* SHA-256 of what is read. */
 void trainer_data_digest(const trainer_data *data, char digest[65]);
 void trainer_data_close(trainer_data *data);
-
-#endif

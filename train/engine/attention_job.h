@@ -1,6 +1,5 @@
 /* What the backward attention of a layer reads, and where its gradients go. SPDX-License-Identifier: MIT */
-#ifndef TRAIN_ATTENTION_JOB_H
-#define TRAIN_ATTENTION_JOB_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -15,5 +14,3 @@ typedef struct attention_backward {
     size_t ld_queries;
     bool continues; /* adds to the gradients of keys, values and tables instead of beginning them */
 } attention_backward;
-
-#endif

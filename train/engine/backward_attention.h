@@ -2,8 +2,7 @@
  * values and position tables, a block of QUERY_BLOCK queries and a chunk of 512 keys at a time; nothing is n x n.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BACKWARD_ATTENTION_H
-#define TRAIN_BACKWARD_ATTENTION_H
+#pragma once
 
 #include "train/engine/attention_job.h"
 
@@ -11,5 +10,3 @@
 void attention_backward_begin(const step_state *step, size_t layer);
 /* dk and dv go to d_qkv of the memory, dPK and dPQ to its table_parts. */
 void attention_backward_run(const attention_backward *job);
-
-#endif

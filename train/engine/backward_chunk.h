@@ -2,8 +2,7 @@
  * keys, values and position tables.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BACKWARD_CHUNK_H
-#define TRAIN_BACKWARD_CHUNK_H
+#pragma once
 
 #include "core/model/attention.h"
 #include "train/engine/attention_job.h"
@@ -37,5 +36,3 @@ typedef struct chunk_work {
 } chunk_work;
 
 void chunk_backward(const chunk_work *chunk);
-
-#endif

@@ -1,8 +1,7 @@
 /* Backward of the embeddings and of the convolution after layer 0 (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BACKWARD_EMBEDDINGS_H
-#define TRAIN_BACKWARD_EMBEDDINGS_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -15,5 +14,3 @@ void decoder_positions(const step_state *step, const head_rows *rows);
 /* The carried gradient is that of H[1] and becomes that of layer 0's output; what goes to H[0] directly is left
  * in d_first of the memory. */
 void convolution_backward(const step_state *step);
-
-#endif

@@ -2,8 +2,7 @@
  * its input, in carried.input of the memory, and to those of its weights.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BACKWARD_LAYER_H
-#define TRAIN_BACKWARD_LAYER_H
+#pragma once
 
 #include "train/engine/products.h"
 #include "train/engine/step_state.h"
@@ -30,5 +29,3 @@ void norm_backward(const learner *learner, size_t rows, size_t columns, const la
 /* Adds the gradients of a norm's gain and bias. normal: x̂, the norm's output before the gain. */
 void norm_gradient(const step_state *step, const layer_norm *norm, size_t columns, const float *normal,
                    size_t ld_normal, const float *dy, size_t lddy, row_parts parts);
-
-#endif

@@ -1,8 +1,7 @@
 /* Backward of the position projections and of the relative table (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BACKWARD_POSITIONS_H
-#define TRAIN_BACKWARD_POSITIONS_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -15,5 +14,3 @@ void positions_total(const step_state *step, size_t layer);
 /* Takes the table gradients of all layers, which are sums over all shards by now, to the weights of the projections
  * and, through the table's norm, to the parameters of the table. */
 void relative_table_backward(const step_state *step);
-
-#endif

@@ -2,8 +2,7 @@
  * loader read it by (core/model/weight_loader.h), walked the other way, puts a gradient where it belongs.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_BINDINGS_H
-#define TRAIN_BINDINGS_H
+#pragma once
 
 #include "train/engine/parameters.h"
 
@@ -42,5 +41,3 @@ void bindings_scale(const binding_list *list, executor *executor);
 
 /* The tensor that became this vector, NULL if none did. */
 parameter *bindings_vector(const binding_list *list, const float *vector);
-
-#endif

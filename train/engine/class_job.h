@@ -1,8 +1,7 @@
 /* A head with a few classes at work: what its losses read and write (head_classes.c, class_pairs.c).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_CLASS_JOB_H
-#define TRAIN_CLASS_JOB_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "train/engine/heads.h"
@@ -29,5 +28,3 @@ static inline int32_t class_label_of(const class_job *job, size_t i)
 void class_losses_of_rows(const class_job *job);
 /* Losses of the scores of all questions, which are in step->head. */
 void class_losses_of_questions(const class_job *job);
-
-#endif

@@ -3,8 +3,7 @@
  * (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_COUNTERS_H
-#define TRAIN_COUNTERS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ double counter_drawing(counter_key key, uint32_t place, uint32_t sequence);
 
 /* Fisher and Yates: a permutation of 0 ... count - 1 (count below 2^32), of this key (seed, epoch). */
 void counter_shuffle(size_t *order, size_t count, counter_key key);
-
-#endif

@@ -1,8 +1,7 @@
 /* The exponential in double by +, -, x and / alone, as exact_log.h: for |x| < 700, error below 2 ULP.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_EXACT_EXP_H
-#define TRAIN_EXACT_EXP_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -21,5 +20,3 @@ static inline double exact_exp(double x)
     memcpy(&power, &bits, sizeof power);
     return sum * power;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * promise. For finite x > 0; error below 2 ULP.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_EXACT_LOG_H
-#define TRAIN_EXACT_LOG_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -33,5 +32,3 @@ static inline double exact_log(double x)
     for (int k = 23; k >= 3; k -= 2) p = p * z + 1.0 / k;
     return exponent * ln2_high + (2 * s + (2 * s * z * p + exponent * ln2_low));
 }
-
-#endif

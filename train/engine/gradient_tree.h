@@ -3,8 +3,7 @@
  * been summed up is not copied.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_GRADIENT_TREE_H
-#define TRAIN_GRADIENT_TREE_H
+#pragma once
 
 #include "core/base/parallel.h"
 #include "core/base/status.h"
@@ -41,5 +40,3 @@ void gradient_tree_begin(gradient_tree *tree);
 /* The sum at hand is that of shards [first, first + count), in order of shards; is_there: they have a sequence. Behind
  * the last shard the sum of all is at hand; before it the arrays at hand have any values. */
 void gradient_tree_add(gradient_tree *tree, size_t first, size_t count, bool is_there, executor *executor);
-
-#endif

@@ -2,8 +2,7 @@
  * encoder's output (the carried one, or that of the decoder's second pass). Losses are added to step->head.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_HEADS_H
-#define TRAIN_HEADS_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -30,5 +29,3 @@ deberta_status head_reserve(step_memory *memory, size_t rows, size_t stride, deb
 
 /* Floats of a row at work while a pair is compared: logits with their last panel, or scores of a question. */
 size_t pair_row_floats(const learner *learner, const step_batch *batch);
-
-#endif

@@ -6,8 +6,7 @@
  * and every sum over tokens is cut at their borders (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_LEARNER_H
-#define TRAIN_LEARNER_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "train/engine/bindings.h"
@@ -73,5 +72,3 @@ typedef struct learner {
 } learner;
 
 static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }
-
-#endif

@@ -2,8 +2,7 @@
  * for steps of its size, and sums over tokens.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_LEARNER_MEMORY_H
-#define TRAIN_LEARNER_MEMORY_H
+#pragma once
 
 #include "train/engine/learner.h"
 
@@ -16,5 +15,3 @@ void learner_memory_free(learner *learner);
 size_t learner_sum_bytes(const learner *learner);
 /* All that it holds, with the moments of an optimiser if there will be one. */
 size_t learner_bytes(const learner *learner);
-
-#endif

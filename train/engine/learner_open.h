@@ -1,8 +1,7 @@
 /* A learner from a model's folder to its end.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_LEARNER_OPEN_H
-#define TRAIN_LEARNER_OPEN_H
+#pragma once
 
 #include "train/engine/learner.h"
 
@@ -12,5 +11,3 @@ void learner_free(learner **learner);
 
 /* After the parameters have changed: packs them again, as opening would. */
 deberta_status learner_take_parameters(learner *learner, deberta_error *err);
-
-#endif

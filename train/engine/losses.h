@@ -2,8 +2,7 @@
  * (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_LOSSES_H
-#define TRAIN_LOSSES_H
+#pragma once
 
 #include <stddef.h>
 
@@ -28,5 +27,3 @@ double squared_error(float *logit, float target, float scale);
 /* The sum of rows in parts: a chain in each part, the parts in the tree of core/kernels.h. */
 void losses_by_part(const double *losses, const size_t *bounds, size_t parts, double *sums);
 double sum_of_parts(const double *sums, size_t parts);
-
-#endif

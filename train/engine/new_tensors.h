@@ -2,8 +2,7 @@
  * the configuration's initializer_range, gains 1, biases 0; every number follows from the seed and the tensor's name.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_NEW_TENSORS_H
-#define TRAIN_NEW_TENSORS_H
+#pragma once
 
 #include "train/engine/parameters.h"
 #include "include/deberta_training.h"
@@ -23,5 +22,3 @@ deberta_status new_head_add(parameter_set *set, const char *folder, const new_he
 /* All tensors of an encoder with a masked language model's head, from a folder with a config.json and no weights. On
  * failure *set is empty. */
 deberta_status new_model_begin(parameter_set *set, const char *folder, uint32_t seed, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * +, -, x, / and square roots alone; elements are float32, by the kernel adam_f32.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_OPTIMIZER_H
-#define TRAIN_OPTIMIZER_H
+#pragma once
 
 #include "core/base/parallel.h"
 #include "include/deberta_training.h"
@@ -36,5 +35,3 @@ double schedule_factor(const deberta_trainer_options *options, size_t done);
 
 /* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
 void optimizer_step(optimizer *optimizer, parameter_set *set, double norm, const kernels *table, executor *threads);
-
-#endif

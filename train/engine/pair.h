@@ -2,8 +2,7 @@
  * masked; what it draws is what the discriminator reads.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PAIR_H
-#define TRAIN_PAIR_H
+#pragma once
 
 #include "train/engine/training.h"
 #include "include/deberta_training.h"
@@ -51,5 +50,3 @@ deberta_status pair_evaluate(training_pair *pair, const batch_source *held_out, 
 
 /* Before the discriminator is saved: its tables as they are now. */
 void pair_share_tables(training_pair *pair);
-
-#endif

@@ -4,8 +4,7 @@
  * one layer.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PAIR_RECORDS_H
-#define TRAIN_PAIR_RECORDS_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -20,5 +19,3 @@ void pair_records_join(const step_state *step, const deberta_batch *batch);
 void pair_records_restore(const step_state *step, size_t layer);
 /* Forward passes have all memory of a layer again. */
 void pair_records_leave(learner *learner);
-
-#endif

@@ -3,8 +3,7 @@
  * multiplies with is what opening the saved checkpoint would give.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PARAMETERS_H
-#define TRAIN_PARAMETERS_H
+#pragma once
 
 #include "core/model/weight_loader.h"
 
@@ -63,5 +62,3 @@ double parameter_set_norm(const parameter_set *set, executor *executor);
 
 /* The first trained tensor whose gradient is not finite, or NULL. */
 const parameter *parameter_set_not_finite(const parameter_set *set);
-
-#endif

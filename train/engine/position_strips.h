@@ -2,8 +2,7 @@
  * up what reads the same place, and the products of strips with the table and with the vectors.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_POSITION_STRIPS_H
-#define TRAIN_POSITION_STRIPS_H
+#pragma once
 
 #include "train/engine/learner.h"
 
@@ -30,5 +29,3 @@ typedef struct strip_products {
 } strip_products;
 
 void position_strips_multiply(const position_strips *strips, const strip_products *products);
-
-#endif

@@ -2,8 +2,7 @@
  * of chains, whatever task makes it (core/kernels.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PRODUCTS_H
-#define TRAIN_PRODUCTS_H
+#pragma once
 
 #include "core/base/parallel.h"
 #include "core/model/pack.h"
@@ -63,5 +62,3 @@ void column_sum_run(const column_sum *sum, const kernels *table, executor *execu
 
 /* layernorm_backward_f32 on all threads. */
 void norm_backward_run(const layernorm_backward_task *task, const kernels *table, executor *executor);
-
-#endif

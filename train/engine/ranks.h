@@ -1,8 +1,7 @@
 /* Processes that compute a step together: who has which shards, and what one says to all. NULL: a process alone.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RANKS_H
-#define TRAIN_RANKS_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "train/engine/shard_groups.h"
@@ -27,5 +26,3 @@ static inline size_t ranks_first_half(size_t count) { return count - count / 2; 
 
 /* The shards of the own rank, a whole subtree. There are no more ranks than shards. */
 shard_range rank_shards(const deberta_ranks *ranks, size_t shards);
-
-#endif

@@ -1,8 +1,7 @@
 /* What a run trains, one model or a pair, and one step of it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_STEP_H
-#define TRAIN_RUN_STEP_H
+#pragma once
 
 #include "train/engine/pair.h"
 #include "include/deberta_training.h"
@@ -37,5 +36,3 @@ deberta_status run_parts_evaluate(const run_parts *parts, const batch_source *he
                                   deberta_error *err);
 /* The gradients of the step that is next, no update. */
 deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err);
-
-#endif

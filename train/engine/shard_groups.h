@@ -2,8 +2,7 @@
  * one at least. A group is a whole part of the tree over shards (docs/training.md), so cutting shows in no bit.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_SHARD_GROUPS_H
-#define TRAIN_SHARD_GROUPS_H
+#pragma once
 
 #include "train/engine/step_batch.h"
 
@@ -40,5 +39,3 @@ shard_group shard_group_at(const shard_plan *plan, const step_batch *batch, size
 /* The sequences of a group as a batch: points into the whole one, but for starts, which are `starts` [sequences + 1].
  * What belongs to questions stays that of all. */
 step_batch shard_group_view(const shard_group *group, const step_batch *batch, size_t *starts);
-
-#endif

@@ -4,8 +4,7 @@
  * the step, moved, and the way back of clean and moved rows at once (pair_records.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_SIFT_H
-#define TRAIN_SIFT_H
+#pragma once
 
 #include "train/engine/step.h"
 
@@ -13,5 +12,3 @@
  * result->head_loss is that of the clean pass. */
 deberta_status sift_step_run(learner *learner, const step_batch *batch, const step_options *options,
                              step_result *result, deberta_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * laps. Off (NULL) it costs a test of a pointer.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STAGE_CLOCK_H
-#define TRAIN_STAGE_CLOCK_H
+#pragma once
 
 #include "core/base/clock.h"
 
@@ -47,5 +46,3 @@ static inline void stage_lap(stage_clock *clock, training_stage stage)
     clock->last = now;
     clock->last_processor = processor;
 }
-
-#endif

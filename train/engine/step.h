@@ -1,8 +1,7 @@
 /* One step: a batch forward, its loss, and backward, so that the parameters have their gradients.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_H
-#define TRAIN_STEP_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -21,5 +20,3 @@ deberta_status step_run(learner *learner, const step_batch *batch, const step_op
 deberta_status step_forward(const step_state *step, const step_batch *batch, deberta_error *err);
 /* A batch as the encoder takes it. */
 deberta_batch step_encoded_batch(const step_state *step, const step_batch *batch);
-
-#endif

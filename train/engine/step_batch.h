@@ -2,8 +2,7 @@
  * need are NULL.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_BATCH_H
-#define TRAIN_STEP_BATCH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ typedef struct batch_source {
     deberta_status (*read)(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
                            deberta_error *err);
 } batch_source;
-
-#endif

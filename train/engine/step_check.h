@@ -2,12 +2,9 @@
  * sequence and token of the file is wrong, what stands there, and what may.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_CHECK_H
-#define TRAIN_STEP_CHECK_H
+#pragma once
 
 #include "train/engine/step.h"
 
 deberta_status step_check(const learner *learner, const step_batch *batch, const step_options *options,
                           deberta_error *err);
-
-#endif

@@ -1,11 +1,8 @@
 /* What the losses of a step are means over. SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_COUNTS_H
-#define TRAIN_STEP_COUNTS_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "train/engine/heads.h"
 #include "include/deberta_training.h"
 
 head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);
-
-#endif

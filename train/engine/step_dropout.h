@@ -1,8 +1,7 @@
 /* Dropout of a step (docs/training.md): its numbers, the relative table as each layer sees it, and the way back.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_DROPOUT_H
-#define TRAIN_STEP_DROPOUT_H
+#pragma once
 
 #include "train/engine/step_state.h"
 
@@ -24,5 +23,3 @@ const float *step_dropout_table(const step_state *step, size_t layer);
 void step_dropout_table_gradient(const step_state *step, size_t layer, float *d_rows);
 
 static inline bool step_drops(const step_state *step) { return step->memory->forward.dropout != NULL; }
-
-#endif

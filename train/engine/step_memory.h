@@ -4,8 +4,7 @@
  * Letters as in core/model/session.h, strides are the session's. Rows: T tokens of a group of shards.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_MEMORY_H
-#define TRAIN_STEP_MEMORY_H
+#pragma once
 
 #include "core/model/session.h"
 #include "train/engine/gradient_tree.h"
@@ -162,5 +161,3 @@ typedef struct step_memory {
     uint64_t *order;      /* [T] */
     int32_t *row_ids;     /* [T] */
 } step_memory;
-
-#endif

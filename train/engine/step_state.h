@@ -3,8 +3,7 @@
  * memory.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_STEP_STATE_H
-#define TRAIN_STEP_STATE_H
+#pragma once
 
 #include "include/deberta_training.h"
 #include "train/engine/learner.h"
@@ -133,5 +132,3 @@ static inline float *step_table_sums(const step_state *step, size_t layer)
     const learner *l = step->learner;
     return step->memory->table_sums + layer * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* A run of updates: batch, gradients, clipping, update, weights packed again.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_TRAINING_H
-#define TRAIN_TRAINING_H
+#pragma once
 
 #include "train/engine/optimizer.h"
 #include "train/engine/step.h"
@@ -52,5 +51,3 @@ deberta_status training_evaluate_batch(const training *training, const step_batc
 /* The loss of all batches up to the end of an epoch, weights staying as they are. */
 deberta_status training_evaluate(const training *training, const batch_source *held_out, held_out_report *report,
                                  deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What the learner of pieces works on: candidates, which begin as characters and stretches of words.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PIECE_CANDIDATES_H
-#define TRAIN_PIECE_CANDIDATES_H
+#pragma once
 
 #include "core/base/utf8.h"
 #include "core/text/trie.h"
@@ -41,5 +40,3 @@ static inline size_t characters_in(const char *text, size_t bytes)
 
 /* Candidates, their first probabilities, and which words are made of covered characters. */
 deberta_status piece_candidates_make(piece_learner *learner, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * expectation and maximisation, and round by round those dropped that the likelihood misses least.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PIECE_LEARNER_H
-#define TRAIN_PIECE_LEARNER_H
+#pragma once
 
 #include "train/pieces/piece_words.h"
 
@@ -24,5 +23,3 @@ typedef struct learned_pieces {
 deberta_status piece_learner_run(learned_pieces *pieces, const text_counts *words, const text_counts *characters,
                                  size_t count, deberta_error *err);
 void learned_pieces_free(learned_pieces *pieces);
-
-#endif

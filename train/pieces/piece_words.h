@@ -2,8 +2,7 @@
  * cut where letters, digits and punctuation meet, so that no piece holds two of them.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_PIECE_WORDS_H
-#define TRAIN_PIECE_WORDS_H
+#pragma once
 
 #include "core/base/status.h"
 
@@ -27,5 +26,3 @@ void text_counts_free(text_counts *counts);
 
 /* Adds the words of a file, and their characters. Broken UTF-8 is an error, with its line. */
 deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path, deberta_error *err);
-
-#endif

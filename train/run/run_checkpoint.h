@@ -4,8 +4,7 @@
  * disk, then renamed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_CHECKPOINT_H
-#define TRAIN_RUN_CHECKPOINT_H
+#pragma once
 
 #include <jansson.h>
 
@@ -38,5 +37,3 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
 void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);
 /* Moments and steps, for parts that were opened from the checkpoint. */
 deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err);
-
-#endif

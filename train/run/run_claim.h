@@ -1,8 +1,7 @@
 /* recipe.json of a run's folder: which run it is, from before its first step, and a lock that the run at work holds.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_CLAIM_H
-#define TRAIN_RUN_CLAIM_H
+#pragma once
 
 #include "core/io/json_file.h"
 
@@ -27,5 +26,3 @@ void run_claim_release(run_claim *claim);
 
 /* The recipe of a folder, in new memory; NULL: there is none, or a run was killed while it wrote it. */
 json_t *run_claim_recipe(const char *folder);
-
-#endif

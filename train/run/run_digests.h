@@ -1,8 +1,7 @@
 /* SHA-256 of what a checkpoint goes on from, which stands next to its recipe: a bit that has changed since is noticed.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_DIGESTS_H
-#define TRAIN_RUN_DIGESTS_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
 deberta_status run_digests_take(json_t **digests, const run_parts *parts, const char *folder, deberta_error *err);
 /* NULL, of a checkpoint that an older program wrote, fits. DEBERTA_E_FORMAT: names the first file that does not. */
 deberta_status run_digests_check(const json_t *digests, const char *folder, deberta_error *err);
-
-#endif

@@ -2,8 +2,7 @@
  * when none has been better for too long.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_EVALUATION_H
-#define TRAIN_RUN_EVALUATION_H
+#pragma once
 
 #include <stdio.h>
 
@@ -24,5 +23,3 @@ void run_evaluation_recall(run_evaluation *evaluation, FILE *log);
 
 /* Evaluates after the step at hand: a line of the log, and the model into best/ if it is the best. */
 deberta_status run_evaluation_run(run_evaluation *evaluation, const run_parts *parts, FILE *log, deberta_error *err);
-
-#endif

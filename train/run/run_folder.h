@@ -2,8 +2,7 @@
  * it.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_RUN_FOLDER_H
-#define TRAIN_RUN_FOLDER_H
+#pragma once
 
 #include "train/engine/ranks.h"
 #include "train/run/run_checkpoint.h"
@@ -41,5 +40,3 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err);
  * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model; one that
  * is not finite also a checkpoint of what is done. */
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err);
-
-#endif

@@ -1,8 +1,7 @@
 /* What training writes: gradients, and models that other programs open.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_SAVE_H
-#define TRAIN_SAVE_H
+#pragma once
 
 #include "train/engine/training.h"
 
@@ -29,5 +28,3 @@ deberta_status read_moments(const char *folder, const parameter_set *set, optimi
  * the dtype, and copies of the source folder's tokenizer files. The folder must exist. */
 deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, const char *config,
                           deberta_dtype dtype, deberta_error *err);
-
-#endif

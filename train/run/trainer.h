@@ -2,8 +2,7 @@
  * learner.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_TRAINER_H
-#define TRAIN_TRAINER_H
+#pragma once
 
 #include "train/run/run_checkpoint.h"
 #include "train/run/run_claim.h"
@@ -23,5 +22,3 @@ struct deberta_trainer {
     run_claim claim;           /* of a run's folder */
     run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
 };
-
-#endif

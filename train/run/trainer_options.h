@@ -10,8 +10,7 @@
  * program, one of which must be given.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef TRAIN_TRAINER_OPTIONS_H
-#define TRAIN_TRAINER_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -178,5 +177,3 @@ deberta_status trainer_options_check(const deberta_trainer_options *options, deb
 void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options, bool *lost);
 /* The command line's name of the option that stands under a key, or the key itself. */
 const char *trainer_option_of_key(const char *key);
-
-#endif

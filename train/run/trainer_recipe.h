@@ -1,6 +1,5 @@
 /* What decides about the bits of a run, as JSON. SPDX-License-Identifier: MIT */
-#ifndef TRAIN_TRAINER_RECIPE_H
-#define TRAIN_TRAINER_RECIPE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
                                        const trainer_data *data, const step_options *step,
                                        const step_options *generator, deberta_error *err);
-
-#endif
