@@ -1,5 +1,5 @@
 /* An executor that only rehearses its threads. SPDX-License-Identifier: MIT */
-#include "bench/schedule.h"
+#include "bench/rehearsal.h"
 
 #include <stdlib.h>
 #include <string.h>

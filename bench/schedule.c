@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "bench/rehearsal.h"
 #include "bench/timer.h"
 #include "core/base/topology.h"
 #include "core/model/linear.h"

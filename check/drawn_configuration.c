@@ -1,5 +1,5 @@
 /* A config.json is written from drawn sizes, in the spelling of a drawn dialect. SPDX-License-Identifier: MIT */
-#include "check/drawn_model.h"
+#include "check/drawn_configuration.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -117,8 +117,7 @@ def main():
  * (https://www.unicode.org/license.txt).
  *
  * SPDX-License-Identifier: MIT AND Unicode-3.0 */
-#ifndef CORE_TEXT_UNICODE_TABLES_H
-#define CORE_TEXT_UNICODE_TABLES_H
+#pragma once
 
 /* clang-format off */""")
     write("decomposition_step", "decomposition_steps", "A character and the one or two (0: one) that it is taken apart into, ascending.",
@@ -133,7 +132,7 @@ def main():
     write("class_range", "class_ranges", "First, last and their combining class, where it is not 0; ascending.",
           [f"{{{first},{last},{value}}}" for first, last, value in classes])
     write("character_range", "punctuation_ranges", "First and last; ascending.", [f"{{{first},{last}}}" for first, last, _ in marks])
-    print("/* clang-format on */\n\n#endif")
+    print("/* clang-format on */")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
  * fit.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/chart_plot.h"
+#include "viz/chart_axis.h"
 
 #include <math.h>
 

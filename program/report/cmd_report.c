@@ -15,7 +15,7 @@
 #include "core/base/path.h"
 #include "program/report/explorer.h"
 #include "program/frame/input/input.h"
-#include "program/report/explorer_page.h"
+#include "program/report/explorer_steps.h"
 #include "program/frame/open_model.h"
 #include "program/frame/options.h"
 #include "program/frame/text_output.h"

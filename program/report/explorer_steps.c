@@ -1,7 +1,7 @@
 /* Each step fills the options of another command, runs it, and keeps its command line for the page.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/explorer_steps.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Attention of one text is read from the file that `encode` wrote and packed for the page, head by head.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/explorer_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Modules and model files are found, checked and put into the page. SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/live_parts.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* Paths are kept in the order in which they were made, and are removed in the other one.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/report/explorer_page.h"
+#include "program/report/made_files.h"
 
 #include <stdio.h>
 #include <unistd.h>

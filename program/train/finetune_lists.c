@@ -1,5 +1,5 @@
 /* Examples are copied into growing lists, and records that cannot be used are told of. SPDX-License-Identifier: MIT */
-#include "program/train/finetune_data.h"
+#include "program/train/finetune_lists.h"
 
 #include <string.h>
 

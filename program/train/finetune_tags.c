@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "output/scope.h"
-#include "program/train/finetune_data.h"
+#include "program/train/finetune_lists.h"
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "program/train/finetune_data.h"
+#include "program/train/finetune_lists.h"
 #include "program/frame/input/labelled_text.h"
 #include "core/base/status.h"
 

@@ -1,5 +1,5 @@
 /* Labels are found by name through a small hash table, and are added or refused. SPDX-License-Identifier: MIT */
-#include "program/train/finetune_data.h"
+#include "program/train/finetune_lists.h"
 
 #include <stdlib.h>
 #include <string.h>

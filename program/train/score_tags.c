@@ -7,7 +7,7 @@
 
 #include "analysis/logits.h"
 #include "output/scope.h"
-#include "program/train/task_scores.h"
+#include "program/train/score_kinds.h"
 #include "core/base/status.h"
 
 typedef struct tag_scores {

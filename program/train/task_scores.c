@@ -7,6 +7,7 @@
 #include "analysis/classification.h"
 #include "analysis/logits.h"
 #include "core/base/status.h"
+#include "program/train/score_kinds.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 

@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/random.h"
+
 enum { CAPACITY = 1 << 18, /* floats of the largest test_buffer */ CANARIES = 32, MESSAGES = 5 };
 
 /* Where the copies of one buffer live: the tested one between two pages, the others in ordinary memory. */

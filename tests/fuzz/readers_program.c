@@ -4,7 +4,8 @@
 #include "core/base/path.h"
 #include "output/scope.h"
 #include "program/frame/corpus/shard_files.h"
-#include "program/train/finetune_data.h"
+#include "program/frame/option_scan.h"
+#include "program/train/finetune_lists.h"
 #include "program/train/train_log.h"
 #include "tests/fuzz/fuzz_folder.h"
 
@@ -30,9 +31,11 @@ static void read_examples(const char *folder, const char *name, deberta_training
 {
     static deberta_tokenizer *tokenizer;
     static const command fuzzed = {.name = "fuzz"};
-    const common_options common = {.command = &fuzzed, .teller = &fuzzed, .quiet = true};
-    finetune_reader reader = {.options = &common, .model = "m", .task = task, .most_tokens = 24, .cuts = true};
-    example_list list = {0};
+    option_scan scan = {0};
+    const common_options common = {.command = &fuzzed, .teller = &fuzzed, .quiet = true, .scan = &scan};
+    finetune_reader reader = {
+        .options = &common, .model = "m", .task = task, .most_tokens = 24, .cuts = true, .labels.options = &common};
+    example_list list = {.options = &common};
     text_stream stream;
     char *path = path_join(folder, name);
     const reading_options reading = {.common = common, .files = {(const char *const[]){path}, 1}};
@@ -45,9 +48,8 @@ static void read_examples(const char *folder, const char *name, deberta_training
     if (read(&reader, &stream, &list, &error) == DEBERTA_OK && list.count)
         label_list_check(&reader.labels, task, &error);
     text_stream_close(&stream);
-    example_list_free(&list);
-    label_list_free(&reader.labels);
     deberta_tokens_free(&reader.tokens);
+    scope_free(&scan.memory);
     free(path);
 }
 

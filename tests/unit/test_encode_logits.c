@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "program/frame/input/encoded_input.h"
+#include "program/frame/input/encode_logits.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"

@@ -4,7 +4,7 @@
 
 #include "tests/unit/test.h"
 
-#include "bench/schedule.h"
+#include "bench/rehearsal.h"
 
 static long long clock_now;
 static long long read_clock(void) { return clock_now; }

@@ -1,5 +1,5 @@
 /* Positions are asked for block by block, and their logits are put where each belongs. SPDX-License-Identifier: MIT */
-#include "program/frame/input/encoded_input.h"
+#include "program/frame/input/encode_logits.h"
 
 #include <stdlib.h>
 
