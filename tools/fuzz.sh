@@ -52,7 +52,7 @@ for target in $targets; do
     status=0 before=$processor
     ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         LSAN_OPTIONS=suppressions=tools/leaks.supp:print_suppressions=0 FUZZ_SECONDS=$seconds FUZZ_TARGET=$target \
-        "build-fuzz/$(program_of "$target")" -timeout=0 -print_final_stats=1 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
+        "build-fuzz/$(program_of "$target")" -timeout=0 -report_slow_units=100000 -print_final_stats=1 -rss_limit_mb=2048 -max_len=65536 -verbosity=1 \
         "-artifact_prefix=build-fuzz/findings/$target-" ${dictionary:+"-dict=tests/fuzz/$dictionary.dict"} "$corpus" "$seeds" \
         >"build-fuzz/$target.log" 2>&1 || status=$?
     look_at_processor
