@@ -68,6 +68,7 @@ TEST(test_files_skip_comments_and_name_the_line)
     assert_int_equal(list.count, 2);
     assert_string_equal(list.lines[1].text, "pack rows=3");
     scope_free(&list.memory);
+    list = (problem_lines){0};
 
     char wrong[] = "layernorm\n\nlayernrom\n";
     deberta_error err = {0};

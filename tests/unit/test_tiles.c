@@ -125,10 +125,12 @@ static deberta_status work_with_small_stack(const void *context, void *answer, d
     (void)context, (void)err;
     static char small[2048];
     const stack_t stack = {.ss_sp = small, .ss_size = sizeof small};
+    stack_t before;
     bool *right = answer;
-    if (sigaltstack(&stack, NULL) != 0) return DEBERTA_OK;
+    if (sigaltstack(&stack, &before) != 0) return DEBERTA_OK;
     const kernels table = best_table();
     *right = !cpu_allow_tiles() && !uses_tiles(&table) && differing(&table, 1, DRAWN) == 0;
+    sigaltstack(&before, NULL); /* a sanitizer takes its own down in the end */
     return DEBERTA_OK;
 }
 
