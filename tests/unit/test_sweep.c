@@ -196,6 +196,7 @@ static void assert_refused(const sweep_options *options, deberta_status expected
     assert_int_equal(sweep_run(&results, options, &err), expected);
     if (!strstr(err.message, message)) fail_msg("%s", err.message);
     assert_null(results.result);
+    scope_free(&results.memory);
 }
 
 TEST(test_what_cannot_be_swept)
