@@ -146,15 +146,17 @@ def command_line(documentation: str, table: str) -> Any:
 Row = Dict[str, Any]
 
 
-def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: Callable[[Path, Any], Sequence[Row]], make: Callable[[Any], Recipe]) -> List[Row]:
-    """The results: of the file, or of models that are trained and measured now. recipes(quick): settings of the models, of which `make` makes recipes."""
+def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: Callable[[Path, Any], Sequence[Row]], make: Callable[[Any], Any],
+            trainer: Callable[[Any, Path, int], Path] = train) -> List[Row]:
+    """The results: of the file, or of models that are trained and measured now. recipes(quick): settings of the models, of which `make` makes recipes
+    for the trainer."""
     o = s.options
     if not o.train and not o.quick:
         return read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --train or --quick")
     with tempfile.TemporaryDirectory() as own:
         rows = []
         for settings in s.progress(recipes(o.quick), "models"):
-            folder = train(make(settings), Path(o.train or own), o.threads)
+            folder = trainer(make(settings), Path(o.train or own), o.threads)
             rows += [{**one, "commit": json.loads((folder / "recipe.json").read_text())["commit"]} for one in measure(folder, settings)]
     if o.results:
         study.write_whole(o.results, csv_of(rows).encode())

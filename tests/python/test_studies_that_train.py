@@ -3,6 +3,9 @@
 SPDX-License-Identifier: MIT
 """
 import csv
+import math
+import re
+import statistics
 import sys
 
 import numpy as np
@@ -16,8 +19,11 @@ import place  # noqa: E402
 import reach  # noqa: E402
 import seeds  # noqa: E402
 import shift  # noqa: E402
+import sift  # noqa: E402
+import starts  # noqa: E402
 import study  # noqa: E402
 import study_models  # noqa: E402
+import tasks  # noqa: E402
 import trained  # noqa: E402
 import windowed  # noqa: E402
 import words  # noqa: E402
@@ -109,6 +115,78 @@ def test_shift_asks_the_same_pieces():
             losses = {key: shift.asked(model, texts, hidden, mask, *key)[0] for key in ((1, 0), (1, 64), (4, 0))}
         assert all((np.isfinite(found) == hidden).all() for found in losses.values())
         assert (losses[1, 0][hidden] != losses[1, 64][hidden]).any() == moves and (losses[1, 0][hidden] != losses[4, 0][hidden]).any()
+
+
+def test_models_of_a_seed_read_the_same_starts():
+    """[CLS] comes before the same characters and masks; the control of the decoder has one place, the others all; a text begins where a sentence does."""
+    text = (DATA / "sentences.txt").read_text(encoding="utf-8")
+    stream = study_models.Stream(text, study_models.alphabet(text))
+    bare, framed, control = (starts.batches(stream, *which, 3) for which in ((False, "EMD"), (True, "EMD"), (True, "one place")))
+    assert (framed["input_ids"][:, :, 0] == starts.CLS).all() and (framed["labels"][:, :, 0] == trained.NOT_ASKED).all()
+    for name in ("input_ids", "labels"):
+        assert (framed[name][:, :, 1:] == bare[name]).all() and (framed[name] == control[name]).all()
+    assert (framed["position_ids"] == np.arange(starts.CHARACTERS + 1)).all() and not control["position_ids"].any()
+    whole = np.where(bare["labels"] == trained.NOT_ASKED, bare["input_ids"], bare["labels"]).reshape(-1, starts.CHARACTERS)
+    begins = {tuple(stream.ids[at:at + starts.CHARACTERS]) for at in stream.starts}
+    assert all(tuple(one) in begins for one in whole[:50]) and (bare["labels"] != trained.NOT_ASKED).mean() == 16 / 63
+
+
+def test_a_probe_finds_places_that_are_there():
+    """R2 near 1 where the model adds positions to its words, near 0 where it knows none."""
+    ids = np.random.default_rng(1).integers(0, 90, (200, starts.CHARACTERS))
+    class Known:
+        def encode(self, found, hidden):
+            noise = np.random.default_rng(2).normal(size=(*found.shape, 8))
+            return {"hidden_states.2": noise, "hidden_states.3": noise + 0.5 * np.arange(found.shape[1])[:, None]}
+    nothing, place_there = starts.place_known(Known(), True, ids)
+    assert abs(nothing) < 0.02 and place_there > 0.95
+
+
+def test_a_scaled_table_is_the_same_model(tmp_path):
+    """The norm behind the words takes the scale away, to the rounding of its epsilon: the encoder computes the same rows."""
+    large = sift.scaled_demo(tmp_path / "large", sift.SCALE)
+    ids = np.random.default_rng(1).integers(4, 5000, (2, 12))
+    found = []
+    for folder in (sift.DEMO, large):
+        with trained.deberta_c.Model(folder, threads=1) as model:
+            found += model.encode(ids.astype(np.int32)).values()
+    one, other = found
+    assert 0 < np.abs(one - other).max() < 1e-3 * np.abs(one).max()
+    assert (trained.read_tensors(large / "model.safetensors")[sift.TABLE] == sift.SCALE * trained.read_tensors(sift.DEMO / "model.safetensors")[sift.TABLE]).all()
+
+
+def test_starts_and_sift_have_the_changes_of_their_files():
+    """Differences paired by seed with their t-intervals, computed again from the files of results."""
+    def interval(one, other, form):
+        changes = [one[seed] - other[seed] for seed in sorted(one)]
+        assert len(changes) == trained.SEEDS and one.keys() == other.keys()
+        half = 2.776 * statistics.stdev(changes) / math.sqrt(len(changes))
+        return " ".join(form % value for value in (statistics.mean(changes), statistics.mean(changes) - half, statistics.mean(changes) + half))
+
+    def columns(name, value, keys):
+        with open(DATA / f"{name}.csv", encoding="utf-8") as file:
+            found = {}
+            for row in csv.DictReader(file):
+                found.setdefault(tuple(row[key] for key in keys), {})[row["seed"]] = float(row[value])
+        return found
+
+    plain = lambda name: re.sub(r"[()]|to ", "", (ROOT / "docs" / "studies" / f"{name}.md").read_text(encoding="utf-8"))
+    first = columns("starts", "at0", ("k", "cls", "head"))
+    assert f"| {interval(first['4', '0', 'EMD'], first['4', '0', 'one place'], '%+.3f')} |" in plain("starts")
+    loss = columns("sift-dose", "loss", ("task", "kind", "start", "step", "scale"))
+    for kind in ("normalized", "raw"):
+        assert f"| {interval(loss['asked', kind, '0.01', '1', '1'], loss['asked', 'base', '0', '0', '1'], '%+.4f')} |" in plain("sift")
+
+
+def test_tasks_of_a_paragraph():
+    """What is asked is taken out of the text: quotation marks, the mark at the end, capitals."""
+    lines = ["\u201cWill you come to the house now?\u201d asked old Tom of the captain.", "Then the Captain and I went to Boston. So they all went home again."]
+    assert tasks.sentences(lines) == [("So they all went home again.", False), ("Then the Captain and I went to Boston.", False), ("Will you come to the house now?", True)]
+    assert tasks.labelled("spoken", lines)[1] == ["spoken\tWill you come to the house now?\n"]
+    assert tasks.labelled("asked", lines)[1] == ["asked\tWill you come to the house now\n"]
+    (named,) = tasks.labelled("named", lines)
+    assert named == ["the\tO\ncaptain\tNAME\nand\tO\ni\tO\nwent\tO\nto\tO\nboston.\tNAME\n\n"]
+    assert sorted(tasks.sample([["a"] * 9, ["b"] * 9], 6)) == ["a"] * 3 + ["b"] * 3
 
 
 def test_batches_of_a_seed_are_the_grids():
