@@ -2,7 +2,7 @@
 """Draw the small pictures of docs/figures.md again, each by the command that its row names, and docs/images/latency-v3-base.png.
 
     tools/draw_docs.py [--only NAME] [--folder docs/images/figures] [--width-mm 85] [--dpi 96]
-    tools/draw_docs.py --latency       from the medians of docs/benchmarks/amd-zen4.csv
+    tools/draw_docs.py --latency       from the medians of docs/benchmarks/intel-emerald-rapids.csv
     tools/draw_docs.py --page          docs/images/explorer.png: the page that its command makes, as Chromium shows it
 
 A row begins with a picture, images/figures/NAME.png (or .svg, of figures that have one size), and has one command that ends in
@@ -30,7 +30,7 @@ PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-
 BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
 DOTS = re.compile(r"the dots: `([^`]*)`")
 EXPLORER = "docs/images/explorer.png"
-MEDIANS, LATENCY, MODEL, LAYERS = "docs/benchmarks/amd-zen4.csv", "docs/images/latency-v3-base.png", "v3-base", 12
+MEDIANS, LATENCY, MODEL, LAYERS = "docs/benchmarks/intel-emerald-rapids.csv", "docs/images/latency-v3-base.png", "v3-base", 12
 
 
 def commands(page):

@@ -13,7 +13,8 @@ COMPARED = (("int8 of ORT", "deberta-int8", ("onnxruntime-int8", "onnxruntime-in
             ("int16 of bf16", "deberta-int16", ("openvino-bf16",)), ("int16 of float32", "deberta-int16", ("deberta",)),
             ("int8 of OpenVINO int8", "deberta-int8", ("openvino-int8", "openvino-int8-bf16")))
 PEERS = ("torch", "onnxruntime", "openvino")
-PEERS_INT8 = ("onnxruntime-int8", "onnxruntime-int8-channel", "openvino-int8", "openvino-int8-bf16")
+BESIDE = (("deberta", "float32", PEERS), ("deberta-int16", "bfloat16", ("torch-bf16", "openvino-bf16")),
+          ("deberta-int8", "int8", ("onnxruntime-int8", "onnxruntime-int8-channel", "openvino-int8", "openvino-int8-bf16")))
 
 
 def number(text):
@@ -39,6 +40,12 @@ def ratio(row):
     return f"({text})" if alone else text
 
 
+def times_as_fast(row):
+    """As the best float32 peer; None without one, and where it is PyTorch alone."""
+    name, alone = best(row)
+    return float(row[name]["median_ms"]) / float(row["deberta"]["median_ms"]) if name and not alone and "deberta" in row else None
+
+
 def print_table(titles, rows):
     print("| " + " | ".join(titles) + " |\n|---|" + "--:|" * (len(titles) - 1))
     for row in rows:
@@ -47,27 +54,32 @@ def print_table(titles, rows):
 
 
 def engines_known(compared, engines):
-    return compared[1] in engines and set(compared[2]) <= set(engines)
+    return compared[1] in engines and not set(compared[2]).isdisjoint(engines)
 
 
 def milliseconds(cell):
     return f"{cell['median_ms']} ({cell['minimum_ms']})" if cell else "–"
 
 
-def print_batches(found, engines):
-    """Time a text of equal texts at once."""
+def print_batches(found):
+    """Time a text of equal texts at once, beside the fastest other engine of the same precision (int16: of bfloat16)."""
     rows = {}
     for line in found:
         rows.setdefault((line["model"], line["threads"]), {}).setdefault((line["tokens"], line["texts"]), {})[line["engine"]] = line
-
-    def share(row, ours, peers):
-        times = [float(row[name]["median_ms"]) for name in peers if name in row and "?" not in row[name]["mark"]]
-        return f"{float(row[ours]['median_ms']) / min(times):.2f}" if ours in row and times else "–"
-
     for key, by_batch in rows.items():
-        print_table([label(*key), *engines, "float32: ours / best", "int8: ours / best"],
-                    [[f"{texts} of {tokens} tokens", *(f"{float(row[one]['median_ms']) / int(texts):.3g}" if one in row else "–" for one in engines),
-                      share(row, "deberta", PEERS), share(row, "deberta-int8", PEERS_INT8)] for (tokens, texts), row in by_batch.items()])
+        titles = [label(*key)]
+        for own, precision, _ in BESIDE:
+            titles += [own, f"best {precision} peer", "ours / best"]
+        print_table(titles, [[f"{texts} of {tokens} tokens", *(cell for beside in BESIDE for cell in cells_of_batch(row, int(texts), *beside))]
+                             for (tokens, texts), row in by_batch.items()])
+
+
+def cells_of_batch(row, texts, own, _, peers):
+    times = {name: float(row[name]["median_ms"]) for name in peers if name in row and "?" not in row[name]["mark"]}
+    if own not in row or not times:
+        return ["–", "–", "–"]
+    best, ours = min(times, key=times.get), float(row[own]["median_ms"])
+    return [f"{ours / texts:.3g}", f"{times[best] / texts:.3g} ({best})", f"{ours / times[best]:.2f}"]
 
 
 def main():
@@ -75,12 +87,14 @@ def main():
         found = list(csv.DictReader(file))
     rows, engines = {}, list(dict.fromkeys(line["engine"] for line in found))
     if "texts" in found[0]:
-        print_batches(found, engines)
+        print_batches(found)
         return 0
     for line in found:
         rows.setdefault((line["model"], line["threads"]), {}).setdefault(int(line["tokens"]), {})[line["engine"]] = line
     lengths = sorted({n for row in rows.values() for n in row})
     print_table(["model, threads", *map(str, lengths)], [[label(*key), *(ratio(row[n]) if n in row else "–" for n in lengths)] for key, row in rows.items()])
+    speeds = [speed for row in rows.values() for n in row if (speed := times_as_fast(row[n]))]
+    print(f"times as fast as the best float32 peer: least {min(speeds):.2f}, most {max(speeds):.2f}; {len(speeds)} rows\n")
     if len(sys.argv) < 3:
         return 0
     lines = []
@@ -98,7 +112,7 @@ def main():
                       *(f"{row[n][engine]['median_ms']}, {errors[engine, n]['relative_error']:.1e}" for n in row)] for engine in engines])
     for title, ours, theirs in (one for one in COMPARED if engines_known(one, engines)):
         for column in ("median_ms", "minimum_ms"):
-            found = [float(row[n][ours][column]) / min(float(row[n][one][column]) for one in theirs) for row in rows.values() for n in row]
+            found = [float(row[n][ours][column]) / min(float(row[n][one][column]) for one in theirs if one in row[n]) for row in rows.values() for n in row]
             print(f"{title}, {column[:-3]}: {' '.join(f'{one:.3f}' for one in found)}; least {min(found):.3f}, most {max(found):.3f}")
     return 0
 
