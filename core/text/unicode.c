@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"
 
+#include <string.h>
+
 typedef struct decomposition_step {
     uint32_t character, first, second;
 } decomposition_step;
@@ -29,6 +31,26 @@ typedef struct class_range {
 
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
+/* The place of the first element whose `key`, by which a table ascends, is at least `character`; COUNT if none is. */
+#define FIRST_FROM(table, key, character)                                                                              \
+    first_from(table, COUNT(table), sizeof *(table), (size_t)((const char *)&(table)->key - (const char *)(table)),    \
+               character)
+
+static size_t first_from(const void *table, size_t count, size_t stride, size_t key, uint32_t character)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        uint32_t found;
+        memcpy(&found, (const char *)table + middle * stride + key, sizeof found);
+        if (found < character)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Hangul's syllables are composed by a formula: leading consonant, vowel, and perhaps a trailing consonant. */
 enum {
     SYLLABLES = 0xAC00,
@@ -45,14 +67,7 @@ static bool is_within(uint32_t character, uint32_t first, uint32_t count) { retu
 
 static const decomposition_step *find_step(uint32_t character)
 {
-    size_t low = 0, high = COUNT(decomposition_steps);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (decomposition_steps[middle].character < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = FIRST_FROM(decomposition_steps, character, character);
     return low < COUNT(decomposition_steps) && decomposition_steps[low].character == character
                ? &decomposition_steps[low]
                : NULL;
@@ -82,26 +97,12 @@ size_t unicode_decompose(uint32_t parts[UNICODE_MAX_PARTS], uint32_t character)
 
 size_t unicode_decompose_compatible(uint32_t parts[UNICODE_MAX_COMPATIBLE_PARTS], uint32_t character)
 {
-    size_t low = 0, high = COUNT(compatible_runs);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (compatible_runs[middle].last < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = FIRST_FROM(compatible_runs, last, character);
     if (low < COUNT(compatible_runs) && compatible_runs[low].first <= character) {
         parts[0] = compatible_runs[low].to + (character - compatible_runs[low].first);
         return 1;
     }
-    low = 0, high = COUNT(compatible_texts);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (compatible_texts[middle].character < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    low = FIRST_FROM(compatible_texts, character, character);
     if (low == COUNT(compatible_texts) || compatible_texts[low].character != character)
         return unicode_decompose(parts, character);
     const compatible_text *text = &compatible_texts[low];
@@ -132,14 +133,7 @@ uint32_t unicode_compose(uint32_t first, uint32_t second)
 
 uint8_t unicode_combining_class(uint32_t character)
 {
-    size_t low = 0, high = COUNT(class_ranges);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (class_ranges[middle].last < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = FIRST_FROM(class_ranges, last, character);
     return low < COUNT(class_ranges) && class_ranges[low].first <= character ? class_ranges[low].value : 0;
 }
 
@@ -154,13 +148,6 @@ bool unicode_may_follow(uint32_t character)
 
 bool unicode_is_punctuation(uint32_t character)
 {
-    size_t low = 0, high = COUNT(punctuation_ranges);
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (punctuation_ranges[middle].last < character)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = FIRST_FROM(punctuation_ranges, last, character);
     return low < COUNT(punctuation_ranges) && punctuation_ranges[low].first <= character;
 }
