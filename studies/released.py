@@ -47,16 +47,6 @@ def measure(s, folders):
     return rows
 
 
-def rows_of(s):
-    o = s.options
-    if not o.measure and not o.quick:
-        return trained.read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --measure or --quick")
-    rows = measure(s, o.measure or [study.ROOT / "models" / "demo"])
-    if o.results:
-        study.write_whole(o.results, trained.csv_of(rows).encode())
-    return rows
-
-
 def main():
     parser = study.command_line(__doc__)
     parser.add_argument("results", metavar="RESULTS", nargs="?", help="estimates, CSV: read, or with --measure written")
@@ -64,7 +54,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"ask models/demo about {QUICK} sentences")
     parser.add_argument("-t", "--threads", type=int, default=1, metavar="N", help="of the models (default 1; no bit depends on it)")
     s = study.begin(parser)
-    rows = rows_of(s)
+    rows = trained.rows_read_or_measured(s, lambda: measure(s, s.options.measure or [study.ROOT / "models" / "demo"]))
     s.add_data("model", "change", "measure", "value", "low", "high")
     table = s.add_table("released", "Another label than in float32 with all terms, and how far the probability moved that moved most (95 % interval)",
                         ["model", "change", "another label (%)", "move, mean"])

@@ -64,16 +64,6 @@ def measure(s):
     return rows
 
 
-def rows_of(s):
-    o = s.options
-    if not o.measure and not o.quick:
-        return trained.read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --measure or --quick")
-    rows = measure(s)
-    if o.results:
-        study.write_whole(o.results, trained.csv_of(rows).encode())
-    return rows
-
-
 def main():
     parser = study.command_line(__doc__)
     parser.add_argument("results", metavar="RESULTS", nargs="?", help="losses by text, CSV: read, or with --measure written")
@@ -81,7 +71,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help=f"ask them about {QUICK} texts")
     parser.add_argument("-t", "--threads", type=int, default=1, metavar="N", help="of the models (default 1; no bit depends on it)")
     s = study.begin(parser)
-    rows = rows_of(s)
+    rows = trained.rows_read_or_measured(s, lambda: measure(s))
     cells = {}
     for row in rows:
         cells.setdefault((row["model"], row["times"], row["shift"]), []).append(row)

@@ -163,6 +163,17 @@ def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: C
     return rows
 
 
+def rows_read_or_measured(s: study.Study, measure: Callable[[], List[Row]]) -> List[Row]:
+    """The rows of RESULTS; with --measure or --quick those of `measure`, which are written there."""
+    o = s.options
+    if not o.measure and not o.quick:
+        return read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --measure or --quick")
+    rows = measure()
+    if o.results:
+        study.write_whole(o.results, csv_of(rows).encode())
+    return rows
+
+
 def csv_of(rows: Sequence[Row]) -> str:
     columns = list(rows[0])
     table = study.Table("results", None, [(name, "%.10g") for name in columns])
