@@ -126,7 +126,7 @@ VF void finish_plain(const integer_format format, const int panels, const bool g
         b_scale[p] = vf_load(task->b_scale + lane + p * PANEL);
         start[p] = vf_load(at->start + p * PANEL);
     }
-    UNROLL for (int k = 0; k < panels * FORMAT_DIGITS(format); k++)
+    for (int k = 0; k < panels * FORMAT_DIGITS(format); k++)
         vi_store(b_sum + k * PANEL, vi_load(task->b_sum + lane * (size_t)FORMAT_DIGITS(format) + k * PANEL));
     const int32_t *sums = at->sums, *a_zero = at->a_zero;
     const float *a_scale = at->a_scale;
