@@ -13,7 +13,7 @@
 A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a function of core/, simd/ or train/; a line
 is drawn, then one of its changes. All of them are compiled into one build, and the environment chooses one (tools/testing/mutants.py). Each
 test first says which mutants it comes to; these tests then try a mutant in turn, the quickest first. Where none comes, nobody notices.
-A test fails, or takes more processor time than SLOWER allows, or waits with nothing running; a busy machine is no failure.
+Assertions are on, as in the stages with sanitizers. A test fails, or takes more processor time than SLOWER allows, or waits with nothing running; a busy machine is no failure.
 
 What came of each stands in build-mutation/mutants.tsv; tests/survivors.tsv says of survivors what a reader found.
 Not counted: what does not compile, what this machine does not compile, and what compiles to the same code.
@@ -46,7 +46,7 @@ COUNT, SEED, LEAST = 300, 20240229, 85.0
 SLOWER = 5  # times the processor time that a test takes without a mutant, and ten seconds
 FEW = 3
 LIMIT = 300  # seconds of tests for a mutant; those that would take longer are left out
-OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=true"]
+OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=false"]
 CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as well
 # What tests tests, or draws figures, or compares other languages, comes to no place of its own.
 LEFT_OUT = {"checkasm catches broken kernels", "golden notices a flipped bit", "mutations", "train faults", "identity", "appendix", "fuzz hang"}

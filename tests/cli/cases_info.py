@@ -83,6 +83,41 @@ def odd_machines(bench):
     assert len(written) == len(tasks)
 
 
+QUOTA = """mount -t tmpfs none /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && cd /sys/fs/cgroup && echo "$0 100000" | sed s/-1/max/ >cpu.max &&
+echo $0 >cpu/cpu.cfs_quota_us && echo 100000 >cpu/cpu.cfs_period_us && cd "$OLDPWD" && exec "$@" """
+
+
+def limited(quota, command):
+    """The command in a namespace of its own in which the group of this process has a quota, in both versions' files."""
+    return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", QUOTA, str(quota), *map(str, command)]
+
+
+def quotas(bench):
+    """On 64 described cores a quota decides how many threads are used: rounded down, one at least, and the same bytes; a number that is
+    asked for goes before it."""
+    environment = bench.environment({"HWLOC_SYNTHETIC": "package:2 l3:2 core:16 pu:2"})
+    try:
+        subprocess.run(limited(100000, ["true"]), check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        raise SkipTest("no namespace can be made here") from None
+    if not os.path.exists("/proc/self/cgroup"):
+        raise SkipTest("there are no control groups here")
+
+    def run(quota, *words):
+        return subprocess.run(limited(quota, bench.command(words)), stdout=subprocess.PIPE, check=True, cwd=bench.folder, env=environment).stdout
+    written = set()
+    for quota, cores, threads in ((250000, 2.5, 2), (50000, 0.5, 1), (-1, 0, 64), (300000, 3, 3), (10 ** 9, 10 ** 4, 64)):
+        found = json.loads(run(quota, "info", "--json"))["topology"]
+        assert (found["cpu_quota"], found["usable_cores"], found["cores"]) == (cores, threads, 64), (quota, found)
+        for words, used in ([], threads), (["--threads", 5], 5):
+            timed = json.loads(run(quota, "bench", "requests", TINY, "--json", "--requests", 2, "--lengths", "short-uniform", *words))
+            assert timed["threads"] == used, (quota, words, timed["threads"])
+            run(quota, "encode", TINY, "--ids", "1,2,3,4,5", "-q", "-o", "x.safetensors", *words)
+            with open(bench.path("x.safetensors"), "rb") as file:
+                written.add(file.read())
+    assert len(written) == 1
+
+
 def published_digests(bench):
     """`verify --publish` gives the committed digests on every tier and any number of threads."""
     with open(os.path.join(bench.golden, "published.tsv"), encoding="utf-8") as file:
@@ -198,6 +233,7 @@ def tests(_):
     yield "info/columns-and-lengths", columns_and_lengths
     yield "info/parts-check-themselves", parts_check_themselves
     yield "info/odd-machines", odd_machines
+    yield "info/quotas", quotas
     yield "info/published-digests", published_digests
     yield "info/model", info_model
     yield "info/mdeberta", info_mdeberta

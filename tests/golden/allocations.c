@@ -2,9 +2,10 @@
  *
  * First part: between the creation of a session and its end, deberta_encode and all heads make no request of any kind,
  * over many lengths, on several threads. Second part: a whole life - of a model, from opening over encoding to closing;
- * of a folder that is packed and opened; of a tokenizer - with the first, second, third ... request refused in turn
- * until none is left to refuse. Each run must end with DEBERTA_E_MEMORY (of a parser or the system: any error) or, if
- * the library can do without, with the right bits; nothing may be left behind, no memory, no file, no thread.
+ * of a folder that is packed and opened; of a tokenizer; of a step of training - with the first, second, third ...
+ * request refused in turn until none is left to refuse. Each run must end with DEBERTA_E_MEMORY (of a parser or the
+ * system: any error) or, if the library can do without, with the right bits; nothing may be left behind, no memory, no
+ * file, no thread.
  *
  *     allocations [--folder DIR]
  *
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #include "include/deberta.h"
+#include "include/deberta_training.h"
 #include "tests/golden/counted_allocation.h"
 
 enum { MAX_TOKENS = 300, MAX_WIDTH = 128 };
@@ -217,6 +219,78 @@ static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta
     return status;
 }
 
+/* What the next two train, besides their folder. */
+static deberta_trainer_options training;
+
+static void add_step(uint64_t *sum, const deberta_training_step *step)
+{
+    uint64_t bits[2];
+    memcpy(&bits[0], &step->loss, sizeof *bits);
+    memcpy(&bits[1], &step->gradient_norm, sizeof *bits);
+    *sum = (*sum * 31 + bits[0]) * 31 + bits[1];
+}
+
+/* Opens models and data, takes one step and forgets everything. */
+static deberta_status train_a_step(const deberta_trainer_options *options, uint64_t *sum, deberta_error *err)
+{
+    deberta_trainer *trainer = NULL;
+    deberta_training_step step;
+    deberta_status status = deberta_trainer_open(&trainer, options, err);
+    if (status == DEBERTA_OK && options->batch) status = deberta_trainer_gradients(trainer, NULL, &step, err);
+    if (status == DEBERTA_OK && !options->batch) status = deberta_trainer_step(trainer, &step, err);
+    if (status == DEBERTA_OK) add_step(sum, &step);
+    deberta_trainer_free(&trainer);
+    return status;
+}
+
+/* A golden case of training: of its batch. */
+static deberta_status live_as_learner(const char *path, uint64_t *sum, deberta_error *err)
+{
+    char batch[600], pair[2][600];
+    deberta_trainer_options options = training;
+    snprintf(batch, sizeof batch, "%s/batch.safetensors", path);
+    snprintf(pair[0], sizeof *pair, "%s/discriminator", path);
+    snprintf(pair[1], sizeof *pair, "%s/generator", path);
+    options.batch = batch;
+    options.model = options.generator ? pair[0] : path;
+    options.generator = options.generator ? pair[1] : NULL;
+    return train_a_step(&options, sum, err);
+}
+
+/* A folder with configuration, tokenizer and texts: one update from scratch. */
+static deberta_status live_as_beginner(const char *path, uint64_t *sum, deberta_error *err)
+{
+    char texts[600];
+    const char *const files[] = {texts};
+    deberta_trainer_options options = training;
+    snprintf(texts, sizeof texts, "%s/texts.txt", path);
+    options.model = path;
+    options.begin = 1;
+    options.texts = options.held_out = files;
+    options.text_count = options.held_out_count = 1;
+    options.steps = 1;
+    return train_a_step(&options, sum, err);
+}
+
+/* A folder with texts, which gets a tokenizer of them: of its files each is whole or not there. */
+static deberta_status live_as_maker(const char *path, uint64_t *sum, deberta_error *err)
+{
+    static const char *const written[] = {"spm.model", "tokenizer_config.json", "added_tokens.json"};
+    char texts[600], name[600];
+    const char *const files[] = {texts};
+    double bits = 0;
+    const deberta_tokenizer_training wish = {
+        .struct_size = sizeof wish, .texts = files, .text_count = 1, .pieces = 25, .folder = path};
+    snprintf(texts, sizeof texts, "%s/texts.txt", path);
+    const deberta_status status = deberta_tokenizer_train(&wish, &bits, err);
+    memcpy(sum, &bits, sizeof *sum);
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        snprintf(name, sizeof name, "%s/%s", path, written[i]);
+        unlink(name);
+    }
+    return status;
+}
+
 /* The refused request is number k of it; 0: none. */
 static deberta_status live_once(const char *path, whole_life live, size_t k, uint64_t *sum, refusal *what,
                                 deberta_error *err)
@@ -301,6 +375,74 @@ static bool check_packing(const char *folder, const char *name)
     return good;
 }
 
+static bool write_text(const char *folder, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    return file && (fputs(text, file) != EOF) + (fclose(file) == 0) == 2;
+}
+
+/* From scratch: a model, and a tokenizer. */
+static bool check_beginning(const char *folder)
+{
+    static const char *const written[] = {"config.json", "texts.txt", "spm.model"};
+    static const char config[] =
+        "{\"model_type\": \"deberta-v2\", \"vocab_size\": 3001, \"hidden_size\": 32, \"num_attention_heads\": 2, "
+        "\"num_hidden_layers\": 1, \"intermediate_size\": 48, \"max_position_embeddings\": 64, \"position_buckets\": "
+        "8, "
+        "\"relative_attention\": true, \"pos_att_type\": \"c2p|p2c\", \"share_att_key\": true, "
+        "\"norm_rel_ebd\": \"layer_norm\", \"position_biased_input\": false, \"type_vocab_size\": 0}";
+    char own[] = "/tmp/deberta-allocations-XXXXXX", from[600], path[600];
+    snprintf(from, sizeof from, "%s/tokenizers/spm-unigram/spm.model", folder);
+    bool good =
+        mkdtemp(own) != NULL && write_text(own, "config.json", config) &&
+        write_text(own, "texts.txt", "A new store. The new store is old.\nThe old one is gone.\n\nNobody knows why.\n");
+    char *absolute = realpath(from, NULL);
+    snprintf(path, sizeof path, "%s/spm.model", own);
+    good = good && absolute && symlink(absolute, path) == 0;
+    free(absolute);
+    if (!good) printf("FAIL %s: no folder to train in\n", own);
+    training.task = DEBERTA_TRAIN_MLM;
+    training.sift_weight = 0;
+    good = good && check_refusals(own, live_as_beginner);
+    unlink(path);
+    good = good && check_refusals(own, live_as_maker);
+    for (size_t i = 0; i < sizeof written / sizeof *written; i++) {
+        snprintf(path, sizeof path, "%s/%s", own, written[i]);
+        unlink(path);
+    }
+    rmdir(own);
+    return good;
+}
+
+static void check_training(const char *folder, size_t *passed, size_t *failed)
+{
+    static const struct {
+        const char *name;
+        deberta_training_task task;
+        double sift;
+        bool pair;
+    } cases[] = {{"03-v3-mlm-emd", DEBERTA_TRAIN_MLM, 0, false},
+                 {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, 0, false},
+                 {"12-v3-rtd-gdes", DEBERTA_TRAIN_RTD, 0, true},
+                 {"13-v3-sift-sequence", DEBERTA_TRAIN_SEQUENCE, 5, false},
+                 {"18-v3-choice", DEBERTA_TRAIN_CHOICE, 0, false}};
+    char path[600];
+    training = (deberta_trainer_options)DEBERTA_TRAINER_DEFAULTS;
+    training.threads = 2;
+    training.shards = 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        training.task = cases[i].task;
+        training.sift_weight = cases[i].sift;
+        training.generator = cases[i].pair ? "" : NULL;
+        snprintf(path, sizeof path, "%s/../golden_train/%s", folder, cases[i].name);
+        check_refusals(path, live_as_learner) ? ++*passed : ++*failed;
+    }
+    training.generator = NULL;
+    check_beginning(folder) ? ++*passed : ++*failed;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const folders[] = {"33-v3-mlm-emd",
@@ -342,6 +484,7 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "%s/tokenizers/%s", folder, tokenizers[i]);
         check_refusals(path, live_as_tokenizer) ? passed++ : failed++;
     }
+    check_training(folder, &passed, &failed);
     printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
     return failed > 0;
 }

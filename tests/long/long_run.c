@@ -3,14 +3,18 @@
  * must keep its bits.
  *
  *     long_run MODEL encodes COUNT | opens COUNT | callers COUNT      (callers: eight, each encodes so often)
+ *     long_run MODEL guard COUNT      so many pairs of processes: what deberta_guard_files costs opening and encoding
  *
  * SPDX-License-Identifier: MIT */
 #include <dirent.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/random.h"
@@ -186,18 +190,109 @@ static void run_callers(const char *folder, size_t count)
     printf("%d callers with a session each, %zu encodes each: the same bits\n", CALLERS, count);
 }
 
+/* ---------------------------------------------------------------------------------------------- the guard of files */
+
+enum { SAMPLES = 31, MOST_PAIRS = 1000 };
+
+typedef struct guard_times {
+    double open, encode; /* ms; of encodes the median */
+    uint64_t sum;
+} guard_times;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e3 * (double)time.tv_sec + 1e-6 * (double)time.tv_nsec;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static guard_times time_here(const char *folder, bool guarded)
+{
+    double samples[SAMPLES];
+    guard_times found;
+    demand(!guarded || deberta_guard_files(&error) == DEBERTA_OK, "files cannot be guarded");
+    const double begin = now();
+    deberta_model *model = open_model(folder);
+    found.open = now() - begin;
+    deberta_session *session = open_session(model, 1);
+    found.sum = encode(session, model, FIXED_TOKENS, 1);
+    for (size_t k = 0; k < SAMPLES; k++) {
+        const double before = now();
+        demand(encode(session, model, FIXED_TOKENS, 1) == found.sum, "bits of a fixed text change");
+        samples[k] = now() - before;
+    }
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+    qsort(samples, SAMPLES, sizeof *samples, by_size);
+    found.encode = samples[SAMPLES / 2];
+    return found;
+}
+
+/* A guard stays for the life of a process, so each has its own. */
+static guard_times time_in_a_process(const char *folder, bool guarded)
+{
+    int ends[2], status;
+    guard_times found;
+    demand(pipe(ends) == 0, "a pipe cannot be made");
+    const pid_t child = fork();
+    demand(child >= 0, "a process cannot be made");
+    if (child == 0) {
+        found = time_here(folder, guarded);
+        _exit(write(ends[1], &found, sizeof found) != (ssize_t)sizeof found);
+    }
+    close(ends[1]);
+    demand(read(ends[0], &found, sizeof found) == (ssize_t)sizeof found, "a process gave no times");
+    close(ends[0]);
+    demand(waitpid(child, &status, 0) == child && status == 0, "a process failed");
+    return found;
+}
+
+/* The median, and the two values between which it is with 95 % (of ranks, so that no shape is assumed). */
+static void report_ratios(const char *what, double *ratios, double *plain, size_t count)
+{
+    const double reach = 0.98 * sqrt((double)count), middle = (double)count / 2;
+    const size_t low = middle > reach ? (size_t)(middle - reach) : 0;
+    qsort(ratios, count, sizeof *ratios, by_size);
+    qsort(plain, count, sizeof *plain, by_size);
+    printf("%s: %.3f ms without the guard; with it %.4f times that (%.4f to %.4f), %zu pairs\n", what, plain[count / 2],
+           ratios[count / 2], ratios[low], ratios[count - 1 - low], count);
+}
+
+static void run_guard(const char *folder, size_t count)
+{
+    static double opens[MOST_PAIRS], encodes[MOST_PAIRS], plain[2][MOST_PAIRS];
+    demand(count <= MOST_PAIRS, "too many pairs");
+    for (size_t k = 0; k < count; k++) {
+        guard_times times[2]; /* without and with */
+        for (size_t turn = 0; turn < 2; turn++) times[(k + turn) % 2] = time_in_a_process(folder, (k + turn) % 2);
+        demand(times[0].sum == times[1].sum, "a guard changes bits");
+        opens[k] = times[1].open / times[0].open;
+        encodes[k] = times[1].encode / times[0].encode;
+        plain[0][k] = times[0].open;
+        plain[1][k] = times[0].encode;
+    }
+    report_ratios("opening", opens, plain[0], count);
+    report_ratios("encoding 97 tokens", encodes, plain[1], count);
+}
+
 int main(int count, char **arguments)
 {
     static const struct {
         const char *name;
         void (*run)(const char *folder, size_t count);
-    } runs[] = {{"encodes", run_encodes}, {"opens", run_opens}, {"callers", run_callers}};
+    } runs[] = {{"encodes", run_encodes}, {"opens", run_opens}, {"callers", run_callers}, {"guard", run_guard}};
     const size_t times = count == 4 ? strtoul(arguments[3], NULL, 10) : 0;
     for (size_t k = 0; times >= 10 && k < sizeof runs / sizeof *runs; k++)
         if (strcmp(arguments[2], runs[k].name) == 0) {
             runs[k].run(arguments[1], times);
             return 0;
         }
-    fprintf(stderr, "usage: long_run MODEL encodes|opens|callers COUNT    (at least 10)\n");
+    fprintf(stderr, "usage: long_run MODEL encodes|opens|callers|guard COUNT    (at least 10)\n");
     return 2;
 }

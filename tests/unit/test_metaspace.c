@@ -35,6 +35,19 @@ static uint64_t add_composed(uint64_t hash, nfc_run *run, traced_text *out, cons
     return fnv(hash, out->text, out->bytes);
 }
 
+/* The end of the source has a place behind the last byte, whatever room was asked for. */
+TEST(test_room_for_the_end)
+{
+    for (size_t bytes = 0; bytes < 5000; bytes = bytes * 3 / 2 + 1) {
+        traced_text out = {0};
+        for (size_t more = bytes; more < 4 * bytes + 40; more += bytes / 2 + 17) {
+            assert_int_equal(traced_text_reserve(&out, more, NULL), DEBERTA_OK);
+            assert_true(out.text_capacity >= more && out.origin_capacity > more);
+        }
+        traced_text_free(&out);
+    }
+}
+
 /* The hashes are what tools/make_unicode_tables.py prints of the library tokenizers. */
 TEST(test_all_characters)
 {

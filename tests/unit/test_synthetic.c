@@ -59,6 +59,9 @@ TEST(names)
         deberta_error error = {0};
         assert_int_not_equal(synthetic_parse(&config, &weights, bad[i], &error), DEBERTA_OK);
         assert_non_null(strstr(error.message, bad[i]));
+        /* one that went wrong, such as a number beyond all, has no consequence for the next */
+        assert_int_equal(synthetic_parse(&config, &weights, good[1], NULL), DEBERTA_OK);
+        config_free(&config);
     }
 }
 
