@@ -12,7 +12,7 @@ import subprocess
 import sys
 from unittest import SkipTest, mock
 
-from helpers import ROOT, check, contains, equal
+from helpers import DEMO, ROOT, check, contains, ending, equal, wait_until
 
 sys.path.insert(0, str(ROOT / "tools"))
 import analysis
@@ -255,6 +255,32 @@ def compiled(bench, name, source, *more):
     path = bench.path(name)
     subprocess.run(["gcc", "-x", "c", "-", "-x", "none", *more, "-I", ROOT, "-o", path], input=source.encode(), check=True)
     return path
+
+
+KEEPS_MEMORY = "void free(void *memory) { (void)memory; }\n"
+KEEPS_FILES = "int close(int file) { return file < 0; }\n"
+
+
+def test_a_service_that_grows_or_changes_is_noticed(bench):
+    """Long runs end with what they noticed: memory or descriptors that are kept, and other bits, here of weights that are replaced."""
+    runs = os.path.join(os.path.dirname(bench.program), "tests", "long", "long_run")
+    if not os.path.exists(runs) or cases_failing_writes.is_sanitized(runs):
+        raise SkipTest("no long runs are built here")
+    for source, said in (("", ""), (KEEPS_MEMORY, "memory grows"), (KEEPS_FILES, "descriptors are left open")):
+        kept = {"LD_PRELOAD": compiled(bench, "kept.so", source, "-shared", "-fPIC")} if source else {}
+        ended = subprocess.run([runs, DEMO, "opens", "20"], env={**os.environ, **kept}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+        equal(ended.returncode, int(bool(said)), ended.stderr)
+        contains(ended.stderr, said)
+    shutil.copytree(DEMO, bench.path("demo"))
+    weights = pathlib.Path(bench.path("demo/model.safetensors"))
+    content = bytearray(weights.read_bytes())
+    content[len(content) // 2:] = bytes(len(content) - len(content) // 2)
+    bench.write("other", bytes(content))
+    with subprocess.Popen([runs, bench.path("demo"), "opens", "2000"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process, ending(process):
+        check(wait_until(lambda: "model.safetensors" in pathlib.Path(f"/proc/{process.pid}/maps").read_text(encoding="utf-8")), "the model is open")
+        os.rename(bench.path("other"), weights)
+        contains(process.communicate(timeout=100)[1], "bits of a fixed text change")
+    equal(process.returncode, 1)
 
 
 READER = """#include <stdlib.h>

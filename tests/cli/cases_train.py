@@ -425,7 +425,7 @@ def test_resume_refused(bench):
     assert result.code in (3, 4) and "run" in result.err, result.describe()
     bench.fine(*words, "--stop-at", "1")
     before = digest(bench, "run/log.jsonl")
-    for change, parts in ((["--learning-rate", "0.5"], ["learning-rate 0.0001, now 0.5"]), (["--seed", "3", "--clip", "2"], ["seed 0, now 3", "clip 1.0, now 2.0"]),
+    for change, parts in ((["--learning-rate", "0.123456"], ["learning-rate 0.0001, now 0.123456"]), (["--seed", "3", "--clip", "2"], ["seed 0, now 3", "clip 1.0, now 2.0"]),
                           (["--schedule", "constant", "--masking", "uniform"], ['schedule "linear", now "constant"', 'masking "ngram", now "uniform"']),
                           (["--file", "corpus.txt"], ["data"])):
         result = bench.run(*words, *change, "--resume")

@@ -5,7 +5,9 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import resource
+import shutil
 import signal
 import struct
 import subprocess
@@ -70,6 +72,25 @@ def test_new_head_of_replaced_tokens(bench):
     assert not any("mask_predictions" in name for name in names_of(bench, "pair/generator"))
     near(read_log(bench, "pair")[0]["loss_discriminator"], 0.69, 0.2)  # log 2
     bench.fine("detect", "pair/discriminator", "--text", "The cat sat on the mat.")
+
+
+
+def test_pair_of_other_words(bench):
+    """An id means the same to both: not another piece, and not one more of them."""
+    words = ["train", "rtd", DEMO, "--new-head", *TRAIN, *SMALL, "--steps", "1", "--out", "x", "--generator"]
+    bench.write("corpus.txt", TEXTS)
+    for name in ("renamed", "longer"):
+        shutil.copytree(DEMO, bench.path(name))
+    with open(bench.path("renamed/spm.model"), "rb+") as file:
+        content = file.read()
+        file.seek(content.index(b"store"))
+        file.write(b"stroe")
+    said = bench.expect(3, *words, "renamed").err
+    assert re.search(r"id \d+ is another token in .*demo than in renamed", said), said
+    bench.write("longer/added_tokens.json", '{"[MASK]": 5990, "[MORE]": 5991}')
+    said = bench.run(*words, "longer").err
+    assert re.search(r"the tokenizer of .*demo has 5991 ids, that of longer 5992", said), said
+    assert not os.path.exists(bench.path("x"))
 
 
 def test_best_of_a_pair(bench):

@@ -169,6 +169,21 @@ static void test_quota_of_version_1(void **state)
     assert_int_equal(info.usable_cores, 8);
 }
 
+/* A file that holds less than it should sets no limit, and its numbers do not mix with another file's. */
+static void test_files_without_numbers(void **state)
+{
+    write_file(*state, "/proc/self/cgroup", "0::/\n");
+    write_file(*state, "/sys/fs/cgroup/cpu.max", "200000\n");
+    write_file(*state, "/sys/fs/cgroup/cpu.cfs_quota_us", "");
+    write_file(*state, "/sys/fs/cgroup/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 0);
+    write_file(*state, "/sys/fs/cgroup/cpu.max", "none\n");
+    info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 0);
+    assert_int_equal(info.usable_cores, 8);
+}
+
 static void test_controllers_are_not_confused(void **state)
 {
     write_file(*state, "/proc/self/cgroup", "3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n");
@@ -220,6 +235,7 @@ int main(void)
         WITH_ROOT(test_more_processors_than_the_table_holds),
         WITH_ROOT(test_quota_of_version_2),
         WITH_ROOT(test_quota_of_version_1),
+        WITH_ROOT(test_files_without_numbers),
         WITH_ROOT(test_controllers_are_not_confused),
         WITH_ROOT(test_a_quota_above_the_cores_changes_nothing),
         cmocka_unit_test(test_wrong_descriptions_are_refused),

@@ -1,0 +1,176 @@
+/* What a trainer refuses, each with a sentence that names what was asked for; and where its steps end.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/test.h"
+
+#include "include/deberta_training.h"
+
+static const char model[] = "tests/golden_train/03-v3-mlm-emd", demo[] = "models/demo",
+                  batch[] = "tests/golden_train/03-v3-mlm-emd/batch.safetensors",
+                  readme[] = "tests/golden_train/README.md";
+
+static deberta_trainer_options options_of_batch(void)
+{
+    deberta_trainer_options o = DEBERTA_TRAINER_DEFAULTS;
+    o.model = model;
+    o.batch = batch;
+    o.threads = 1;
+    return o;
+}
+
+static void assert_refused(const deberta_trainer_options *o, deberta_status expected, const char *words)
+{
+    deberta_error err = {0};
+    deberta_trainer *trainer = (deberta_trainer *)&err;
+    assert_int_equal(deberta_trainer_open(&trainer, o, &err), expected);
+    assert_null(trainer);
+    if (!strstr(err.message, words)) fail_msg("'%s' is not in: %s", words, err.message);
+}
+
+/* Opens what the macro's caller has changed in the options of a batch. */
+#define REFUSED(status, words, ...)                                                                                    \
+    do {                                                                                                               \
+        deberta_trainer_options o = options_of_batch();                                                                \
+        __VA_ARGS__;                                                                                                   \
+        assert_refused(&o, status, words);                                                                             \
+    } while (0)
+
+static void trade(void *context, const float *all, float *received, size_t floats)
+{
+    (void)context, (void)all, (void)received, (void)floats;
+}
+static void gather(void *context, float *all, size_t floats) { (void)context, (void)all, (void)floats; }
+static void join(void *context, void *bytes, size_t size) { (void)context, (void)bytes, (void)size; }
+
+TEST(test_options_that_do_not_fit)
+{
+    static const char *const texts[] = {readme}, *const broken[] = {"fine", "\xff"}, *const unknown[] = {"no.such.*"};
+    static const int32_t ids[] = {1, 2};
+    const deberta_example examples[3] = {
+        {.tokens = 2, .ids = ids}, {.tokens = 2, .ids = ids}, {.tokens = 2, .ids = ids}};
+    deberta_ranks ranks = {.rank = 2, .count = 2, .trade = trade, .gather = gather, .join = join};
+    deberta_error err;
+    deberta_trainer *trainer;
+
+    REFUSED(DEBERTA_E_ARGUMENT, "no model", o.model = NULL);
+    REFUSED(DEBERTA_E_ARGUMENT, "one of batch, batches, texts and examples, found 0", o.batch = NULL);
+    REFUSED(DEBERTA_E_ARGUMENT, "found 2", o.batches = batch);
+    REFUSED(DEBERTA_E_ARGUMENT, "3 and 0 examples are no multiples of 2 choices", o.batch = NULL; o.examples = examples;
+            o.example_count = 3; o.choices = 2);
+    REFUSED(DEBERTA_E_ARGUMENT, "2 and 3 examples are no multiples of 2 choices", o.batch = NULL; o.examples = examples;
+            o.example_count = 2; o.held_out_examples = examples; o.held_out_example_count = 3; o.choices = 2);
+    REFUSED(DEBERTA_E_ARGUMENT, "choices", o.choices = 0);
+    REFUSED(DEBERTA_E_ARGUMENT, "6 shards, expected a power of two", o.shards = 6);
+    REFUSED(DEBERTA_E_ARGUMENT, "5 steps of warm-up, but 4 steps", o.steps = 4; o.warmup = 5);
+    REFUSED(DEBERTA_E_ARGUMENT, "a made-up model has no files", o.model = "synthetic:v3-base,layers=1"; o.folder = "x");
+    REFUSED(DEBERTA_E_ARGUMENT, "texts need a generator", o.batch = NULL; o.texts = texts; o.text_count = 1;
+            o.task = DEBERTA_TRAIN_RTD);
+    REFUSED(DEBERTA_E_ARGUMENT, "is coupled only", o.task = DEBERTA_TRAIN_RTD; o.generator = model;
+            o.sharing = DEBERTA_SHARING_ES);
+    REFUSED(DEBERTA_E_UNSUPPORTED, "SiFT compares", o.sift_weight = 1);
+    REFUSED(DEBERTA_E_UNSUPPORTED, "SiFT compares", o.sift_weight = 1; o.task = DEBERTA_TRAIN_QA);
+    REFUSED(DEBERTA_E_ARGUMENT, "resume needs the folder", o.resume = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "labels[1] is no text in UTF-8", o.labels = broken; o.new_labels = 2);
+    REFUSED(DEBERTA_E_ARGUMENT, "freeze[1] is no text in UTF-8", o.freeze = broken; o.freeze_count = 2);
+    REFUSED(DEBERTA_E_ARGUMENT, "drop[1] is no text in UTF-8", o.drop = broken; o.drop_count = 2);
+    REFUSED(DEBERTA_E_ARGUMENT, "no tensor 'no.such.*' that could be frozen", o.freeze = unknown; o.freeze_count = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "no tensor 'no.such.*' that could be left out", o.drop = unknown; o.drop_count = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "dropout is 1", o.dropout = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "mask_probability is nan", o.mask_probability = (double)NAN);
+    REFUSED(DEBERTA_E_ARGUMENT, "rank 2 of 2", o.ranks = &ranks);
+    ranks.rank = 1;
+    ranks.gather = NULL;
+    REFUSED(DEBERTA_E_ARGUMENT, "a function of the ranks is missing", o.ranks = &ranks);
+    ranks.gather = gather;
+    REFUSED(DEBERTA_E_ARGUMENT, "2 ranks, but a step has 1 shards", o.ranks = &ranks; o.shards = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "struct_size", o.struct_size = 1);
+    assert_int_equal(deberta_trainer_open(&trainer, NULL, &err), DEBERTA_E_ARGUMENT);
+    const deberta_trainer_options fine = options_of_batch();
+    assert_int_equal(deberta_trainer_open(NULL, &fine, &err), DEBERTA_E_ARGUMENT);
+}
+
+TEST(test_models_and_data_that_do_not_fit)
+{
+    static const char *const texts[] = {readme};
+    static const int32_t ids[] = {1, 2};
+    const deberta_example examples[2] = {{.tokens = 2, .ids = ids}, {.tokens = 0, .ids = ids}};
+    /* other words than the discriminator has */
+    REFUSED(DEBERTA_E_FORMAT, "words, but", o.batch = NULL; o.texts = texts; o.text_count = 1; o.model = model;
+            o.generator = demo; o.task = DEBERTA_TRAIN_RTD; o.new_labels = 1);
+    REFUSED(DEBERTA_E_ARGUMENT, "example 1 has no tokens", o.model = "tests/golden_train/08-v2-conv-token";
+            o.batch = NULL; o.examples = examples; o.example_count = 2; o.task = DEBERTA_TRAIN_TOKEN);
+    REFUSED(DEBERTA_E_FILE, "no/such/folder", o.model = "no/such/folder");
+    /* of a file with a batch the first step says so */
+    deberta_error err;
+    deberta_trainer *trainer;
+    deberta_training_step step;
+    deberta_trainer_options o = options_of_batch();
+    o.task = DEBERTA_TRAIN_QA;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_E_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "has no head 'qa'"));
+    deberta_trainer_free(&trainer);
+}
+
+/* A limit below what it holds is refused, one above it is not. */
+TEST(test_memory_limit)
+{
+    deberta_error err;
+    deberta_trainer *trainer;
+    deberta_trainer_options o = options_of_batch();
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    const size_t bytes = deberta_trainer_memory_bytes(trainer);
+    assert_true(bytes > 100000);
+    deberta_trainer_free(&trainer);
+    assert_null(trainer);
+    deberta_trainer_free(&trainer);
+    o.memory_limit_bytes = bytes / 2;
+    assert_refused(&o, DEBERTA_E_MEMORY, "");
+    o.memory_limit_bytes = 4 * bytes;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    deberta_trainer_free(&trainer);
+}
+
+/* Steps come to an end; gradients can be asked for at any time, and change nothing. */
+TEST(test_steps_end)
+{
+    static const char *const texts[] = {readme};
+    deberta_error err;
+    deberta_trainer *trainer;
+    deberta_training_step first, again, step;
+    int finished = 7;
+    deberta_trainer_options o = options_of_batch();
+    o.model = demo;
+    o.batch = NULL;
+    o.texts = texts;
+    o.text_count = 1;
+    o.sequence_tokens = 16;
+    o.batch_sequences = 2;
+    o.shards = 2;
+    o.steps = 2;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &first, &err), DEBERTA_OK);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &again, &err), DEBERTA_OK);
+    assert_true(first.loss == again.loss && first.gradient_norm == again.gradient_norm && first.gradient_norm > 0);
+    for (size_t done = 0; done < 2; done++) {
+        assert_int_equal(deberta_trainer_steps_done(trainer), done);
+        assert_int_equal(deberta_trainer_step(trainer, &step, &err), DEBERTA_OK);
+        assert_int_equal(step.step, done + 1);
+        assert_int_equal(step.steps, 2);
+        assert_true(done > 0 || step.loss == first.loss);
+    }
+    assert_int_equal(deberta_trainer_step(trainer, &step, &err), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "all 2 steps"));
+    assert_int_equal(deberta_trainer_steps_done(trainer), 2);
+    assert_int_equal(deberta_trainer_run(trainer, NULL, NULL, &finished, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_step(trainer, NULL, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_step(NULL, &step, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_gradients(NULL, NULL, &step, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, NULL, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_save(trainer, NULL, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_trainer_save(NULL, "x", &err), DEBERTA_E_ARGUMENT);
+    deberta_trainer_free(&trainer);
+}
