@@ -103,6 +103,11 @@ class Tree:
     def ninja(self, *targets):
         return processes.execute(["ninja", "-C", self.build, "-j", str(os.cpu_count() or 1), "-k", "0", *targets])
 
+    def library_targets(self):
+        """Its objects: what a mutant is tried on; programs and tests are built once, with all mutants."""
+        said = processes.execute(["ninja", "-C", self.build, "-t", "targets", "all"]).output
+        return [target for target in (line.split(":")[0] for line in said.split("\n")) if target.endswith(".o") and self.of_the_library(target)]
+
     def open(self):
         """After a build: which objects hold which file."""
         self.tests = {test.name: test for test in builds.listed_tests(self.build)}
@@ -199,7 +204,7 @@ def draw_and_build(tree, options):
     rng, drawn, valid = random.Random(options.seed), [], {}
     tree.update(set())
     tree.plant(tree.carrier, {})
-    expect(tree.ninja(), "the build without a mutant")
+    expect(tree.ninja(*tree.library_targets()), "the library without a mutant")
     tree.open()
     while len(valid) < options.count:
         begin = len(drawn)
@@ -239,10 +244,10 @@ class Trials:
         chosen = {"DEBERTA_MUTANT": str(number)} if number else {"DEBERTA_MUTANTS_REACHED": reached} if reached else {}
         return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, 10 + SLOWER * seconds)
 
-    def look_at_reach(self):
-        """Runs every test once without a mutant; what is known from an earlier call is kept. False if there was no time for all."""
+    def look_at_reach(self, limit):
+        """Runs once without a mutant what a mutant may meet; what is known from an earlier call is kept. False if there was no time for all."""
         os.makedirs(os.path.join(self.place, "reached"), exist_ok=True)
-        names = sorted((name for name, test in self.tree.tests.items() if wanted(test)), key=lambda name: self.tree.tests[name].priority)
+        names = sorted((name for name, test in self.tree.tests.items() if wanted(test) and test.priority <= limit), key=lambda name: self.tree.tests[name].priority)
         left = []
         for number, name in enumerate(names):
             path = os.path.join(self.place, "reached", re.sub(r"\W+", "_", name) + ".json")
@@ -355,7 +360,7 @@ def run(options):
             if row["result"] == "survived":
                 note(options.seed, mutant, {**row, "result": "again"})
     trials, known = Trials(tree, end, share=options.share), known_rows(options.seed)
-    if not trials.look_at_reach():
+    if not trials.look_at_reach(options.limit):
         return False
     for place, (number, mutant) in enumerate(built.items()):
         if place % options.share[1] == options.share[0] and (mutant not in known or known[mutant]["result"] == "again"):

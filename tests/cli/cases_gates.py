@@ -123,7 +123,7 @@ def test_mutants_are_noticed_or_listed(bench):
     equal(tree.ninja().status, 0)
     trials = mutation.Trials(tree, float("inf"), bench.folder)
     with mock.patch.object(mutation, "wanted", lambda test: True):
-        check(trials.look_at_reach(), "all tests have run")
+        check(trials.look_at_reach(100), "all tests have run")
     equal(trials.reached["small"][1], [1, 2, 3], "nobody calls the last one")
     results = {number: trials.judge(number, 100) for number in valid}
     equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "survived"], results)
