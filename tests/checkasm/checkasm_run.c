@@ -127,6 +127,7 @@ static bool case_wanted(test_run *run, size_t weight)
 void run_case(test_run *run, size_t weight, case_body body, const void *parameters, const char *format, ...)
 {
     run->case_index++;
+    if (run->quiet && run->failures > 0) return; /* the fault is caught */
     if (!case_wanted(run, weight)) return;
     va_list arguments;
     va_start(arguments, format);

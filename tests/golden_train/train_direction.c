@@ -82,7 +82,7 @@ static double loss_of(learner *l, const direction_batch *b, const step_options *
 }
 
 /* (L(w + s g) - L(w - s g)) / 2s against |g|^2, for one tensor. */
-static double error_along(learner *l, const direction_batch *b, const step_options *options, parameter *p,
+static double error_along(learner *l, const direction_batch *b, const step_options *losses_only, parameter *p,
                           const float *gradient, const float *values, double norm)
 {
     double largest = 0, steepest = 0, losses[2];
@@ -94,7 +94,7 @@ static double error_along(learner *l, const direction_batch *b, const step_optio
     for (int side = 0; side < 2; side++) {
         for (size_t e = 0; e < p->count; e++)
             p->values[e] = (float)((double)values[e] + (side ? -step : step) * (double)gradient[e]);
-        losses[side] = loss_of(l, b, options);
+        losses[side] = loss_of(l, b, losses_only);
     }
     memcpy(p->values, values, p->count * sizeof *values);
     return fabs((losses[0] - losses[1]) / (2 * step) / (norm * norm) - 1);
@@ -131,30 +131,40 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
         return;
     }
     make_batch(&b, c, l->model->config.vocabulary_size);
-    loss_of(l, &b, &options);
+    const double loss = loss_of(l, &b, &options);
     const double whole = parameter_set_norm(&l->set, l->session->executor);
+    /* Copies: losses with dropout bring gradients of other weights, since a pass for the loss alone has no dropout. */
+    float **gradients = malloc(l->set.count * sizeof *gradients);
+    for (size_t i = 0; i < l->set.count; i++) {
+        const size_t bytes = l->set.items[i].count * sizeof(float);
+        gradients[i] = memcpy(malloc(bytes), l->set.items[i].gradient, bytes);
+    }
+    step_options losses_only = options;
+    losses_only.loss_only = c->dropout == 0;
+    const bool same_loss = loss_of(l, &b, &losses_only) == loss;
     double worst = 0;
     const char *where = "";
     size_t looked = 0;
     for (size_t i = 0; i < l->set.count; i++) {
         parameter *p = &l->set.items[i];
-        loss_of(l, &b, &options);
-        const double norm = norm_of(p->gradient, p->count);
+        const double norm = norm_of(gradients[i], p->count);
         if (norm < LEAST_SHARE * whole) continue;
-        float *copies = malloc(2 * p->count * sizeof *copies);
-        memcpy(copies, p->gradient, p->count * sizeof *copies);
-        memcpy(copies + p->count, p->values, p->count * sizeof *copies);
-        const double off = error_along(l, &b, &options, p, copies, copies + p->count, norm);
+        float *values = malloc(p->count * sizeof *values);
+        memcpy(values, p->values, p->count * sizeof *values);
+        const double off = error_along(l, &b, &losses_only, p, gradients[i], values, norm);
         looked++;
         if (!(off <= worst)) {
             worst = off;
             where = p->name;
         }
-        free(copies);
+        free(values);
     }
-    const bool fine = worst <= TOLERANCE && looked >= 10;
-    printf("%-6s %s of %zu and %zu tokens, dropout %g: %zu tensors, at most %.2f %% off, in %s\n",
-           fine ? "ok" : "FAILED", c->folder, c->lengths[0], c->lengths[1], c->dropout, looked, 100 * worst, where);
+    for (size_t i = 0; i < l->set.count; i++) free(gradients[i]);
+    free(gradients);
+    const bool fine = worst <= TOLERANCE && looked >= 10 && same_loss;
+    printf("%-6s %s of %zu and %zu tokens, dropout %g: %zu tensors, at most %.2f %% off, in %s%s\n",
+           fine ? "ok" : "FAILED", c->folder, c->lengths[0], c->lengths[1], c->dropout, looked, 100 * worst, where,
+           same_loss ? "" : "; the loss is another where no gradient is asked for");
     *(fine ? passed : failed) += 1;
     free(b.ids);
     free(b.labels);
