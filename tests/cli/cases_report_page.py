@@ -639,8 +639,14 @@ def widths(bench, browser):
     browser.resize(1280, 900)
 
 
+# The page of a build without figures names no command of a figure, and is the same in all else.
+OF_COMMANDS = (opening, without_terms, views, keys_alone)
+
+
 def in_a_browser(look):
     def test(bench):
+        if look not in OF_COMMANDS and not has_figures(bench):
+            raise SkipTest("the page of a build with figures")
         with a_browser() as browser:
             look(bench, browser)
     return test

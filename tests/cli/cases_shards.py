@@ -123,7 +123,8 @@ def encode_all(bench, out, source, shards, *words):
 
 
 def plain(name, count, seed=5):
-    path = pathlib.Path(name)
+    """Texts enough to be met in the middle of; a program with a sanitizer is slower, and met in the middle of fewer."""
+    path, count = pathlib.Path(name), count // 3 if QUICK and count >= 1500 else count
     path.write_text("".join(t + "\n" for t in make_texts(random.Random(seed), count)))
     return path
 
@@ -170,7 +171,7 @@ def test_told_to_stop(bench):
             _, said = process.communicate(timeout=60)
         assert process.returncode == 75 and b"the same command goes on" in said, (process.returncode, said)
         done = json.loads(journal.read_bytes().split(b"\n")[-2])["texts"]
-        assert 0 < done < 3000 and bench.fine(*arguments).code == 0
+        assert 0 < done < len(source.read_text().splitlines()) and bench.fine(*arguments).code == 0
 
 
 def test_lock(bench):

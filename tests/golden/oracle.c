@@ -248,7 +248,10 @@ static void run_large_case(const char *beside, const char *only, tally *sum)
     char path[700];
     snprintf(path, sizeof path, "%s/%s/expected.safetensors", beside ? beside : "", name);
     if (only && !strstr(name, only)) return;
-    if (beside && access(path, R_OK) == 0) {
+    if (getenv("DEBERTA_TEST_QUICK") && !only) { /* the same code over more numbers: natively */
+        printf("skip %s: left out of a sample\n", name);
+        sum->skipped++;
+    } else if (beside && access(path, R_OK) == 0) {
         run_case(beside, name, sum);
     } else {
         printf("skip %s: %s\n", name, beside ? "not in the folder of --beside" : "needs --beside");

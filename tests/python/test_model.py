@@ -454,9 +454,9 @@ def test_two_sessions_run_in_parallel():
     """Short calls begin and end within a long one of another thread: neither the interpreter nor the library makes them wait."""
     model = deberta_c.Model("synthetic:v3-small,vocab=1000", threads=1)
     other = model.share(threads=1)
-    model.encode(np.ones(4000, np.int32)[:8]), other.encode([1])
+    model.encode(np.ones(2000, np.int32)[:8]), other.encode([1])
     finished = []
-    thread = threading.Thread(target=lambda: finished.append(model.encode(np.ones(4000, np.int32))))
+    thread = threading.Thread(target=lambda: finished.append(model.encode(np.ones(2000, np.int32))))
     thread.start()
     time.sleep(0.05)
     for _ in range(5):
