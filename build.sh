@@ -93,6 +93,7 @@ if [ $action = test ]; then
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need ccache has_command ccache
+    export CCACHE_DEPEND=1 # a file that is new to it is not preprocessed first
     for package in openmpi-bin libopenmpi-dev; do need $package has_package $package; done
     need_later clang has_command clang
     need_later "libomp-$(clang_major)-dev" has_clang_openmp

@@ -3,6 +3,7 @@
 A stage is a function that puts its jobs on the schedule; `full` says whether the run takes everything. SPDX-License-Identifier: MIT
 """
 import datetime
+import functools
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1
 # Half of a run compiles: as much optimisation as makes the tests quick, and of debug symbols the lines.
 SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false", "-Dc_args=-g1"]
 THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dviz=disabled"]
+NEON_TIERS = ("neon", "neondot", "neoni8mm")
 NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
 PYTHON_PARTS = ("1/3", "2/3", "3/3")
@@ -77,20 +79,22 @@ def neon(stage, _full):
     # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's. Of the tokenizers sums of
     # scores, which are the only floating-point numbers outside the kernels that decide something.
     emulator = ["qemu-aarch64-static"]
-    float64 = {"oracle", "appendix"}  # the reference against golden results: no kernel takes part
+    elsewhere = {"oracle", "appendix", "checkasm"}  # the reference against golden results, where no kernel takes part; kernels are below
     built = stage.build("build-arm64", NEON_OPTIONS, cross_file=NEON_MACHINE, tests=[
-        Tests("kernels and golden results", lambda test: test.suites & {"kernels", "golden"} and "long" not in test.suites and test.name not in float64,
+        Tests("golden results", lambda test: test.suites & {"kernels", "golden"} and "long" not in test.suites and test.name not in elsewhere,
               quick=True, wrapper=emulator, slower=10),
         Tests("tokenizers", names("unigram", "piece_bpe", "sentencepiece", "tokenizer"), quick=True, wrapper=emulator, slower=20)],
-        targets=["tests/golden/identity"])
+        targets=["tests/golden/identity", "tests/checkasm/checkasm"])
     for part in PARTS:
         stage.program(f"one arithmetic, a sample, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick", "--part", part],
                       expected=60, after=[built])
+    # On a processor that has everything, and products of integers where it lacks the parts of a tier.
+    stage.program("kernels", [*emulator, "-cpu", "max", "build-arm64/tests/checkasm/checkasm", "--quick", *(f"--require={tier}" for tier in NEON_TIERS)],
+                  expected=95, after=[built])
     for kernel in ("gemm_u8", "gemm_u8x2"):
-        for cpu, tiers in (("max", ("neon", "neondot", "neoni8mm")), ("cortex-a53", ("neon",))):
-            stage.program(f"{kernel} on {cpu}", [*emulator, "-cpu", cpu, "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
-                                                 *(f"--require={tier}" for tier in tiers)], expected=20, after=[built])
-    stage.tiers = lambda: [(tier, "under qemu-aarch64") for tier in ("neon", "neondot", "neoni8mm")]
+        stage.program(f"{kernel} on cortex-a53", [*emulator, "-cpu", "cortex-a53", "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
+                                                  "--require=neon"], expected=4, after=[built])
+    stage.tiers = lambda: [(tier, "under qemu-aarch64") for tier in NEON_TIERS]
 
 
 def neon_whole(stage, _full):
@@ -132,9 +136,12 @@ def build_sanitized(stage, **about):
 
 
 def sanitizers(stage, _full):
-    """Of the program what reads or writes files in ways of its own."""
-    build_sanitized(stage, tests=[Tests("tests", lambda test: "cli" not in test.suites or "files" in test.suites, quick=True,
-                                        environment=SANITIZER_OPTIONS, slower=3)])
+    """Of the program what reads or writes files in ways of its own. Of the kernels those that are sanitized (simd/meson.build)."""
+    built = build_sanitized(stage, tests=[Tests("tests", lambda test: ("cli" not in test.suites or "files" in test.suites) and test.name != "checkasm",
+                                                quick=True, environment=SANITIZER_OPTIONS, slower=3)], targets=["tests/checkasm/checkasm"])
+    for tier in ("scalar", "scalar_fma"):
+        stage.program(f"kernels, {tier}", ["build-sanitize/tests/checkasm/checkasm", "--quick", f"--isa={tier}"], environment=SANITIZER_OPTIONS, expected=5,
+                      after=[built])
 
 
 def threads(stage, _full):
@@ -146,6 +153,7 @@ def threads(stage, _full):
                   expected=30, after=[built])
 
 
+@functools.lru_cache(maxsize=None)
 def without_zip(root):
     """Golden cases whose weights are no zip archive, which the modules do not read."""
     def is_zip(folder):
@@ -158,9 +166,15 @@ def without_zip(root):
     return [entry.name for entry in folders if re.match(r"f?\d\d-", entry.name) and not is_zip(entry.path)]
 
 
+@functools.lru_cache(maxsize=None)
+def node_flags():
+    """Node is asked once: tests of the schedule put the stage on it a hundred times."""
+    return subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+
+
 def webassembly(stage, _full, sampled=True):
     """The three modules: kernels, golden results, damaged models; all against what the native program gives."""
-    node = ["tests/wasm/run_node.py", *subprocess.run([os.path.join(ROOT, "wasm", "node_flags.sh")], stdout=subprocess.PIPE, text=True, check=True).stdout.split()]
+    node = ["tests/wasm/run_node.py", *node_flags()]
     tiers = ("scalar", "exact", "relaxed")
     native_program = native_build(stage, targets=["deberta"])
     built = stage.program("the modules are built without a warning", ["sh", "-c", "wasm/fetch_sources.sh build-wasm/sources && wasm/configure.py build-wasm && "
