@@ -71,14 +71,17 @@ static void stand_in_dpbusd(int c, int a, int b)
     demand(in_use(a) && in_use(b) && in_use(c) && a != b && a != c && b != c);
     demand(file.rows[c] == file.rows[a] && file.row_bytes[c] == file.row_bytes[b] &&
            file.row_bytes[a] == 4 * file.rows[b]);
-    for (size_t row = 0; row < file.rows[c]; row++)
-        for (size_t column = 0; column < file.row_bytes[c] / 4; column++) {
-            uint32_t sum;
-            memcpy(&sum, &file.data[c][row][4 * column], sizeof sum);
-            for (size_t k = 0; k < file.row_bytes[a]; k++)
-                sum += (uint32_t)(file.data[a][row][k] * (int8_t)file.data[b][k / 4][4 * column + k % 4]);
-            memcpy(&file.data[c][row][4 * column], &sum, sizeof sum);
+    for (size_t row = 0; row < file.rows[c]; row++) {
+        uint32_t sums[MAX_BYTES / 4];
+        memcpy(sums, file.data[c][row], sizeof sums);
+        for (size_t quad = 0; quad < file.rows[b]; quad++) {
+            const uint8_t *x = file.data[a][row] + 4 * quad;
+            const int8_t *y = (const int8_t *)file.data[b][quad];
+            for (size_t column = 0; column < MAX_BYTES / 4; column++, y += 4) /* zeros beyond the row */
+                sums[column] += (uint32_t)(x[0] * y[0] + x[1] * y[1] + x[2] * y[2] + x[3] * y[3]);
         }
+        memcpy(file.data[c][row], sums, sizeof sums);
+    }
 }
 
 #undef _tile_loadconfig
