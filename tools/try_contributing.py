@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Does what CONTRIBUTING.md shows still work? Applies its diffs to a copy of the tree, builds that, and runs the commands below each diff.
 
-    tools/try_contributing.py [FOLDER]
+    tools/try_contributing.py [--drawn] [FOLDER]
 
-FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
+--drawn: one of the diffs, another every day. FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
 more than five, of an instruction set more than eight, fails: adding something must not mean searching for all the places that know of it.
 Needs meson, ninja and, for a kernel or an instruction set, cmocka.
 The last line is `N passed, N failed`.
 
 SPDX-License-Identifier: MIT
 """
+import datetime
 import os
 import re
 import subprocess
@@ -58,11 +59,11 @@ def shell(folder, command):
     environment = {**os.environ, "PATH": os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]}
     done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     ran_tests = not re.search(r"^0 passed", done.stdout, re.M)
-    # Warnings are errors.
+    # Warnings are errors; without -Werror, so that a compiler's cache knows the files from build/.
     warned = re.search(r"\bwarning:.*", done.stdout)
     assert done.returncode == 0 and ran_tests and not warned, f"{command}\n{warned.group() if warned else ''}\n{done.stdout[-4000:]}"
 
-def try_all(folder):
+def try_all(folder, drawn):
     counts = {True: 0, False: 0}
 
     def attempt(what, function, *arguments):
@@ -86,8 +87,11 @@ def try_all(folder):
         sections = re.split(r"^## ", file.read(), flags=re.M)
     examples = [(section.split("\n")[0], *found) for section in sections for found in EXAMPLE.findall(section)]
     attempt("as a whole", lambda: shell(ROOT, f"test {len(examples)} -ge 3"))
+    if drawn:
+        examples = [examples[datetime.date.today().toordinal() % len(examples)]]
+        print(f"of the diffs: {examples[0][0]}")
     tried = [(what, commands) for what, diff, commands in examples if attempt(what, add, what, diff)]
-    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled -Dkernels=plain -Doptimization=1; ninja -C build"):
+    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled -Dkernels=plain; ninja -C build"):
         for what, commands in tried:
             for command in commands.strip().split("\n"):
                 attempt(what, shell, folder, command)
@@ -95,13 +99,17 @@ def try_all(folder):
     return counts[False] == 0
 
 def main():
-    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+    words = sys.argv[1:]
+    drawn = "--drawn" in words
+    if drawn:
+        words.remove("--drawn")
+    if len(words) > 1 or any(word.startswith("-") for word in words):
         print(__doc__)
         return 2
-    if len(sys.argv) == 2:
-        return 0 if try_all(os.path.abspath(sys.argv[1])) else 1
+    if words:
+        return 0 if try_all(os.path.abspath(words[0]), drawn) else 1
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if try_all(folder) else 1
+        return 0 if try_all(folder, drawn) else 1
 
 if __name__ == "__main__":
     sys.exit(main())
