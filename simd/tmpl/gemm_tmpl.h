@@ -156,10 +156,25 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
 }
 
 /* One literal row count per case: the switch is what turns a number into code. */
+#ifdef TILES_APART
+#define GEMM_TILE(n, p)                                                                                                \
+    static __attribute__((noinline)) void VF_NAME(gemm_tile_##n##_##p)(const gemm_task *task, size_t row, size_t panel, \
+                                                                       const gemm_fetch *fetch, const char *next)      \
+    {                                                                                                                  \
+        if (n <= TILE_ROWS(p)) gemm_tile(n, p, task, row, panel, fetch, next);                                         \
+    }
+#define GEMM_TILES(n) OF_PANELS(GEMM_TILE, n)
+OF_ROWS(GEMM_TILES)
+#define GEMM_CASE_OF(n, p) \
+    if (panels == p && n <= TILE_ROWS(p)) VF_NAME(gemm_tile_##n##_##p)(task, row, panel, fetch, next);
+#define GEMM_CASE(n) \
+    case n: OF_PANELS(GEMM_CASE_OF, n) break;
+#else
 #define GEMM_CASE(n)                                                                                                   \
     case n:                                                                                                            \
         if (n <= TILE_ROWS(panels)) gemm_tile(n, panels, task, row, panel, fetch, next);                 \
         break;
+#endif
 
 VF void gemm_rows(size_t rows, const int panels, const gemm_task *task, size_t row, size_t panel, const gemm_fetch *fetch,
                   const char *next)

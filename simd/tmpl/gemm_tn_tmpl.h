@@ -138,12 +138,29 @@ VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task
     gemm_tn_put(rows, panels, x, to + at);
 }
 
+#ifdef TILES_APART
+#define GEMM_TN_CHUNK_OF(n, p)                                                                                         \
+    static __attribute__((noinline)) void VF_NAME(gemm_tn_chunk_##n##_##p)(                                            \
+        const gemm_tn_task *task, const float *a, const tn_rows *b, size_t count, tn_sums *sums, size_t at, const tn_chunk *chunk, tn_fetch fetch) \
+    {                                                                                                                  \
+        if (n <= TILE_ROWS(p)) gemm_tn_chunk(n, p, task, a, b, count, sums, at, chunk, NULL, fetch);                    \
+    }
+#define GEMM_TN_CHUNKS(n) OF_PANELS(GEMM_TN_CHUNK_OF, n)
+OF_ROWS(GEMM_TN_CHUNKS)
+#define GEMM_TN_CHUNK_CASE(n, p)                                                                                       \
+    if (panels == p && n <= TILE_ROWS(p))                                                                              \
+        VF_NAME(gemm_tn_chunk_##n##_##p)(task, a + column, &from, count, sums, at + column * (size_t)(panels * PANEL), chunk, \
+                                         VF_NAME(tn_fetch_of)(task, chunk, tile + column / TILE_ROWS(p)));
+#define GEMM_TN_CHUNK(n) \
+    case n: OF_PANELS(GEMM_TN_CHUNK_CASE, n) break;
+#else
 #define GEMM_TN_CHUNK(n)                                                                                               \
     case n:                                                                                                            \
         if (n <= TILE_ROWS(panels))                                                                                    \
             gemm_tn_chunk(n, panels, task, a + column, &from, count, sums, at + column * (size_t)(panels * PANEL), chunk, NULL, \
                           VF_NAME(tn_fetch_of)(task, chunk, tile + column / TILE_ROWS(panels)));                     \
         break;
+#endif
 
 /* The tiles of a block that share some panels of B. */
 VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t count,
@@ -260,10 +277,24 @@ VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task
             vf_store(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride), x[i][v]);
 }
 
+#ifdef TILES_APART
+#define GEMM_TN_WHOLE(n, p)                                                                                            \
+    static __attribute__((noinline)) void VF_NAME(gemm_tn_whole_##n##_##p)(const gemm_tn_task *task, const float *a, const float *b, float *c) \
+    {                                                                                                                  \
+        if (n <= TILE_ROWS(p)) gemm_tn_whole(n, p, task, a, b, c);                                                      \
+    }
+#define GEMM_TN_WHOLES(n) OF_PANELS(GEMM_TN_WHOLE, n)
+OF_ROWS(GEMM_TN_WHOLES)
+#define GEMM_TN_CASE_OF(n, p) \
+    if (panels == p && n <= TILE_ROWS(p)) VF_NAME(gemm_tn_whole_##n##_##p)(task, a + row, b, c + row * task->ldc);
+#define GEMM_TN_CASE(n) \
+    case n: OF_PANELS(GEMM_TN_CASE_OF, n) break;
+#else
 #define GEMM_TN_CASE(n)                                                                                                \
     case n:                                                                                                            \
         if (n <= TILE_ROWS(panels)) gemm_tn_whole(n, panels, task, a + row, b, c + row * task->ldc);                   \
         break;
+#endif
 
 /* Groups of columns are balanced, as those of rows in gemm_f32 are. */
 VF void gemm_tn_rows(const int panels, const gemm_tn_task *task, size_t panel)
