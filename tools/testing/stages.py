@@ -125,7 +125,8 @@ def avx512_emulated(stage, _full):
 def second_compiler(stage, _full):
     """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors. Of the program what
     these switches change."""
-    tests = Tests("tests", suites("kernels", "golden", "unit", "switches"), quick=True)
+    # Threads that wait sleep: others need the processors that these would spin on.
+    tests = Tests("tests", suites("kernels", "golden", "unit", "switches"), quick=True, environment={"OMP_WAIT_POLICY": "passive"})
     built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
                         tests=[tests], everything=True)
     lint(stage, "build-clang", "--objects", expected=10, after=[built])
