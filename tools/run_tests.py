@@ -15,13 +15,14 @@ Stages; each builds what it tests, and all of them share the processors:
     sanitizers        clang's address and undefined-behaviour sanitizers
     threads           the compiler's thread sanitizer over the tests in which threads meet
     wasm              the modules of WebAssembly under node, against the native program
-    analysis          gcc's analyser and warnings and cppcheck over the library, at zero findings (tools/analysis.py)
+    analysis          gcc's analyser over a third of the library, another every day, its warnings and cppcheck over all, at zero findings (tools/analysis.py)
     contributing      a diff of CONTRIBUTING.md, drawn by the date, applied to a copy that is built and run
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
 Nightly stages:
     wasm-whole        the stage wasm with every case of the kernels and more damaged models
     neon-whole        golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
+    analysis-whole    gcc's analyser over the whole library
     contributing-whole  all diffs of CONTRIBUTING.md, in one copy
     drawn-cases       2,000 drawn models, texts and ways of training; the seed is the day's
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
@@ -68,6 +69,7 @@ STAGES = [
 NIGHTLY = [
     ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("neon-whole", stages.neon_whole, "aarch64-linux-gnu-gcc", True, "aarch64: every golden case, every length"),
+    ("analysis-whole", stages.analysis_whole, "meson", True, "the library under static analysis"),
     ("contributing-whole", stages.contributing_whole, "meson", True, "what CONTRIBUTING.md shows, tried"),
     ("drawn-cases", stages.drawn_cases, "meson", True, "2,000 drawn cases of the day"),
     ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
