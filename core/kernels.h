@@ -221,14 +221,17 @@ typedef struct layernorm_backward_task {
  *     p[j]  = exp(s[j] + key_bias[j] - maximum[i]) inverse_total[i]      (a maximum of -inf counts as 0)
  *     dp[j] = p[j] (dp[j] - delta[i])
  *
- * s becomes p. Any number of keys. Without delta it is the row's own sum of p[j] dp[j], in 16 partials by fma and the
- * tree of layernorm_f32: the exact sum of the results is 0, and this leaves the least of it. */
+ * s becomes p. With exponentials these are exp(s[j] + key_bias[j] - maximum[i]), row by row, and s, key_bias and
+ * maximum are not read. Any number of keys. Without delta it is the row's own sum of p[j] dp[j], in 16 partials by fma
+ * and the tree of layernorm_f32: the exact sum of the results is 0, and this leaves the least of it. */
 typedef struct softmax_backward_task {
     size_t rows, keys;
     float *s, *dp;
     size_t lds, lddp;
     const float *key_bias;                        /* [keys] or NULL */
     const float *maximum, *inverse_total, *delta; /* [rows]; delta: may be NULL */
+    const float *exponentials;                    /* or NULL */
+    size_t ld_exponentials;
 } softmax_backward_task;
 
 /* Sums of neighbours that belong to one place, for every row i, j = 0 ... columns - 1 in order:

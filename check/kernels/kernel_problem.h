@@ -74,9 +74,10 @@ typedef enum problem_option {
     WITH_FACTOR = 1 << 19,   /* of every input before it is quantised */
     WITHOUT_C2P = 1 << 20,
     WITHOUT_P2C = 1 << 21,
-    WITHOUT_PROMISE = 1 << 22, /* the map is not said to have unit steps */
-    DAMAGED = 1 << 23,         /* some inputs are no numbers, and so are results that they reach */
-    PROBLEM_OPTIONS_END = 1 << 24
+    WITHOUT_PROMISE = 1 << 22,   /* the map is not said to have unit steps */
+    DAMAGED = 1 << 23,           /* some inputs are no numbers, and so are results that they reach */
+    WITH_EXPONENTIALS = 1 << 24, /* softmax_backward */
+    PROBLEM_OPTIONS_END = 1 << 25
 } problem_option;
 
 /* From distances to rows of a table: how it rises. */

@@ -155,11 +155,14 @@ DESCRIBE_KERNEL(activate_backward_f32, "activate_backward", .fill = activate_bac
 
 /* --------------------------------------------------------------------------------------------- softmax_backward_f32 */
 
-enum { DS_S, DS_DP, DS_KEY_BIAS, DS_MAXIMUM, DS_INVERSE_TOTAL, DS_DELTA };
+enum { DS_S, DS_DP, DS_KEY_BIAS, DS_MAXIMUM, DS_INVERSE_TOTAL, DS_DELTA, DS_EXPONENTIALS };
 
 static void softmax_backward_f32_lay_out(kernel_problem *p)
 {
-    take_matrix(p, DS_S, "s", ARRAY_OUTPUT, p->rows, p->columns, 1);
+    const bool is_kept = has_option(p, WITH_EXPONENTIALS);
+    if (is_kept) p->options &= ~(unsigned)WITH_MASK;
+    take_matrix(p, DS_S, "s", ARRAY_OUTPUT, p->rows, p->columns, is_kept ? 0 : 1);
+    if (is_kept) take_matrix(p, DS_EXPONENTIALS, "exponentials", ARRAY_INPUT, p->rows, p->columns, 1);
     take_matrix(p, DS_DP, "dp", ARRAY_OUTPUT_ANY_ZERO, p->rows, p->columns, 1);
     if (has_option(p, WITH_MASK)) take_vector(p, DS_KEY_BIAS, "key_bias", ARRAY_INPUT, p->columns, 0);
     take_vector(p, DS_MAXIMUM, "maximum", ARRAY_INPUT, p->rows, 0);
@@ -177,7 +180,13 @@ static void softmax_backward_f32_fill(kernel_problem *p)
 {
     for (size_t j = 0; has_option(p, WITH_MASK) && j < p->columns; j++)
         given_in(p, DS_KEY_BIAS)[j] = draw_below(p, 3) == 0 ? -INFINITY : 0.0f;
-    for (size_t i = 0; i < p->rows; i++) {
+    for (size_t i = 0; i < p->rows && has_option(p, WITH_EXPONENTIALS); i++) {
+        float *exponentials = given_in(p, DS_EXPONENTIALS) + i * p->arrays[DS_EXPONENTIALS].ld;
+        for (size_t j = 0; j < p->columns; j++) exponentials[j] = draw_uniform(p, 0.0f, 1.0f);
+        given_in(p, DS_MAXIMUM)[i] = NAN; /* which nobody reads */
+        given_in(p, DS_INVERSE_TOTAL)[i] = draw_uniform(p, 0.1f, 1.0f);
+    }
+    for (size_t i = 0; i < p->rows && !has_option(p, WITH_EXPONENTIALS); i++) {
         float maximum = -INFINITY;
         for (size_t j = 0; j < p->columns; j++) maximum = fmaxf(maximum, backward_logit(p, i, j));
         given_in(p, DS_MAXIMUM)[i] = maximum;
@@ -196,13 +205,18 @@ static void softmax_backward_f32_call(const kernels *table, const kernel_problem
                                         .key_bias = now_in(p, DS_KEY_BIAS),
                                         .maximum = now_in(p, DS_MAXIMUM),
                                         .inverse_total = now_in(p, DS_INVERSE_TOTAL),
-                                        .delta = now_in(p, DS_DELTA)};
+                                        .delta = now_in(p, DS_DELTA),
+                                        .exponentials = now_in(p, DS_EXPONENTIALS),
+                                        .ld_exponentials = p->arrays[DS_EXPONENTIALS].ld};
     table->softmax_backward_f32(&task);
 }
 
 /* p of a key; growth: by how much the rounding of the logit's difference counts for more than eps. */
 static double probability_of(const kernel_problem *p, size_t i, size_t j, double *growth)
 {
+    *growth = 1;
+    if (has_option(p, WITH_EXPONENTIALS))
+        return given(p, DS_EXPONENTIALS, i, j) * (double)given_in(p, DS_INVERSE_TOTAL)[i];
     const double s = (double)backward_logit(p, i, j), top = (double)given_in(p, DS_MAXIMUM)[i];
     const bool is_hidden = isinf(s) || isinf(top);
     *growth = is_hidden ? 1 : 1 + fmin(fabs(s - top), 88) / 8;
@@ -242,7 +256,8 @@ static void softmax_backward_f32_exact(const kernel_problem *p, const exact_judg
 }
 
 DESCRIBE_KERNEL(softmax_backward_f32, "softmax_backward", .fill = softmax_backward_f32_fill, .drawn = {8, 0, KEY_CHUNK},
-                .measured = {96, 0, 512}, .optional = WITH_MASK | OWN_DELTA, .moved = {8, 0, 0}, .restored = true)
+                .measured = {96, 0, 512}, .optional = WITH_MASK | OWN_DELTA | WITH_EXPONENTIALS, .moved = {8, 0, 0},
+                .restored = true)
 
 /* --------------------------------------------------------------------------------------------------------- adam_f32 */
 

@@ -341,9 +341,25 @@ static void invert_totals(float *total, size_t rows)
     for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
 }
 
+/* Of a head's rows. */
+static size_t record_row(const deberta_session *s, const attention_queries *queries)
+{
+    return (size_t)(queries->rows - s->queries) / s->model->padded_head;
+}
+
+/* Before any is dropped. A sequence that keeps them is one chunk, so the maximum is that of all keys. */
+static void record_exponentials_of(const deberta_session *s, const attention_head *head,
+                                   const attention_queries *queries, size_t lds, const worker_scratch *scratch)
+{
+    const layer_record *record = s->recording;
+    float *to = record ? record_exponentials(record, record_row(s, queries), head->n) : NULL;
+    for (size_t i = 0; to && i < queries->count; i++)
+        memcpy(to + i * record->exponentials_stride, scratch->logits + i * lds, head->n * sizeof *to);
+}
+
 static void record_softmax(const deberta_session *s, const attention_queries *queries, const worker_scratch *scratch)
 {
-    const size_t row = (size_t)(queries->rows - s->queries) / s->model->padded_head;
+    const size_t row = record_row(s, queries);
     memcpy(s->recording->maximum + row, scratch->maximum, queries->count * sizeof(float));
     memcpy(s->recording->inverse_total + row, scratch->total, queries->count * sizeof(float));
 }
@@ -405,6 +421,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
         s->kernels.softmax_f32(&softmax);
         time = part_lap(s, scratch, PROFILE_SOFTMAX, time);
         if (last) invert_totals(scratch->total, rows);
+        record_exponentials_of(s, head, queries, lds, scratch);
         drop_probabilities(s, head, queries, key, keys, lds, scratch);
         gemm_task mix = {
             .rows = rows,

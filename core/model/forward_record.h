@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/kernels.h"
 #include "core/model/dropout.h"
 
 /* What a run through a layer leaves for the way back. The session works in queries ... context and in normed instead of
@@ -17,12 +18,21 @@ typedef struct layer_record {
     float *input;         /* [rows][hidden_stride] */
     float *queries, *context;
     float *keys, *values;           /* in a pass of the decoder those of the layer */
-    float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query */
+    float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query, */
+    float *exponentials;            /* [A][tokens][exponentials_stride]: and exp(s - maximum); NULL: made again */
+    size_t exponentials_stride;     /* longer sequences keep none, nor do those of several chunks of keys */
     float *attention_sum;           /* [rows][normed_stride]: before the norm, */
     float *normed;                  /* and after it */
     float *inner;                   /* [rows][inner_stride]: before the activation */
     float *output_sum;              /* [rows][hidden_stride]: before the norm */
 } layer_record;
+
+/* Those of query `row`, head by head, of a sequence of n tokens; NULL where they are not kept. */
+static inline float *record_exponentials(const layer_record *record, size_t row, size_t n)
+{
+    const size_t stride = record->exponentials_stride;
+    return record->exponentials && n <= stride && n <= KEY_CHUNK ? record->exponentials + row * stride : NULL;
+}
 
 /* What a whole encode records. */
 typedef struct forward_record {

@@ -165,10 +165,15 @@ static void SUFFIXED(softmax_backward_f32)(const softmax_backward_task *task)
 {
     for (size_t i = 0; i < task->rows; i++) {
         float *s = task->s + i * task->lds, *dp = task->dp + i * task->lddp;
-        const float shift = task->maximum[i] == -INFINITY ? 0.0f : task->maximum[i];
-        for (size_t j = 0; j < task->keys; j++) {
-            const float logit = task->key_bias ? s[j] + task->key_bias[j] : s[j];
-            s[j] = scalar_exp(logit - shift) * task->inverse_total[i];
+        if (task->exponentials) {
+            const float *exponentials = task->exponentials + i * task->ld_exponentials;
+            for (size_t j = 0; j < task->keys; j++) s[j] = exponentials[j] * task->inverse_total[i];
+        } else {
+            const float shift = task->maximum[i] == -INFINITY ? 0.0f : task->maximum[i];
+            for (size_t j = 0; j < task->keys; j++) {
+                const float logit = task->key_bias ? s[j] + task->key_bias[j] : s[j];
+                s[j] = scalar_exp(logit - shift) * task->inverse_total[i];
+            }
         }
         const float delta = task->delta ? task->delta[i] : dot_of(s, dp, task->keys);
         for (size_t j = 0; j < task->keys; j++) dp[j] = s[j] * (dp[j] - delta);

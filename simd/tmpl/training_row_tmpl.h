@@ -116,19 +116,52 @@ static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, 
     }
 }
 
+/* Probabilities of a row into s; the sum of p dp. Absent keys add nothing. */
+VF float backward_probabilities(const softmax_backward_task *task, size_t row, float *s, const float *dp)
+{
+    const float maximum = task->maximum[row];
+    const vf shift = vf_set1(maximum == -__builtin_inff() ? 0.0f : maximum), inverse = vf_set1(task->inverse_total[row]);
+    const vf lowest = vf_set1(-__builtin_inff());
+    vf sums[PARTIALS];
+    UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
+    for (size_t j = 0; j < task->keys; j += PANEL)
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
+            const size_t at = j + v * VF_LANES, here = lanes_left(task->keys, at);
+            if (here == 0) break;
+            vf x = vf_load_n(s + at, here, lowest);
+            if (task->key_bias) x = vf_add(x, vf_load_n(task->key_bias + at, here, vf_zero()));
+            const vf p = vf_mul(vf_exp(vf_sub(x, shift)), inverse);
+            vf_store_n(s + at, here, p);
+            sums[v] = vf_fma(p, vf_load_n(dp + at, here, vf_zero()), sums[v]);
+        }
+    return sum_of_partials(sums);
+}
+
+/* The same from exponentials that are at hand. */
+VF float kept_probabilities(const softmax_backward_task *task, size_t row, float *s, const float *dp)
+{
+    const float *exponentials = task->exponentials + row * task->ld_exponentials;
+    const vf inverse = vf_set1(task->inverse_total[row]);
+    vf sums[PARTIALS];
+    UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
+    for (size_t j = 0; j < task->keys; j += PANEL)
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
+            const size_t at = j + v * VF_LANES, here = lanes_left(task->keys, at);
+            if (here == 0) break;
+            const vf p = vf_mul(vf_load_n(exponentials + at, here, vf_zero()), inverse);
+            vf_store_n(s + at, here, p);
+            sums[v] = vf_fma(p, vf_load_n(dp + at, here, vf_zero()), sums[v]);
+        }
+    return sum_of_partials(sums);
+}
+
 static void VF_NAME(softmax_backward_f32)(const softmax_backward_task *task)
 {
     for (size_t row = 0; row < task->rows; row++) {
         float *s = task->s + row * task->lds, *dp = task->dp + row * task->lddp;
-        const float maximum = task->maximum[row];
-        const vf shift = vf_set1(maximum == -__builtin_inff() ? 0.0f : maximum), inverse = vf_set1(task->inverse_total[row]);
-        for (size_t j = 0; j < task->keys; j += VF_LANES) {
-            const size_t here = lanes_left(task->keys, j);
-            vf x = vf_load_n(s + j, here, vf_zero());
-            if (task->key_bias) x = vf_add(x, vf_load_n(task->key_bias + j, here, vf_zero()));
-            vf_store_n(s + j, here, vf_mul(vf_exp(vf_sub(x, shift)), inverse));
-        }
-        const vf delta = vf_set1(task->delta ? task->delta[row] : dot_row(s, dp, task->keys));
+        const float own =
+            task->exponentials ? kept_probabilities(task, row, s, dp) : backward_probabilities(task, row, s, dp);
+        const vf delta = vf_set1(task->delta ? task->delta[row] : own);
         for (size_t j = 0; j < task->keys; j += VF_LANES) {
             const size_t here = lanes_left(task->keys, j);
             const vf difference = vf_sub(vf_load_n(dp + j, here, vf_zero()), delta);
@@ -243,10 +276,30 @@ VF void fold_stretch(const fold_rows *f, size_t first, size_t end)
     for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, column, end + q);
 }
 
+/* As many rows as a vector has lanes, each column of which has a place of its own: squares all along, but for columns that are left. */
+VF void fold_squares(const fold_rows *f)
+{
+    const fold_runs_task *task = f->task;
+    for (size_t column = 0; column < task->columns; column += VF_LANES) {
+        const size_t here = lanes_left(task->columns, column);
+        vf r[VF_LANES];
+        for (size_t k = 0; k < VF_LANES; k++) r[k] = k < here ? vf_load(f->s + (column + k) * task->column_step) : vf_zero();
+        vf_transpose(r);
+        for (size_t q = 0; q < VF_LANES; q++) {
+            float *x = fold_place(f, q, f->place_of[(ptrdiff_t)column - (ptrdiff_t)q]);
+            vf_store_n(x, here, vf_add(vf_load_n(x, here, vf_zero()), r[q]));
+        }
+    }
+}
+
 /* As many rows as a vector has lanes. A place begins and ends one column later in each of them, so they have diagonals in common. */
 VF void fold_diagonals(const fold_rows *f)
 {
-    const size_t columns = f->task->columns, end = columns - (VF_LANES - 1);
+    const size_t columns = f->task->columns, end = columns - (VF_LANES - 1), steps = columns + VF_LANES - 2;
+    if (f->task->column_step != 1 && f->place_of[columns - 1] - f->place_of[1 - VF_LANES] == (int32_t)steps) {
+        fold_squares(f);
+        return;
+    }
     for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, 0, q);
     for (size_t u = 0, next; u < end; u = next) {
         next = fold_piece(f->place_of, u, end);

@@ -168,7 +168,8 @@ CHECKS_OF(softmax_f32, {"softmax_f32/sizes", check_softmax_sizes}, {"softmax_f32
 static void plant_blind_row(kernel_problem *p, const void *nothing)
 {
     (void)nothing;
-    for (size_t j = 0; p->rows && j < p->columns; j++) run_array(p, "s")->initial[j] = -INFINITY;
+    float *seen = run_array(p, has_option(p, WITH_EXPONENTIALS) ? "exponentials" : "s")->initial;
+    for (size_t j = 0; p->rows && j < p->columns; j++) seen[j] = has_option(p, WITH_EXPONENTIALS) ? 0.0f : -INFINITY;
     if (!p->rows) return;
     run_array(p, "maximum")->initial[0] = -INFINITY;
     run_array(p, "inverse_total")->initial[0] = 0.0f;
@@ -178,11 +179,12 @@ static void check_softmax_backward(test_run *run)
 {
     static const planted_values blind = {"nothing seen", plant_blind_row, NULL};
     kernel_problem p = {.values = VALUES_BELL};
-    for (int kind = 0; kind < 2; kind++)
+    for (int kind = 0; kind < 4; kind++)
         for (p.columns = 1; p.columns <= 5 * PANEL + 1; p.columns++)
             for (p.rows = 0; p.rows <= 3; p.rows++) {
-                p.options = ((p.columns + p.rows) % 2 ? WITH_MASK : 0) | (p.columns / 2 % 2 ? OWN_DELTA : 0);
-                run_planted(run, 12, &p, kind ? &blind : NULL, NULL);
+                p.options = ((p.columns + p.rows) % 2 ? WITH_MASK : 0) | (p.columns / 2 % 2 ? OWN_DELTA : 0) |
+                            (kind / 2 ? WITH_EXPONENTIALS : 0);
+                run_planted(run, 12, &p, kind % 2 ? &blind : NULL, NULL);
             }
 }
 
@@ -236,6 +238,13 @@ static void softmax_backward_without_delta(const softmax_backward_task *t)
     sound.softmax_backward_f32(&changed);
 }
 
+static void softmax_backward_of_logits(const softmax_backward_task *t)
+{
+    softmax_backward_task changed = *t;
+    changed.exponentials = NULL;
+    sound.softmax_backward_f32(&changed);
+}
+
 static void softmax_backward_without_mask(const softmax_backward_task *t)
 {
     softmax_backward_task changed = *t;
@@ -254,6 +263,7 @@ FAULTS_OF(softmax_f32)
 
 #define FAULTS(X)                                                                                                      \
     X(softmax_backward_f32, GROSS, softmax_backward_without_delta)                                                     \
+    X(softmax_backward_f32, GROSS, softmax_backward_of_logits)                                                         \
     X(softmax_backward_f32, GROSS, softmax_backward_without_mask)
 FAULTS_OF(softmax_backward_f32)
 #undef FAULTS

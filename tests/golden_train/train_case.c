@@ -123,6 +123,7 @@ static deberta_status open_learner(const train_case *c, const batch_file *file, 
     const learner_options options = {
         .threads = threads,
         .max_tokens = (c->options.sift_weight > 0 ? 2 : 1) * batch_file_most_tokens(file),
+        .longest = batch_file_longest(file),
         .parts = DEFAULT_SHARDS,
         .isa = isa,
         .reference = c->reference,

@@ -115,6 +115,7 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
     direction_batch b = {0};
     const learner_options opening = {.threads = 2,
                                      .max_tokens = c->lengths[0] + c->lengths[1],
+                                     .longest = c->lengths[0] > c->lengths[1] ? c->lengths[0] : c->lengths[1],
                                      .parts = DEFAULT_SHARDS,
                                      .decodes = c->decodes,
                                      .drops = c->dropout > 0};

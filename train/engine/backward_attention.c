@@ -74,7 +74,7 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     head.keys.floats = scratch->packed_keys;
     head.p2c_keys.floats = scratch->packed_keys;
     if (head.far_p2c) head.far_p2c = scratch->far_p2c;
-    attention_head_pack(s, &head, &scratch->forward);
+    if (!record_exponentials(work->job->record, 0, head.n)) attention_head_pack(s, &head, &scratch->forward);
     const float *rows = head_key(s, head.head, head.first_token);
     for (size_t panel = 0; panel < dp / PANEL; panel++) {
         for (size_t j = 0; j < head.n; j++)
@@ -115,7 +115,7 @@ static void block_backward(const head_work *work, const query_block *block)
         .queries = head_query(s, work->head.head, row),
         .d_context = job->d_context + row * s->context_stride + column,
         .d_queries = job->d_queries + row * job->ld_queries + column,
-        .lds = s->logits_stride,
+        .lds = l->scores_stride,
     };
     /* With one chunk the kernel sums P dP itself, from which it makes dS; with several, dO.O is the same number.
      */

@@ -62,15 +62,18 @@ static void make_logits(const chunk_work *c)
     }
 }
 
-/* P into the logits' place and dS into scratch->gradients. */
+/* P into the logits' place and dS into scratch->gradients. Logits are made only where the record has no exponentials.
+ */
 static void make_scores(const chunk_work *c)
 {
     const head_work *work = c->work;
     const learner *l = c->step->learner;
     const deberta_session *s = l->session;
     attention_scratch *scratch = work->scratch;
+    const layer_record *record = work->job->record;
     const size_t d = l->model->head_size, first = (size_t)(c->queries - s->queries) / l->model->padded_head;
-    make_logits(c);
+    const float *exponentials = record_exponentials(record, first, work->head.n);
+    if (!exponentials) make_logits(c);
     const gemm_task products = {
         .rows = c->block->count,
         .depth = d,
@@ -93,9 +96,11 @@ static void make_scores(const chunk_work *c)
         .lds = c->lds,
         .lddp = c->lds,
         .key_bias = work->head.key_bias ? work->head.key_bias + c->key : NULL,
-        .maximum = work->job->record->maximum + first,
-        .inverse_total = work->job->record->inverse_total + first,
+        .maximum = record->maximum + first,
+        .inverse_total = record->inverse_total + first,
         .delta = c->keys < work->head.n ? scratch->delta : NULL,
+        .exponentials = exponentials,
+        .ld_exponentials = record->exponentials_stride,
     };
     s->kernels.softmax_backward_f32(&softmax);
     drop_scores(c, scratch->forward.logits); /* values get from what was mixed */
@@ -162,22 +167,12 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     *count = last - *first + 1;
 }
 
-/* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
-static void c2p_backward(const chunk_work *c)
+static void fold_c2p(const chunk_work *c, const position_strips *strip)
 {
     const head_work *work = c->work;
-    const step_state *step = c->step;
-    const learner *l = step->learner;
+    const learner *l = c->step->learner;
     const position_map *map = &l->session->positions;
-    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    position_strips strip = {
-        .learner = l, .strips = work->scratch->strip, .rows = c->block->count, .reach = c->keys - 1};
-    size_t first_row;
-    if (work->job->record->tokens) strip.tokens = work->job->record->tokens + c->block->row;
-    rows_of_chunk(c, &first_row, &strip.places);
-    strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
-    strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
-    position_strips_clear(&strip);
+    position_strips_clear(strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
         const fold_runs_task task = {
@@ -187,13 +182,34 @@ static void c2p_backward(const chunk_work *c)
             .row_step = c->lds,
             .column_step = 1,
             .place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)piece->place),
-            .first = (int32_t)strip.first,
+            .first = (int32_t)strip->first,
             .unit_steps = map->unit_steps,
             .strip = work->scratch->strip + piece->row * l->fold_stride,
             .ld_strip = l->fold_stride,
         };
         l->session->kernels.fold_runs_f32(&task);
     }
+}
+
+/* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
+static void c2p_backward(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const step_state *step = c->step;
+    const learner *l = step->learner;
+    const position_map *map = &l->session->positions;
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
+    position_strips strip = {.learner = l,
+                             .strips = work->scratch->strip,
+                             .ld = l->fold_stride,
+                             .rows = c->block->count,
+                             .reach = c->keys - 1};
+    size_t first_row;
+    if (work->job->record->tokens) strip.tokens = work->job->record->tokens + c->block->row;
+    rows_of_chunk(c, &first_row, &strip.places);
+    strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
+    strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
+    if (strip.tokens || !position_strips_skew(&strip, work->scratch->gradients, c->lds, c->keys)) fold_c2p(c, &strip);
     const strip_products products = {
         .table = step->memory->table_columns + work->head.head * rows * dp + strip.first * PANEL,
         .d_rows = c->d_queries,
@@ -215,6 +231,7 @@ static void p2c_backward(const chunk_work *c)
     const query_run *last_piece = &c->block->pieces[c->block->piece_count - 1];
     position_strips strip = {.learner = l,
                              .strips = work->scratch->strip,
+                             .ld = l->fold_stride,
                              .rows = c->keys,
                              .reach = last_piece->place + last_piece->count - 1 - c->block->pieces[0].place};
     rows_of_chunk(c, &strip.first, &strip.places);

@@ -24,7 +24,7 @@ typedef struct transposed_weights {
 
 typedef struct learner_options {
     size_t threads;
-    size_t max_tokens, longest; /* of a step; of a sequence, read with micro_tokens and with ranks */
+    size_t max_tokens, longest; /* of a step; of a sequence, 0: not known, which neither micro_tokens nor ranks bear */
     size_t parts;
     size_t micro_tokens; /* that are in memory at once, whole shards of them; 0: all of a step */
     deberta_isa isa;
@@ -62,11 +62,13 @@ typedef struct learner {
 
     /* Shapes, from model and session. */
     shard_plan plan;
-    size_t tokens_capacity; /* T of a group of shards */
-    size_t heads_width;     /* A dp */
-    size_t qkv_stride;      /* of rows that hold dq, dk and dv of all heads */
-    size_t fold_stride;     /* of strips of dS */
-    gradient_room largest;  /* what weight and vector of the memory have room for */
+    size_t tokens_capacity;                  /* T of a group of shards */
+    size_t heads_width;                      /* A dp */
+    size_t qkv_stride;                       /* of rows that hold dq, dk and dv of all heads */
+    size_t scores_stride;                    /* of rows of P and dS: some floats behind the keys of a chunk */
+    size_t fold_stride;                      /* of strips of dS */
+    size_t exponentials_stride, kept_layers; /* layers, from the first on, keep exponentials of their softmax */
+    gradient_room largest;                   /* what weight and vector of the memory have room for */
 
     step_memory memory;
 } learner;

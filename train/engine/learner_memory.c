@@ -17,6 +17,15 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
+/* Exponentials of the softmax save the way back the logits, a quarter of its time in attention. Those of as many layers
+ * are kept, from the first on, as fit in a KEPT_SHARE-th of all other memory. */
+enum { KEPT_SHARE = 8 };
+
+static size_t exponentials_floats(const learner *l)
+{
+    return l->tokens_capacity * l->model->config.heads * l->exponentials_stride;
+}
+
 /* All but the input. layer: of a pass of the decoder, whose keys and values it has; else NULL. */
 static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer)
 {
@@ -79,6 +88,8 @@ static void carve_records(learner *l, arena *memory)
         if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, NULL);
         record.layer = i;
         record.input = take_floats(memory, rows, s->hidden_stride);
+        record.exponentials = i < l->kept_layers ? take_floats(memory, exponentials_floats(l), 1) : NULL;
+        record.exponentials_stride = l->exponentials_stride;
         if (m->records) m->records[i] = record;
     }
     for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
@@ -101,6 +112,13 @@ static void carve_records(learner *l, arena *memory)
     if (l->options.pairs_up) carve_pairs(l, memory, &kept);
 }
 
+/* As position_strips_skew wants them. */
+static float *take_scores(const learner *l, arena *memory)
+{
+    float *scores = take_floats(memory, 2 * PANEL + QUERY_BLOCK * l->scores_stride, 1);
+    return scores ? scores + PANEL : NULL;
+}
+
 static void carve_attention(learner *l, arena *memory, attention_scratch *w)
 {
     const deberta_session *s = l->session;
@@ -113,8 +131,8 @@ static void carve_attention(learner *l, arena *memory, attention_scratch *w)
         .forward = {.strip = take_floats(memory, QUERY_BLOCK, s->strip_stride),
                     .transposed = take_floats(memory, tile * transposed_rows, PANEL),
                     .bias = take_floats(memory, tile * QUERY_BLOCK, PANEL),
-                    .logits = take_floats(memory, QUERY_BLOCK, s->logits_stride)},
-        .gradients = take_floats(memory, QUERY_BLOCK, s->logits_stride),
+                    .logits = take_floats(memory, QUERY_BLOCK, l->scores_stride)},
+        .gradients = take_scores(l, memory),
         .strip = take_floats(memory, KEY_CHUNK, l->fold_stride),
         .delta = take_floats(memory, QUERY_BLOCK, 1),
         .packed_keys = take_floats(memory, n, d),
@@ -277,22 +295,35 @@ static void settle_shapes(learner *l)
     const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
     l->options.threads = deberta_session_threads(l->session);
     l->tokens_capacity = l->session->max_tokens;
+    l->exponentials_stride = row_stride(round_up(minimum(l->options.longest, KEY_CHUNK), PANEL));
+    l->scores_stride = row_stride(minimum(round_up(l->session->max_tokens, PANEL), KEY_CHUNK) + PANEL);
     l->heads_width = model->config.heads * model->padded_head;
     l->qkv_stride = row_stride(3 * l->heads_width);
     l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
 }
 
-/* Before the largest part is taken. */
-static deberta_status check_memory(const learner *l, deberta_error *err)
+/* How many layers keep exponentials: none where memory is saved, or a half of a step waits for the other. */
+static size_t layers_that_keep(const learner *l, size_t bytes)
+{
+    const size_t limit = l->options.memory_limit_bytes, longest = l->options.longest;
+    const size_t each = exponentials_floats(l) * sizeof(float) + ARENA_ALIGNMENT_BYTES;
+    const size_t room = limit ? minimum(bytes / KEPT_SHARE, limit - bytes) : bytes / KEPT_SHARE;
+    const bool keeps = longest > 0 && longest <= KEY_CHUNK && !l->options.recomputes && !l->options.pairs_up;
+    return keeps ? minimum(room / each, l->model->config.layers - (l->options.decodes ? 1 : 0)) : 0;
+}
+
+/* Refuses before the largest part is taken, and finds room for what is kept to save time. */
+static deberta_status plan_memory(learner *l, deberta_error *err)
 {
     size_t bytes = 0;
     const size_t limit = l->options.memory_limit_bytes;
-    if (limit == 0) return DEBERTA_OK;
     DEBERTA_TRY(arena_predict(&l->memory.arena, "training", 0, &bytes, err));
     bytes += learner_bytes(l);
-    if (bytes <= limit) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
-                 l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
+    if (limit && bytes > limit)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
+                     l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
+    l->kept_layers = layers_that_keep(l, bytes);
+    return DEBERTA_OK;
 }
 
 deberta_status learner_memory_open(learner *l, deberta_error *err)
@@ -300,7 +331,9 @@ deberta_status learner_memory_open(learner *l, deberta_error *err)
     step_memory *m = &l->memory;
     settle_shapes(l);
     learner_carve(l, &m->arena);
-    DEBERTA_TRY(check_memory(l, err));
+    DEBERTA_TRY(plan_memory(l, err));
+    arena_release(&m->arena);
+    learner_carve(l, &m->arena);
     DEBERTA_TRY(arena_allocate(&m->arena, "training", 0, err));
     learner_carve(l, &m->arena);
     return open_sums(l, err);

@@ -8,7 +8,7 @@
 
 /* Places move on with the rows, so that few rows touch far fewer than all do: of 128 rows and 128 others 12 touch 139
  * places of 255, and 12 places are touched by 75 rows of 128 in the mean. Whole tiles of the kernels. */
-enum { AT_ONCE = 12 };
+enum { AT_ONCE = STRIPS_AT_ONCE };
 
 /* Some rows and some columns. */
 typedef struct strip_part {
@@ -52,7 +52,7 @@ static strip_part part_of_columns(const position_strips *s, size_t column, size_
 /* What either product reads of a row. */
 void position_strips_clear(const position_strips *s)
 {
-    const size_t ld = s->learner->fold_stride;
+    const size_t ld = s->ld;
     for (size_t row = 0; row < s->rows;) {
         const strip_part part = part_of_rows(s, row);
         const size_t first = part.column / AT_ONCE * AT_ONCE;
@@ -60,6 +60,26 @@ void position_strips_clear(const position_strips *s)
         for (row = part.row; row < part.row + part.rows; row++)
             memset(s->strips + row * ld + first, 0, (end - first) * sizeof(float));
     }
+}
+
+/* Query i reads key j at place j - i + rows - 1 of the strip. */
+bool position_strips_skew(position_strips *s, float *scores, size_t ld, size_t keys)
+{
+    if (!s->learner->session->positions.unit_steps || s->places != s->rows + keys - 1) return false;
+    s->strips = scores;
+    s->ld = ld + 1;
+    s->shift = s->rows - 1;
+    memset(scores - (AT_ONCE - 1), 0, (AT_ONCE - 1) * sizeof *scores);
+    for (size_t row = 0; row < s->rows; row++) {
+        float *between = scores + row * ld + keys, *next = scores + (row + 1) * ld - (AT_ONCE - 1);
+        for (size_t e = 0; e < AT_ONCE - 1; e++) between[e] = next[e] = 0;
+    }
+    return true;
+}
+
+static const float *strip_at(const position_strips *s, const strip_part *part)
+{
+    return s->strips + ((ptrdiff_t)(part->row * s->ld + part->column) - (ptrdiff_t)s->shift);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ products */
@@ -71,8 +91,8 @@ static void multiply_rows(const position_strips *s, const strip_products *p, con
         .rows = part->rows,
         .depth = part->columns,
         .panels = l->model->head_panels,
-        .a = s->strips + part->row * l->fold_stride + part->column,
-        .lda = l->fold_stride,
+        .a = strip_at(s, part),
+        .lda = s->ld,
         .b = p->table + part->column * PANEL,
         .b_panel_stride = l->model->relative_rows * PANEL,
         .c = p->d_rows + part->row * p->ld_rows,
@@ -90,8 +110,8 @@ static void multiply_columns(const position_strips *s, const strip_products *p, 
     const gemm_tn_task task = {
         .columns = part->columns,
         .panels = l->model->head_panels,
-        .a = s->strips + part->row * l->fold_stride + part->column,
-        .lda = l->fold_stride,
+        .a = strip_at(s, part),
+        .lda = s->ld,
         .b = p->vectors + part->row * dp,
         .ldb = dp,
         .b_panel_stride = PANEL,

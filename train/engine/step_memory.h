@@ -38,7 +38,7 @@ typedef struct query_run {
 /* What a thread needs in the backward attention. Sizes: carve_attention in learner_memory.c. */
 typedef struct attention_scratch {
     worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
-    float *gradients;                  /* [QUERY_BLOCK][logits_stride]: dP, then dS */
+    float *gradients;                  /* [QUERY_BLOCK][scores_stride]: dP, then dS; zeros before, between, behind */
     float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
     float *delta;                      /* [QUERY_BLOCK] */
     float *packed_keys, *far_p2c;      /* as an attention_head has them */
