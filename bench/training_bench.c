@@ -204,7 +204,7 @@ static void note_memory(training_memory *memory, const learner *l)
         .sums_bytes = learner_sum_bytes(l),
         .model_bytes = l->model->memory_bytes,
         .session_bytes = deberta_session_memory_bytes(l->session),
-        .learner_bytes = l->memory.arena.capacity_bytes,
+        .learner_bytes = l->memory.arena.capacity_bytes + l->memory.decoder_arena.capacity_bytes,
         .logits_bytes = l->memory.logits_capacity * sizeof(float),
         .peak_rss_bytes = (size_t)usage.ru_maxrss * 1024,
     };

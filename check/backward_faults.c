@@ -36,6 +36,16 @@ static void softmax_without_mask(const softmax_backward_task *task)
     sound().softmax_backward_f32(&changed);
 }
 
+/* The exponentials that a pass forward has kept are taken for probabilities. */
+static void softmax_undivided(const softmax_backward_task *task)
+{
+    float ones[QUERY_BLOCK];
+    softmax_backward_task changed = *task;
+    for (size_t i = 0; i < QUERY_BLOCK; i++) ones[i] = 1;
+    if (task->exponentials) changed.inverse_total = ones;
+    sound().softmax_backward_f32(&changed);
+}
+
 /* dx = r u. */
 static void norm_of_constants(const layernorm_backward_task *task)
 {
@@ -107,7 +117,7 @@ static void product_begins_anew(const gemm_tn_task *task)
 #define PLANT(name, slot)                                                                                              \
     static void plant_##name(learner *l) { l->session->kernels.slot = name; }
 PLANT(softmax_without_sum, softmax_backward_f32)
-PLANT(softmax_without_mask, softmax_backward_f32)
+PLANT(softmax_undivided, softmax_backward_f32)
 PLANT(norm_of_constants, layernorm_backward_f32)
 PLANT(gelu_of_tanh, activate_backward_f32)
 PLANT(no_folding, fold_runs_f32)
@@ -117,6 +127,13 @@ PLANT(sums_without_products, sum_rows_f32)
 PLANT(product_begins_anew, gemm_tn_f32)
 
 /* ------------------------------------------------------------------------------------------------------- other places */
+
+/* Where exponentials are kept, the way back reads no mask. */
+static void plant_softmax_without_mask(learner *l)
+{
+    for (size_t i = 0; i < l->model->config.layers; i++) l->memory.records[i].exponentials = NULL;
+    l->session->kernels.softmax_backward_f32 = softmax_without_mask;
+}
 
 static void padding_learns(learner *l) { l->model->config.pad_token_id = -1; }
 
@@ -224,6 +241,7 @@ static void holes_do_not_learn(learner *l)
 const backward_fault backward_faults[] = {
     {"softmax_without_sum", "dS = P dP", plant_softmax_without_sum, NULL},
     {"softmax_without_mask", "holes take part in the backward softmax", plant_softmax_without_mask, NULL},
+    {"softmax_undivided", "kept exponentials are taken for probabilities", plant_softmax_undivided, NULL},
     {"norm_of_constants", "mean and variance taken for constants", plant_norm_of_constants, NULL},
     {"gelu_of_tanh", "the derivative of the tanh approximation", plant_gelu_of_tanh, NULL},
     {"no_folding", "position terms learn nothing", plant_no_folding, NULL},

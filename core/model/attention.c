@@ -341,7 +341,7 @@ static void invert_totals(float *total, size_t rows)
     for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
 }
 
-/* Of a head's rows. */
+/* The row of the first query among those of all heads. */
 static size_t record_row(const deberta_session *s, const attention_queries *queries)
 {
     return (size_t)(queries->rows - s->queries) / s->model->padded_head;

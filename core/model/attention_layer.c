@@ -11,7 +11,7 @@ enum { TASKS_PER_THREAD = 3 }; /* of attention, at least, before query blocks ar
 /* ------------------------------------------------------------------------------------------------------ projections */
 
 /* Q and K go head by head, so that a block of a head's rows is contiguous; V goes panel by panel, as P V wants it. */
-void attention_project(deberta_session *s, const model_layer *layer, size_t rows, const float *x, bool queries_only)
+void attention_project(deberta_session *s, const model_layer *layer, size_t rows, const float *x, projected_parts parts)
 {
     const deberta_model *model = s->model;
     size_t part_panels = model->config.heads * model->head_panels, tokens = s->tokens;
@@ -28,8 +28,10 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
     v.ldc = PANEL;
     v.panel_stride = tokens * PANEL;
     v.group_panels = 0;
-    v.follows = queries_only ? NULL : &layer->attention_output;
-    linear_run_parallel(&s->kernels, s->executor, (linear_product[]){q, k, v}, queries_only ? 1 : 3);
+    v.follows = &layer->attention_output;
+    const linear_product products[] = {q, k, v};
+    const size_t first = parts == PROJECT_KEYS ? 1 : 0, end = parts == PROJECT_QUERIES ? 1 : 3;
+    linear_run_parallel(&s->kernels, s->executor, products + first, end - first);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */

@@ -6,9 +6,11 @@
 
 #include "core/model/session.h"
 
-/* The queries, keys and values of a layer from `rows` rows of x. With queries_only, keys and values stay. */
+typedef enum projected_parts { PROJECT_ALL, PROJECT_QUERIES, PROJECT_KEYS } projected_parts; /* KEYS: and values */
+
+/* The queries, keys and values of a layer from `rows` rows of x. What is no part of `parts` stays. */
 void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
-                       bool queries_only);
+                       projected_parts parts);
 
 /* Sequences are worked on in groups whose packed keys fit: prepares [first, returned end). */
 size_t attention_begin_group(deberta_session *session, size_t first);

@@ -86,7 +86,7 @@ void decoder_run(deberta_session *s, const size_t *positions, size_t count)
     }
     for (size_t pass = 0; pass < PASSES; pass++) {
         if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);
-        attention_project(s, layer, count, s->decoder_rows, true);
+        attention_project(s, layer, count, s->decoder_rows, PROJECT_QUERIES);
         emd_attention(s, positions, count);
         feed_forward_run(s, layer, count, s->context, s->decoder_rows);
         if (s->internal.record) session_detach(s);

@@ -15,7 +15,7 @@
 typedef struct layer_record {
     size_t layer, pass;   /* pass: of the decoder */
     const size_t *tokens; /* of each row; NULL: row i is token i */
-    float *input;         /* [rows][hidden_stride] */
+    float *input;         /* [rows][hidden_stride]; NULL: is not kept */
     float *queries, *context;
     float *keys, *values;           /* in a pass of the decoder those of the layer */
     float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query, */
@@ -38,7 +38,7 @@ static inline float *record_exponentials(const layer_record *record, size_t row,
 typedef struct forward_record {
     layer_record *layers;   /* [L] */
     layer_record *decoder;  /* [2]: the passes of the Enhanced Mask Decoder */
-    bool decoder_only;      /* of the last layer only keys and values, which are all that the decoder needs */
+    bool decoder_only;      /* the last layer makes keys and values alone, which are all that the decoder needs */
     float *embedded;        /* [tokens][hidden_stride]: before the norm */
     float *narrow;          /* [tokens][normed_stride]: before the projection; NULL if there is none */
     float *convolution;     /* [tokens][hidden_stride]: before the activation, */

@@ -83,5 +83,5 @@ void session_record(deberta_session *s, const layer_record *record, const float 
 {
     s->recording = record;
     session_attach(s, record);
-    memcpy(record->input, x, rows * s->hidden_stride * sizeof *x);
+    if (record->input) memcpy(record->input, x, rows * s->hidden_stride * sizeof *x);
 }

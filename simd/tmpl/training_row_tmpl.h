@@ -137,7 +137,7 @@ VF float backward_probabilities(const softmax_backward_task *task, size_t row, f
     return sum_of_partials(sums);
 }
 
-/* The same from exponentials that are at hand. */
+/* Exponentials that are at hand need no logits. */
 VF float kept_probabilities(const softmax_backward_task *task, size_t row, float *s, const float *dp)
 {
     const float *exponentials = task->exponentials + row * task->ld_exponentials;

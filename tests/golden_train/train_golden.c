@@ -184,6 +184,7 @@ static void run_faults(const char *folder, const json_t *manifest, tally *counts
     } cases[] = {
         {"softmax_without_sum", "03-v3-mlm-emd"},
         {"softmax_without_mask", "08-v2-conv-token"},
+        {"softmax_undivided", "03-v3-mlm-emd"},
         {"norm_of_constants", "15-v2-plain-absolute"},
         {"gelu_of_tanh", "07-v1-sequence-types"},
         {"no_folding", "10-v3-qa"},

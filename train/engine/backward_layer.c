@@ -122,6 +122,35 @@ void norm_backward(const learner *l, size_t rows, size_t columns, const layer_no
     norm_backward_run(&task, learner_kernels(l), l->session->executor);
 }
 
+enum { NORM_AGAIN_ROWS = 16 }; /* of a task */
+
+typedef struct norm_loop {
+    const learner *learner;
+    const layer_norm *norm;
+    const float *sum;
+    float *to;
+    size_t ld_sum, rows;
+} norm_loop;
+
+static void norm_task(void *context, size_t task, size_t worker)
+{
+    const norm_loop *loop = context;
+    const learner *l = loop->learner;
+    const size_t first = task * NORM_AGAIN_ROWS, ld = l->session->normed_stride;
+    (void)worker;
+    learner_kernels(l)->layernorm_f32(loop->to + first * ld, ld, loop->sum + first * loop->ld_sum, loop->ld_sum,
+                                      loop->norm->gamma, loop->norm->beta, minimum(NORM_AGAIN_ROWS, loop->rows - first),
+                                      l->model->config.hidden_size, l->model->config.layer_norm_eps);
+}
+
+/* What a norm made of recorded sums, in `to` [rows][normed_stride]. */
+static void norm_again(const learner *l, const layer_norm *norm, const float *sum, size_t ld_sum, size_t rows,
+                       float *to)
+{
+    norm_loop loop = {.learner = l, .norm = norm, .sum = sum, .to = to, .ld_sum = ld_sum, .rows = rows};
+    parallel_for(l->session->executor, ceiling_divide(rows, NORM_AGAIN_ROWS), norm_task, &loop);
+}
+
 typedef struct activation_loop {
     const learner *learner;
     const layer_pass *pass;
@@ -256,6 +285,9 @@ void layer_backward(const step_state *step, size_t index)
     pass->rows = s->tokens;
     pass->bounds = step->part_bounds;
     pass->d_output = m->carried.output;
+    if (l->norms_again)
+        norm_again(l, &l->model->layers[index].attention_norm, pass->record->attention_sum, s->normed_stride, s->tokens,
+                   pass->record->normed);
     feed_forward_backward(step, index, pass);
 
     sequence_runs(l, m->runs);
@@ -279,7 +311,14 @@ void layer_backward(const step_state *step, size_t index)
     const packed_matrix *qkv = &l->model->layers[index].qkv;
     feed_forward_gradients(step, index, &list);
     if (step_wants_weights(step)) {
-        part_gradient(step, qkv, 0, qkv->outputs, m->d_qkv, l->qkv_stride, pass->record->input, s->hidden_stride,
+        const float *input = pass->record->input;
+        if (!input) { /* d_normed has been read */
+            norm_again(l, &l->model->layers[index - 1].output_norm, m->records[index - 1].output_sum, s->hidden_stride,
+                       s->tokens, pass->d_normed);
+            input = pass->d_normed;
+        }
+        part_gradient(step, qkv, 0, qkv->outputs, m->d_qkv, l->qkv_stride, input,
+                      input == pass->d_normed ? s->normed_stride : s->hidden_stride,
                       (row_parts){step->part_bounds, step->group.count});
         bindings_add_matrix(&l->bindings, qkv, m->weight, row_stride(qkv->depth), m->vector, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);

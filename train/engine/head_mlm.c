@@ -12,6 +12,7 @@
 #include "train/engine/backward_layer.h"
 #include "train/engine/counters.h"
 #include "train/engine/heads.h"
+#include "train/engine/learner_memory.h"
 #include "train/engine/losses.h"
 
 /* ------------------------------------------------------------------------------------------------------- vocabulary */
@@ -250,6 +251,7 @@ deberta_status head_mlm(step_state *step, const step_batch *batch, deberta_error
         return DEBERTA_OK;
     }
     if (runs_decoder) {
+        DEBERTA_TRY(learner_decoder_reserve(l, m, rows.count, err));
         for (size_t pass = 0; pass < DECODER_PASSES; pass++) m->decoder_records[pass].tokens = rows.tokens;
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
         decoder_run(s, rows.tokens, rows.count);

@@ -62,11 +62,12 @@ typedef struct learner {
 
     /* Shapes, from model and session. */
     shard_plan plan;
-    size_t tokens_capacity;                  /* T of a group of shards */
-    size_t heads_width;                      /* A dp */
-    size_t qkv_stride;                       /* of rows that hold dq, dk and dv of all heads */
-    size_t scores_stride;                    /* of rows of P and dS: some floats behind the keys of a chunk */
-    size_t fold_stride;                      /* of strips of dS */
+    size_t tokens_capacity; /* T of a group of shards */
+    size_t heads_width;     /* A dp */
+    size_t qkv_stride;      /* of rows that hold dq, dk and dv of all heads */
+    size_t scores_stride;   /* of rows of P and dS: some floats behind the keys of a chunk */
+    size_t fold_stride;     /* of strips of dS */
+    bool norms_again; /* layers keep no rows that a norm makes of others: they are made again where they are read */
     size_t exponentials_stride, kept_layers; /* layers, from the first on, keep exponentials of their softmax */
     gradient_room largest;                   /* what weight and vector of the memory have room for */
 

@@ -10,6 +10,8 @@
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
 
+enum { USUAL_TOKENS_PER_LABEL = 4 }; /* at least; steps with more labels take more memory */
+
 static float *take_floats(arena *memory, size_t rows, size_t columns)
 {
     size_t count = 0;
@@ -17,7 +19,7 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* Exponentials of the softmax save the way back the logits, a quarter of its time in attention. Those of as many layers
+/* Exponentials of the softmax save the way back the logits, a fifth of its time in attention. Those of as many layers
  * are kept, from the first on, as fit in a KEPT_SHARE-th of all other memory. */
 enum { KEPT_SHARE = 8 };
 
@@ -26,22 +28,31 @@ static size_t exponentials_floats(const learner *l)
     return l->tokens_capacity * l->model->config.heads * l->exponentials_stride;
 }
 
-/* All but the input. layer: of a pass of the decoder, whose keys and values it has; else NULL. */
-static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer)
+/* All but the input, and rows that layers share. layer: of a pass of the decoder, whose keys and values it has; else
+ * NULL. */
+static void carve_record(const learner *l, arena *memory, layer_record *record, const layer_record *layer, size_t rows)
 {
     const deberta_session *s = l->session;
-    const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
+    const size_t tokens = l->tokens_capacity, heads = l->model->config.heads;
     *record = (layer_record){
-        .queries = take_floats(memory, rows, l->heads_width),
-        .keys = layer ? layer->keys : take_floats(memory, rows, l->heads_width),
-        .values = layer ? layer->values : take_floats(memory, rows, l->heads_width),
+        .queries = take_floats(memory, tokens, l->heads_width), /* a head's rows after those of all tokens */
+        .keys = layer ? layer->keys : take_floats(memory, tokens, l->heads_width),
+        .values = layer ? layer->values : take_floats(memory, tokens, l->heads_width),
         .context = take_floats(memory, rows, s->context_stride),
-        .maximum = take_floats(memory, rows, heads),
-        .inverse_total = take_floats(memory, rows, heads),
+        .maximum = take_floats(memory, tokens, heads),
+        .inverse_total = take_floats(memory, tokens, heads),
         .attention_sum = take_floats(memory, rows, s->normed_stride),
-        .normed = take_floats(memory, rows, s->normed_stride),
+        .normed = l->norms_again && !layer ? NULL : take_floats(memory, rows, s->normed_stride),
         .inner = take_floats(memory, rows, s->inner_stride),
         .output_sum = take_floats(memory, rows, s->hidden_stride),
+    };
+}
+
+static void carve_keys(const learner *l, arena *memory, layer_record *record)
+{
+    *record = (layer_record){
+        .keys = take_floats(memory, l->tokens_capacity, l->heads_width),
+        .values = take_floats(memory, l->tokens_capacity, l->heads_width),
     };
 }
 
@@ -70,7 +81,7 @@ static void carve_pairs(learner *l, arena *memory, const embedding_rows *rows)
         pairs->hidden[half] = take_floats(memory, ceiling_divide(l->tokens_capacity, PAIR_HALVES), stride);
     }
     pairs->joined_layers = arena_take(memory, layers, sizeof *pairs->joined_layers);
-    carve_record(l, memory, &record, NULL);
+    carve_record(l, memory, &record, NULL, l->tokens_capacity);
     record.input = take_floats(memory, l->tokens_capacity, stride);
     for (record.layer = 0; pairs->joined_layers && record.layer < layers; record.layer++)
         pairs->joined_layers[record.layer] = record;
@@ -84,20 +95,21 @@ static void carve_records(learner *l, arena *memory)
     const size_t rows = l->tokens_capacity;
     m->records = arena_take(memory, config->layers, sizeof *m->records);
     layer_record record = {0};
+    float *normed = l->norms_again ? take_floats(memory, rows, s->normed_stride) : NULL;
     for (size_t i = 0; i < config->layers; i++) {
-        if (i == 0 || !l->options.recomputes) carve_record(l, memory, &record, NULL);
+        /* what the first layer makes goes through the convolution */
+        const bool has_input = !l->norms_again || i == 0 || (i == 1 && config->convolution_width > 0);
+        const bool only_keys = l->norms_again && l->options.decodes && i + 1 == config->layers;
+        if (only_keys)
+            carve_keys(l, memory, &record);
+        else if (i == 0 || !l->options.recomputes)
+            carve_record(l, memory, &record, NULL, rows);
         record.layer = i;
-        record.input = take_floats(memory, rows, s->hidden_stride);
+        record.input = has_input && !only_keys ? take_floats(memory, rows, s->hidden_stride) : NULL;
+        if (l->norms_again) record.normed = normed;
         record.exponentials = i < l->kept_layers ? take_floats(memory, exponentials_floats(l), 1) : NULL;
         record.exponentials_stride = l->exponentials_stride;
         if (m->records) m->records[i] = record;
-    }
-    for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
-        layer_record *decoder = &m->decoder_records[pass];
-        carve_record(l, memory, decoder, &record);
-        decoder->layer = config->layers - 1;
-        decoder->pass = pass;
-        decoder->input = take_floats(memory, rows, s->hidden_stride);
     }
     const embedding_rows kept = carve_embedding_rows(l, memory);
     m->forward = (forward_record){
@@ -144,10 +156,9 @@ static void carve_attention(learner *l, arena *memory, attention_scratch *w)
     };
 }
 
-static void carve_pass(learner *l, arena *memory, layer_pass *pass)
+static void carve_pass(const learner *l, arena *memory, layer_pass *pass, size_t rows)
 {
     const deberta_session *s = l->session;
-    const size_t rows = l->tokens_capacity;
     *pass = (layer_pass){
         .d_output_sum = take_floats(memory, rows, s->normed_stride),
         .d_attention_sum = take_floats(memory, rows, s->normed_stride),
@@ -156,7 +167,6 @@ static void carve_pass(learner *l, arena *memory, layer_pass *pass)
                     take_floats(memory, l->options.drops ? rows : 0, s->normed_stride)},
         .d_inner = take_floats(memory, rows, s->inner_stride),
         .d_context = take_floats(memory, rows, s->context_stride),
-        .d_queries = take_floats(memory, l->options.decodes ? rows : 0, row_stride(l->heads_width)),
     };
 }
 
@@ -175,6 +185,28 @@ static size_t widest_row(const learner *l)
     return maximum(inside, maximum(s->context_stride, maximum(s->normed_stride, s->hidden_stride)));
 }
 
+/* What the decoder's passes need for so many rows, besides the first pass of ordinary layers. */
+static void carve_decoder(const learner *l, step_memory *m, arena *memory, size_t rows)
+{
+    const deberta_session *s = l->session;
+    const size_t last = l->model->config.layers - 1;
+    const layer_record none = {0}, *layers = l->options.pairs_up ? m->pairs.layers : m->records;
+    const layer_record *layer = layers ? &layers[last] : &none;
+    for (size_t pass = 0; pass < DECODER_PASSES; pass++) {
+        layer_record *record = &m->decoder_records[pass];
+        carve_record(l, memory, record, layer, rows);
+        record->layer = last;
+        record->pass = pass;
+        record->input = take_floats(memory, rows, s->hidden_stride);
+    }
+    carve_pass(l, memory, &m->passes[1], rows);
+    m->passes[1].d_output = take_floats(memory, rows, s->hidden_stride);
+    for (size_t i = 0; i < DECODER_PASSES; i++)
+        m->passes[i].d_queries = take_floats(memory, rows, row_stride(l->heads_width));
+    for (size_t i = 0; i < sizeof m->gathered / sizeof *m->gathered; i++)
+        m->gathered[i] = take_floats(memory, DECODER_PASSES * rows, widest_row(l));
+}
+
 static void carve_gradients(learner *l, arena *memory)
 {
     step_memory *m = &l->memory;
@@ -187,10 +219,7 @@ static void carve_gradients(learner *l, arena *memory)
     m->d_qkv = take_floats(memory, rows, l->qkv_stride);
     for (size_t i = 0; i < sizeof m->head_rows / sizeof *m->head_rows; i++)
         m->head_rows[i] = take_floats(memory, rows, s->normed_stride);
-    for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &m->passes[i]);
-    m->passes[1].d_output = take_floats(memory, l->options.decodes ? rows : 0, s->hidden_stride);
-    for (size_t i = 0; i < 2; i++)
-        m->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest_row(l));
+    carve_pass(l, memory, &m->passes[0], rows);
     m->vocabulary_stride = vocabulary_floats(config);
     m->vocabulary = take_floats(memory, l->options.threads, m->vocabulary_stride);
     m->columns =
@@ -282,7 +311,7 @@ size_t learner_bytes(const learner *l)
     const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
     return arrays * weight_floats(l) * sizeof(float) + learner_sum_bytes(l) +
            deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
-           l->memory.arena.capacity_bytes;
+           l->memory.arena.capacity_bytes + l->memory.decoder_arena.capacity_bytes;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -295,6 +324,7 @@ static void settle_shapes(learner *l)
     const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
     l->options.threads = deberta_session_threads(l->session);
     l->tokens_capacity = l->session->max_tokens;
+    l->norms_again = !l->options.recomputes && !l->options.pairs_up;
     l->exponentials_stride = row_stride(round_up(minimum(l->options.longest, KEY_CHUNK), PANEL));
     l->scores_stride = row_stride(minimum(round_up(l->session->max_tokens, PANEL), KEY_CHUNK) + PANEL);
     l->heads_width = model->config.heads * model->padded_head;
@@ -315,10 +345,11 @@ static size_t layers_that_keep(const learner *l, size_t bytes)
 /* Refuses before the largest part is taken, and finds room for what is kept to save time. */
 static deberta_status plan_memory(learner *l, deberta_error *err)
 {
-    size_t bytes = 0;
+    size_t bytes = 0, decoder_bytes = 0;
     const size_t limit = l->options.memory_limit_bytes;
     DEBERTA_TRY(arena_predict(&l->memory.arena, "training", 0, &bytes, err));
-    bytes += learner_bytes(l);
+    DEBERTA_TRY(arena_predict(&l->memory.decoder_arena, "the decoder", 0, &decoder_bytes, err));
+    bytes += decoder_bytes + learner_bytes(l);
     if (limit && bytes > limit)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
                      l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
@@ -326,16 +357,31 @@ static deberta_status plan_memory(learner *l, deberta_error *err)
     return DEBERTA_OK;
 }
 
+deberta_status learner_decoder_reserve(const learner *l, step_memory *m, size_t rows, deberta_error *err)
+{
+    if (rows <= m->decoder_rows) return DEBERTA_OK;
+    arena_release(&m->decoder_arena);
+    m->decoder_rows = 0;
+    carve_decoder(l, m, &m->decoder_arena, rows);
+    DEBERTA_TRY(arena_allocate(&m->decoder_arena, "the decoder", 0, err));
+    carve_decoder(l, m, &m->decoder_arena, rows);
+    m->decoder_rows = rows;
+    return DEBERTA_OK;
+}
+
 deberta_status learner_memory_open(learner *l, deberta_error *err)
 {
     step_memory *m = &l->memory;
+    const size_t rows = ceiling_divide(l->session->max_tokens, USUAL_TOKENS_PER_LABEL);
     settle_shapes(l);
     learner_carve(l, &m->arena);
+    if (l->options.decodes) carve_decoder(l, m, &m->decoder_arena, rows);
     DEBERTA_TRY(plan_memory(l, err));
     arena_release(&m->arena);
     learner_carve(l, &m->arena);
     DEBERTA_TRY(arena_allocate(&m->arena, "training", 0, err));
     learner_carve(l, &m->arena);
+    if (l->options.decodes) DEBERTA_TRY(learner_decoder_reserve(l, m, rows, err));
     return open_sums(l, err);
 }
 
@@ -343,6 +389,7 @@ void learner_memory_free(learner *l)
 {
     step_memory *m = &l->memory;
     arena_release(&m->arena);
+    arena_release(&m->decoder_arena);
     free(m->logits);
     gradient_tree_free(&m->tree);
     free(m->table_sums);

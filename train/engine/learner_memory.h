@@ -9,6 +9,10 @@
 /* The learner has parameters, model, session and plan. Refused before anything large is taken where that would be more
  * than options.memory_limit_bytes. */
 deberta_status learner_memory_open(learner *learner, deberta_error *err);
+/* Room for so many rows of the decoder in `memory`, the learner's; what its passes held is lost where there is too
+ * little.
+ */
+deberta_status learner_decoder_reserve(const learner *learner, step_memory *memory, size_t rows, deberta_error *err);
 void learner_memory_free(learner *learner);
 
 /* Sums over tokens besides the parameters' gradients: of position tables, and of groups of shards that wait. */

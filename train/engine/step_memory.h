@@ -116,6 +116,8 @@ typedef struct step_memory {
     /* What forward passes leave. */
     layer_record *records; /* [L], of the pass at hand; where layers run again only their inputs have own memory */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
+    arena decoder_arena;                          /* of the decoder's passes, which grows to what the steps need: */
+    size_t decoder_rows;                          /* R, of a group of shards */
     forward_record forward;                       /* what the session writes to: points into these */
     pair_memory pairs;
 
@@ -125,7 +127,7 @@ typedef struct step_memory {
     float *head_rows[4];               /* [T][normed_stride]: what heads work with */
     float *d_qkv;                      /* [T][qkv_stride] */
     layer_pass passes[DECODER_PASSES]; /* an ordinary layer uses the first */
-    float *gathered[2];                /* [2 T][..]: rows of both passes of the decoder, part by part */
+    float *gathered[2];                /* [2 R][..]: rows of both passes of the decoder, part by part */
     float *columns;                    /* [T][width x hidden_stride]: im2col of the convolution, and its gradient */
     float *vocabulary;                 /* [threads][vocabulary_stride]: words at work */
     size_t vocabulary_stride;
