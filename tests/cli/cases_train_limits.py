@@ -11,6 +11,7 @@ import shutil
 import signal
 import struct
 import subprocess
+from unittest import SkipTest
 
 from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
 from helpers import DEMO, check, contains, equal, near, needs_figures, needs_speed
@@ -348,6 +349,13 @@ DISCRIMINATOR_DIGESTS = {"generator": "94d9e907df34384b6523493e6e355d301d75848b8
                          "discriminator": "3372a5ddb7c17c7075da8c391f77fa41dca7ec6bcb555d91762254138315c7f3"}
 
 
+def needs_time(bench):
+    """In samples the runs of other tests say what they can of the same arithmetic."""
+    needs_speed(bench)
+    if os.environ.get("DEBERTA_TEST_QUICK"):
+        raise SkipTest("left out of a sample")
+
+
 def run_recipe(bench, kind):
     words = ["sh", os.path.join(DEMO, "recipe.sh"), "corpus", f"out-{kind}", "20", kind]
     done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
@@ -356,7 +364,7 @@ def run_recipe(bench, kind):
 
 def test_discriminator_recipe(bench):
     """models/discriminator/recipe.sh on a tiny book: replaced words, tags and answers, always the same bits."""
-    needs_speed(bench)
+    needs_time(bench)
     book = ['"I see the sea {},"'.format(n) + " said Tom. The captain looked at the house." for n in range(20)]
     book += ['"No," said the captain.' + f" Tom opened the door {n}." for n in range(20)]
     os.mkdir(bench.path("corpus"))
@@ -408,7 +416,7 @@ def test_labels_stay_with_their_classifier(bench):
 
 def test_demo_recipe(bench):
     """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles, always the same; a second call changes nothing."""
-    needs_speed(bench)
+    needs_time(bench)
     paragraphs = {"The Sea": "The captain looked at the sea and said nothing.", "The House": "The old house stood on the hill in the rain."}
     os.mkdir(bench.path("corpus"))
     bench.write("corpus/README.md", "".join(f"| {n} | {title} | 40 | 1 | train.txt |\n" for n, title in enumerate(paragraphs)) + "| 9 | Other | 3 | 1 | valid.txt |\n")
