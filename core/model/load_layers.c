@@ -160,22 +160,29 @@ static void tell_hidden_of_convolution(const weight_loader *loader, const debert
     tell_hidden_of_sum(loader, &model->convolution_norm, &model->config);
 }
 
-/* The product that is read next has the hidden states as its inputs. */
-static void tell_inputs_of_hidden(const weight_loader *loader, size_t channels)
+/* The product that is read next has these as its inputs. */
+static void tell_inputs(const weight_loader *loader, const channel_spread *from, size_t first, size_t channels)
+{
+    memcpy(loader->inputs.mean, from->mean + first, channels * sizeof(float));
+    memcpy(loader->inputs.deviation, from->deviation + first, channels * sizeof(float));
+}
+
+static void tell_usual_inputs(const weight_loader *loader, const channel_spread *from, size_t first, size_t channels)
 {
     if (!follows_channels(loader)) return;
-    memcpy(loader->inputs.mean, loader->hidden.mean, channels * sizeof(float));
-    memcpy(loader->inputs.deviation, loader->hidden.deviation, channels * sizeof(float));
+    tell_inputs(loader, from, first, channels);
     usual_amplitudes(loader->amplitudes, &loader->inputs, channels);
 }
 
-/* It has what the last product wrote, from its output `first` on. */
-static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t channels)
+/* It has what the last product wrote, after the activation. */
+static void tell_activated_inputs(const weight_loader *loader, const model_config *config)
 {
+    const size_t inner = config->intermediate_size;
     if (!follows_channels(loader)) return;
-    memcpy(loader->inputs.mean, loader->outputs.mean + first, channels * sizeof(float));
-    memcpy(loader->inputs.deviation, loader->outputs.deviation + first, channels * sizeof(float));
-    usual_amplitudes(loader->amplitudes, &loader->inputs, channels);
+    tell_inputs(loader, &loader->outputs, 0, inner);
+    largest_amplitudes(loader->amplitudes, &loader->inputs, loader->kernels, config->hidden_activation, inner,
+                       config->hidden_size);
+    spread_activate(&loader->inputs, loader->kernels, config->hidden_activation, inner);
 }
 
 static deberta_status load_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
@@ -184,7 +191,7 @@ static deberta_status load_attention(weight_loader *loader, deberta_model *model
     const model_config *config = &model->config;
     size_t hidden = config->hidden_size;
     matrix_plan qkv = config->version == 1 ? plan_of_qkv_v1(model) : plan_of_qkv_v2(model);
-    tell_inputs_of_hidden(loader, hidden);
+    tell_usual_inputs(loader, &loader->hidden, 0, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->qkv, &qkv, err));
 
     /* A context row has every head padded to whole panels, as Q, K and V do. */
@@ -194,7 +201,7 @@ static deberta_status load_attention(weight_loader *loader, deberta_model *model
     output.input_layout = INPUT_HEADS;
     output.input_group = model->head_size;
     output.input_stride = model->padded_head;
-    tell_inputs_of_outputs(loader, 2 * output.depth, output.depth); /* averages of values */
+    tell_usual_inputs(loader, &loader->outputs, 2 * output.depth, output.depth); /* averages of values */
     DEBERTA_TRY(loader_product(loader, &layer->attention_output, &output, err));
     DEBERTA_TRY(load_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
                           "attention.output.LayerNorm.bias", hidden, err));
@@ -214,14 +221,9 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     size_t hidden = model->config.hidden_size, inner = model->config.intermediate_size;
     matrix_plan first = matrix_plan_plain("intermediate.dense.weight", "intermediate.dense.bias", inner, hidden);
     matrix_plan second = matrix_plan_plain("output.dense.weight", "output.dense.bias", hidden, inner);
-    tell_inputs_of_hidden(loader, hidden);
+    tell_usual_inputs(loader, &loader->hidden, 0, hidden);
     DEBERTA_TRY(loader_product(loader, &layer->intermediate, &first, err));
-    tell_inputs_of_outputs(loader, 0, inner);
-    if (follows_channels(loader)) {
-        const activation function = model->config.hidden_activation;
-        largest_amplitudes(loader->amplitudes, &loader->inputs, loader->kernels, function, inner, hidden);
-        spread_activate(&loader->inputs, loader->kernels, function, inner);
-    }
+    tell_activated_inputs(loader, &model->config);
     DEBERTA_TRY(loader_product(loader, &layer->output, &second, err));
     DEBERTA_TRY(
         load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err));
