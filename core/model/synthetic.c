@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
+
 /* ---------------------------------------------------------------------------------------------------------- finding */
 
 /* What a tensor is for decides how large its values are. */
@@ -153,12 +155,10 @@ static bool is_present(const synthetic_weights *made, size_t index)
     }
 }
 
-/* FNV-1a: only has to tell names apart. */
+/* It only has to tell names apart. */
 static uint64_t hash_name(const char *name, uint64_t seed)
 {
-    uint64_t hash = 0xcbf29ce484222325u ^ seed * 0x9e3779b97f4a7c15u;
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-    return hash;
+    return hash_bytes(hash_of_nothing ^ seed * 0x9e3779b97f4a7c15u, name, strlen(name));
 }
 
 static double standard_deviation(const model_config *config, made_role role, double inputs)

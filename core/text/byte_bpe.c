@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/hash.h"
 #include "core/base/utf8.h"
 #include "core/io/quote.h"
 
@@ -95,12 +96,10 @@ const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes)
     return bpe->texts + bpe->tokens[id].begin;
 }
 
-/* FNV-1a, then a multiplication that brings the good bits to the low end. */
+/* The multiplication brings the good bits to the low end. */
 static size_t hash_text(const char *text, size_t bytes)
 {
-    uint64_t hash = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001B3u;
-    return (size_t)((hash * 0x9E3779B97F4A7C15u) >> 32);
+    return (size_t)((hash_bytes(hash_of_nothing, text, bytes) * 0x9E3779B97F4A7C15u) >> 32);
 }
 
 /* The slot of the text, or the free one where it belongs. */

@@ -7,6 +7,7 @@
 
 #include "core/base/byte_order_mark.h"
 #include "core/base/grow.h"
+#include "core/base/hash.h"
 #include "core/base/no_texts.h"
 #include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
@@ -15,9 +16,8 @@
 
 static uint64_t hash_of(const char *text, size_t bytes)
 {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a, mixed once more */
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
-    return hash ^ hash >> 29;
+    const uint64_t hash = hash_bytes(hash_of_nothing, text, bytes);
+    return hash ^ hash >> 29; /* mixed once more */
 }
 
 static size_t *find_slot(const text_counts *c, const char *text, size_t bytes)
