@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import base64
 import ctypes
 import json
+import multiprocessing.util
 import os
 import shutil
 import signal
@@ -36,25 +37,19 @@ def end_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-class Firefox:
-    """One page. Errors of its scripts are collected in `errors`."""
-    schemes = ("light",)  # BiDi has no command that prefers the other
+class Process:
+    """The browser itself. It needs seconds to start, and so stays until the tests that follow have had it."""
 
-    def __init__(self, program, width=1280, height=900):
+    def __init__(self, program):
         self.profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.downloads = os.path.join(self.profile.name, "downloads")
-        os.mkdir(self.downloads)
         preferences = {**PREFERENCES, "browser.download.dir": self.downloads}
         with open(os.path.join(self.profile.name, "user.js"), "w", encoding="utf-8") as file:
             file.writelines(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in preferences.items())
         self.process = subprocess.Popen([program, "--headless", "--no-remote", "--profile", self.profile.name, "--remote-debugging-port=0", "about:blank"],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=end_with_parent)
-        self.next_id, self.errors, self.requests = 0, [], []
-        self.socket = self.connect()
-        self.call("session.new", capabilities={})
-        self.call("session.subscribe", events=EVENTS)
-        self.context = self.call("browsingContext.getTree", maxDepth=0)["contexts"][0]["context"]
-        self.resize(width, height)
+        self.next_id, self.socket = 0, self.connect()
+        multiprocessing.util.Finalize(None, self.close, exitpriority=10)  # of a worker, too
 
     def connect(self, seconds=60):
         """Firefox writes the port that it took into its profile."""
@@ -74,19 +69,50 @@ class Firefox:
         self.process.wait()
         self.profile.cleanup()
 
+
+class Firefox:
+    """One page, with cookies, storage and caches of its own. Errors of its scripts are collected in `errors`."""
+    schemes = ("light",)  # BiDi has no command that prefers the other
+    shared = None  # the process of all pages
+
+    def __init__(self, program, width=1280, height=900):
+        begins = Firefox.shared is None or Firefox.shared.process.poll() is not None
+        if begins:
+            Firefox.shared = Process(program)
+        self.errors, self.requests, self.context = [], [], None
+        self.downloads = self.shared.downloads
+        if begins:
+            self.call("session.new", capabilities={})
+            self.call("session.subscribe", events=EVENTS)
+        self.place_downloads(os.mkdir)
+        self.user = self.call("browser.createUserContext")["userContext"]
+        self.context = self.call("browsingContext.create", type="tab", userContext=self.user)["context"]
+        self.resize(width, height)
+
+    def close(self):
+        self.call("browser.removeUserContext", userContext=self.user)
+
+    def place_downloads(self, make):
+        """Firefox keeps its folder, so that another becomes a name of it."""
+        if os.path.islink(self.downloads):
+            os.unlink(self.downloads)
+        elif os.path.exists(self.downloads):
+            shutil.rmtree(self.downloads)
+        make(self.downloads)
+
     def take_event(self, message):
         about = message.get("params", {})
-        if message.get("method") == "log.entryAdded" and about["level"] == "error":
+        if message.get("method") == "log.entryAdded" and about["level"] == "error" and about["source"].get("context", self.context) == self.context:
             self.errors.append(about["text"])
         elif message.get("method") == "network.beforeRequestSent" and about["context"] == self.context:
             self.requests.append(about["request"]["url"])
 
     def call(self, method, seconds=60, **parameters):
-        self.next_id += 1
-        self.socket.send(json.dumps({"id": self.next_id, "method": method, "params": parameters}))
+        self.shared.next_id += 1
+        self.shared.socket.send(json.dumps({"id": self.shared.next_id, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self.socket.receive(seconds))
-            if answer.get("id") == self.next_id:
+            answer = json.loads(self.shared.socket.receive(seconds))
+            if answer.get("id") == self.shared.next_id:
                 assert answer["type"] == "success", f"{method}: {answer.get('error')}, {answer.get('message')}"
                 return answer["result"]
             self.take_event(answer)
@@ -100,7 +126,7 @@ class Firefox:
 
     def before_page(self, script):
         """A script that runs in every page before its own."""
-        self.call("script.addPreloadScript", functionDeclaration=f"() => {{ {script} }}")
+        self.call("script.addPreloadScript", functionDeclaration=f"() => {{ {script} }}", contexts=[self.context])
 
     def resize(self, width, height, scale=1):
         self.call("browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height}, devicePixelRatio=scale)
@@ -109,12 +135,7 @@ class Firefox:
         assert scheme in self.schemes
 
     def save_downloads(self, folder):
-        """Firefox keeps its folder, so that the one asked for becomes a name of it."""
-        if not os.path.islink(self.downloads):
-            os.rmdir(self.downloads)
-        else:
-            os.unlink(self.downloads)
-        os.symlink(folder, self.downloads)
+        self.place_downloads(lambda place: os.symlink(folder, place))
 
     def evaluate(self, expression):
         """The value of an expression of JavaScript, as JSON has it."""
