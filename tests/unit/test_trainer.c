@@ -134,6 +134,79 @@ TEST(test_memory_limit)
     deberta_trainer_free(&trainer);
 }
 
+/* The same step gives the same once more, whatever its memory held: of every task, and after a step of another shape.
+ */
+TEST(test_a_step_leaves_nothing_behind)
+{
+    static const struct {
+        const char *name;
+        deberta_training_task task;
+        double sift;
+    } cases[] = {{"03-v3-mlm-emd", DEBERTA_TRAIN_MLM, 0},      {"07-v1-sequence-types", DEBERTA_TRAIN_SEQUENCE, 0},
+                 {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, 0}, {"10-v3-qa", DEBERTA_TRAIN_QA, 0},
+                 {"11-v3-rtd", DEBERTA_TRAIN_RTD, 0},          {"13-v3-sift-sequence", DEBERTA_TRAIN_SEQUENCE, 5},
+                 {"18-v3-choice", DEBERTA_TRAIN_CHOICE, 0},    {"18-v3-choice", DEBERTA_TRAIN_CHOICE, 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char folder[100], file[200];
+        deberta_error err = {0};
+        deberta_trainer *trainer;
+        deberta_training_step steps[3];
+        deberta_trainer_options o = options_of_batch();
+        snprintf(folder, sizeof folder, "tests/golden_train/%s", cases[i].name);
+        snprintf(file, sizeof file, "%s/batch.safetensors", folder);
+        o.model = folder;
+        o.batch = file;
+        o.task = cases[i].task;
+        o.sift_weight = cases[i].sift;
+        o.dropout = 0.1;
+        if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s: %s", folder, err.message);
+        for (size_t k = 0; k < 3; k++) {
+            assert_int_equal(deberta_trainer_gradients(trainer, NULL, &steps[k], &err), DEBERTA_OK);
+            if (memcmp(&steps[k], &steps[0], sizeof *steps) != 0)
+                fail_msg("%s: losses %.17g and %.17g, norms %.17g and %.17g", folder, steps[0].loss, steps[k].loss,
+                         steps[0].gradient_norm, steps[k].gradient_norm);
+        }
+        assert_true(steps[0].loss > 0 && isfinite(steps[0].gradient_norm));
+        deberta_trainer_free(&trainer);
+    }
+}
+
+/* Where texts are moved for SiFT, what is said of the clean ones is what they give without it; and the distance between
+ * the two counts as often as it is asked for. */
+TEST(test_clean_losses_of_moved_texts)
+{
+    static const int32_t ids[] = {1, 9, 12, 7, 30, 8, 2, 1, 5, 2, 1, 17, 22, 6, 2};
+    const deberta_example examples[3] = {{.tokens = 7, .ids = ids, .label = 1, .target = 0.5f},
+                                         {.tokens = 3, .ids = ids + 7, .label = 0, .target = -1},
+                                         {.tokens = 5, .ids = ids + 10, .label = 1, .target = 2}};
+    for (size_t shards = 1; shards <= 4; shards *= 2) {
+        deberta_training_step steps[3];
+        for (size_t i = 0; i < 3; i++) {
+            deberta_error err = {0};
+            deberta_trainer *trainer;
+            deberta_trainer_options o = options_of_batch();
+            o.model = "tests/golden_train/13-v3-sift-sequence";
+            o.batch = NULL;
+            o.task = DEBERTA_TRAIN_SEQUENCE;
+            o.examples = examples;
+            o.example_count = 3;
+            o.batch_sequences = 3;
+            o.sift_weight = (double[]){0, 2, 8}[i];
+            o.sift_start = 0.5;
+            o.dropout = 0;
+            o.shards = shards;
+            o.steps = 1;
+            if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+            assert_int_equal(deberta_trainer_gradients(trainer, NULL, &steps[i], &err), DEBERTA_OK);
+            deberta_trainer_free(&trainer);
+        }
+        for (size_t i = 1; i < 3; i++) /* the norm's gain is applied apart, which rounds */
+            assert_true(fabs(steps[i].loss_clean - steps[0].loss) < 1e-6 * steps[0].loss);
+        const double once = steps[1].loss - steps[1].loss_clean, four_times = steps[2].loss - steps[2].loss_clean;
+        assert_true(once > 1e-9 && fabs(four_times - 4 * once) < 1e-6 * four_times);
+    }
+}
+
 /* Steps come to an end; gradients can be asked for at any time, and change nothing. */
 TEST(test_steps_end)
 {
