@@ -15,10 +15,22 @@
 #include "include/deberta_training.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
+#include "train/engine/exact_exp.h"
 #include "train/engine/losses.h"
 #include "include/deberta_training.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
+
+/* Below two units in the last place, beside the C library's, which has less than one. */
+TEST(test_exact_exponential)
+{
+    for (double x = -699.3; x < 700; x += 0.37) {
+        const double expected = exp(x), found = exact_exp(x);
+        if (!(fabs(found - expected) <= 3 * 0x1p-52 * expected))
+            fail_msg("exp(%.17g): %a, expected %a", x, found, expected);
+    }
+    assert_true(exact_exp(0) == 1);
+}
 
 /* The vectors that the authors of Random123 publish. */
 TEST(test_philox)
@@ -148,6 +160,18 @@ TEST(test_corpus)
     assert_int_equal(document, 2);
     corpus_free(&joined);
     corpus_free(&parts);
+}
+
+/* A word begins with the piece that has the space before it, and with the first one. */
+TEST(test_words_of_a_corpus)
+{
+    corpus texts = {0};
+    size_t begun = 0;
+    read_corpus(&texts, "Nobody understands internationalisation zyxwvq", 512);
+    for (size_t t = 1; t + 1 < texts.tokens; t++) begun += texts.begins[t];
+    assert_int_equal(begun, 4);
+    assert_true(texts.tokens > 4 + 2 && texts.begins[1]);
+    corpus_free(&texts);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- batches */
