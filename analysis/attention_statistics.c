@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analysis/quantile.h"
-#include "output/scope.h"
 
 static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
 

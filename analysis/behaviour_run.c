@@ -2,7 +2,6 @@
  * behaviour_places.c and behaviour_window.c.
  *
  * SPDX-License-Identifier: MIT */
-#include "analysis/behaviour.h"
 
 #include <stdlib.h>
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "output/scope.h"
-
 void capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences)
 {
     memset(capture, 0, sizeof *capture);

@@ -53,3 +53,11 @@ classification_score confusion_score(const confusion *c)
     set_interval(&score);
     return score;
 }
+
+size_t logits_largest(const float *logits, size_t width)
+{
+    size_t largest = 0;
+    for (size_t v = 1; v < width; v++)
+        if (logits[v] > logits[largest]) largest = v;
+    return largest;
+}

@@ -26,3 +26,6 @@ typedef struct classification_score {
     double macro_f1;            /* mean over the labels that occur, as a label or as an answer */
 } classification_score;
 classification_score confusion_score(const confusion *c);
+
+/* The class of the largest of `width` logits, at least one; the first of equals. */
+size_t logits_largest(const float *logits, size_t width);

@@ -13,7 +13,6 @@
 #include "core/model/session_internal_options.h"
 #include "analysis/quantile.h"
 #include "analysis/reference/reference.h"
-#include "output/scope.h"
 
 static const double largest_step = 0.5;           /* of the row's length; each next one is half */
 static const double noise_step = 1.0 / (1 << 18); /* so small that float32 shows nothing but rounding */

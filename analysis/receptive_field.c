@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "core/model/synthetic_name.h"
-#include "output/scope.h"
 
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err)
 {

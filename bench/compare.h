@@ -10,7 +10,6 @@
 #pragma once
 
 #include "bench/results.h"
-#include "output/result.h"
 
 typedef enum compare_verdict {
     COMPARE_UNDECIDED, /* too few runs: no outcome of the test could have shown anything */

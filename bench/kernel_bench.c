@@ -8,7 +8,6 @@
 
 #include "bench/timer.h"
 #include "check/kernels/activations.h"
-#include "core/base/arena.h"
 #include "core/dispatch.h"
 #include "core/model/pack.h"
 #include "analysis/reference/sleef_math.h"

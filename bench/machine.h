@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/status.h"
 #include "core/base/topology.h"
 
 /* ------------------------------------------------------------------------------------------------------------ roofs */

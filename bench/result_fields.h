@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "bench/results.h"
 #include "bench/trends.h"
 #include "output/record.h"
 

@@ -1,5 +1,4 @@
 /* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
-#include "bench/sweep.h"
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"

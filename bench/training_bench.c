@@ -11,7 +11,6 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "output/scope.h"
 #include "train/engine/learner_memory.h"
 #include "train/engine/learner_open.h"
 #include "include/deberta_training.h"

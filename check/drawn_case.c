@@ -8,7 +8,6 @@
 #include "core/base/integers.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
-#include "output/scope.h"
 
 static const drawn_task drawn_tasks[] = {
     {"mlm", DEBERTA_TRAIN_MLM, EXACT_WORDS, DRAWN_LM, .decodes = false},

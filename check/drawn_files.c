@@ -8,7 +8,6 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/io/export.h"
-#include "output/scope.h"
 
 /* Tensors of a batch, each of int64 but for two. */
 enum { MOST_TENSORS = 9 };

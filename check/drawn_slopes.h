@@ -5,7 +5,6 @@
 
 #include "check/drawn_case.h"
 #include "train/run/trainer.h"
-#include "include/deberta_training.h"
 
 typedef struct drawn_slope {
     const parameter *tensor;

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "check/mutation.h"
-#include "include/deberta.h"
 #include "output/scope.h"
 
 /* Where in a model a quantity stands, for charts of the error by layer. */

@@ -5,7 +5,6 @@
 
 #include "core/base/status.h"
 #include "check/verify.h"
-#include "output/scope.h"
 
 enum { PADDING = 7, COMPANY = 3 };
 

@@ -11,7 +11,6 @@
 #include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
-#include "output/scope.h"
 
 enum { TIERS = DEBERTA_ISA_COUNT };
 

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/status.h"
 #include "core/model/session.h"
 #include "analysis/capture.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
 #include "include/deberta_unstable.h"
-#include "output/scope.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
  * a wrong one is off by thousands. Of low precision: 2.4e-4 and 1.6 % of the largest magnitude a layer, of which models

@@ -10,7 +10,6 @@
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "check/verify.h"
-#include "output/scope.h"
 
 static void reserve(verify_errors *errors)
 {

@@ -11,7 +11,6 @@
 #include "core/base/status.h"
 #include "core/dispatch.h"
 #include "analysis/reference/sleef_math.h"
-#include "output/scope.h"
 
 enum { VALUES = 1 << 14 };
 

@@ -4,7 +4,6 @@
 #include "check/verify.h"
 #include "core/base/random.h"
 #include "core/base/status.h"
-#include "output/scope.h"
 
 /* v1 with clamped distances, types and absolute positions; v2 with convolution; v3 with log buckets beyond their range
  * and both language-model heads. Then one whose texts end at every tile and chunk, or one beside; and one text that is

@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "output/result_format.h"
+#include "output/text_table.h"
 
 typedef enum column_type {
     COLUMN_TEXT,
@@ -50,12 +50,6 @@ typedef struct result_column {
     unsigned not_in;    /* NOT_IN_*, CSV_SAYS_TITLE */
 } result_column;
 
-typedef enum result_shape {
-    ROWS_AS_OBJECTS, /* [{"layer": 0, "worst": 1.5}, ...] */
-    ROWS_AS_ARRAYS,  /* {"columns": ["layer", "worst"], "rows": [[0, 1.5], ...]} */
-    ROWS_NOT_IN_JSON
-} result_shape;
-
 typedef struct result result;
 typedef struct result_table result_table;
 
@@ -72,14 +66,14 @@ void result_set_indent(result *r, unsigned blanks);
 /* A line of text (without its line break), and more of the last line. */
 void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_say_more(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* name: of the JSON member, or of one in an object that is set: "per_token.positions"; NULL: in none. title: a line
- * above it, or NULL. columns must outlive the result; NULL: result_add_column makes them. */
+/* A table; in JSON an array of its rows, [{"layer": 0, "worst": 1.5}, ...]. name: of the JSON member, or of one in an
+ * object that is set: "per_token.positions"; NULL: in none. title: a line above it, or NULL. columns must outlive the
+ * result; NULL: result_add_column makes them. */
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);
 /* One more column of a table that was added with NULL for columns, before its first cell; the name is copied. */
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
-void result_set_shape(result_table *table, result_shape shape); /* default ROWS_AS_OBJECTS */
-void result_leave_out(result_table *table, unsigned not_in);    /* NOT_IN_* */
+void result_leave_out(result_table *table, unsigned not_in); /* NOT_IN_* */
 /* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
 void result_set_data(result *r, result_table *table, bool hidden);
 

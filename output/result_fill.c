@@ -80,11 +80,6 @@ void result_add_column(result_table *table, column_type type, const char *format
     va_end(arguments);
 }
 
-void result_set_shape(result_table *table, result_shape shape)
-{
-    if (table) table->shape = shape;
-}
-
 void result_leave_out(result_table *table, unsigned not_in)
 {
     if (table) table->not_in = not_in;

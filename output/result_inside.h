@@ -18,7 +18,6 @@ struct result_table {
     size_t column_count;
     result_column *own_columns; /* NULL: columns are the caller's */
     size_t column_capacity;
-    result_shape shape;
     unsigned not_in; /* NOT_IN_* */
     result_cell *cells;
     size_t cell_count, cell_capacity;

@@ -80,30 +80,21 @@ static json_t *json_of_cell(const result_column *column, const result_cell *cell
 
 static json_t *json_of_row(const result_table *table, size_t row)
 {
-    const bool as_object = table->shape == ROWS_AS_OBJECTS;
-    json_t *json = as_object ? json_object() : json_array();
+    json_t *object = json_object();
     for (size_t c = 0; c < table->column_count; c++) {
         const result_column *column = &table->columns[c];
-        if (column->not_in & NOT_IN_JSON) continue;
-        json_t *value = json_of_cell(column, &table->cells[row * table->column_count + c]);
-        if (as_object)
-            json_object_set_new(json, column->name, value);
-        else
-            json_array_append_new(json, value);
+        if (!(column->not_in & NOT_IN_JSON))
+            json_object_set_new(object, column->name,
+                                json_of_cell(column, &table->cells[row * table->column_count + c]));
     }
-    return json;
+    return object;
 }
 
 static json_t *json_of_table(const result_table *table)
 {
     json_t *rows = json_array();
     for (size_t row = 0; row < result_table_rows(table); row++) json_array_append_new(rows, json_of_row(table, row));
-    if (table->shape == ROWS_AS_OBJECTS) return rows;
-    json_t *columns = json_array();
-    for (size_t c = 0; c < table->column_count; c++)
-        if (!(table->columns[c].not_in & NOT_IN_JSON))
-            json_array_append_new(columns, json_clean_text(table->columns[c].name));
-    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+    return rows;
 }
 
 /* "per_token.positions": the member "positions" of the member "per_token". */
@@ -122,7 +113,7 @@ static void print_json(const result *r, FILE *out)
     bool fits = whole != NULL;
     for (size_t k = 0; k < r->part_count && fits; k++) {
         const result_table *table = r->parts[k].table;
-        if (table && table->name && table->shape != ROWS_NOT_IN_JSON) fits = set_table(whole, table) == 0;
+        if (table && table->name) fits = set_table(whole, table) == 0;
     }
     fits = fits && json_dumpf(whole, out, JSON_INDENT(r->indent) | JSON_REAL_PRECISION(9)) == 0;
     if (!fits && !ferror(out)) memory_short();

@@ -5,8 +5,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "output/result_format.h"
 #include "output/scope.h"
+
+typedef enum result_format { RESULT_TEXT, RESULT_MARKDOWN, RESULT_CSV, RESULT_JSON, RESULT_LATEX } result_format;
 
 typedef struct text_table {
     char **cells; /* row by row; the first row holds the titles */

@@ -1,19 +1,12 @@
 /* The program: finds the command and runs it. SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "program/cluster/cluster.h"
-#include "program/cluster/shard_ranks.h"
 #include "program/commands.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
-#include "core/base/stream.h"
-#include "program/report/explorer.h"
-
-extern const command command_completion; /* cmd_completion.c */
 
 static const command *const commands[] = {
     &command_info,
@@ -102,17 +95,23 @@ static void complain_of_command(const char *name)
     fprintf(stderr, "\nsee: deberta --help\n");
 }
 
-static int run_command(const command *command, int argc, char **argv)
+typedef struct ranks_end {
+    end_hook hook; /* first */
+    cluster *ranks;
+} ranks_end;
+
+static int end_ranks(end_hook *hook, int status) { return cluster_close(&((ranks_end *)hook)->ranks, status); }
+
+static _Noreturn void run_command(const command *command, int argc, char **argv)
 {
-    common_options *options;
-    int status = options_parse(&options, command, commands, argc, argv);
-    if (!options) return status;
-    cluster *ranks = NULL;
-    status = cluster_open(&ranks, options);
-    if (status == EXIT_OK && !check_text_out(options)) status = EXIT_USAGE;
-    if (status == EXIT_OK) status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
+    ranks_end end = {.hook.call = end_ranks};
+    common_options *options = options_parse(command, commands, argc, argv);
+    end_hook_add(&end.hook);
+    cluster_open(&end.ranks, options);
+    check_text_out(options);
+    const int status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
     options_free(&options);
-    return cluster_close(&ranks, status);
+    end_program(status);
 }
 
 int main(int argc, char **argv)
@@ -124,29 +123,20 @@ int main(int argc, char **argv)
         return EXIT_USAGE;
     }
     const bool asks_for_help = is_one_of(argv[1], "--help", "-h", "help");
-    int status = EXIT_OK;
     if (asks_for_help && argc == 2) {
         print_overview(stdout);
     } else if (is_one_of(argv[1], "--version", "-V", "version")) {
         options_print_version();
     } else {
         const int first = asks_for_help ? 2 : 1;
-        const char *name = argv[first];
         int words;
         const command *command = find_command(argc - first, argv + first, &words);
         if (!command) {
-            complain_of_command(name);
+            complain_of_command(argv[first]);
             return EXIT_USAGE;
         }
-        if (asks_for_help)
-            options_print_help(command);
-        else
-            status = run_command(command, argc - words, argv + words);
+        if (!asks_for_help) run_command(command, argc - words, argv + words);
+        options_print_help(command);
     }
-    /* whatever was printed: a full disk must not look like success */
-    if (!stream_flush(stdout)) {
-        fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
-        if (status == EXIT_OK) status = EXIT_SYSTEM;
-    }
-    return status;
+    end_program(EXIT_OK);
 }

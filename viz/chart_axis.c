@@ -3,7 +3,7 @@
  * fit.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/chart_axis.h"
+#include "viz/chart_inside.h"
 
 #include <math.h>
 

@@ -2,12 +2,11 @@
  * panels are drawn.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/chart.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "viz/chart_plot.h"
+#include "viz/chart_inside.h"
 #include "output/byte_buffer.h"
 
 /* -------------------------------------------------------------------------------------------- curves that are equal */

@@ -2,7 +2,7 @@
  * is clipped to the area, so that a range chosen by the caller cuts lines cleanly.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/chart_plot.h"
+#include "viz/chart_inside.h"
 
 #include <math.h>
 

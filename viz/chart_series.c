@@ -1,7 +1,7 @@
 /* Values become places on the plot area, and series are drawn in their colours, markers and dashes.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/chart_series.h"
+#include "viz/chart_inside.h"
 
 #include <math.h>
 #include <stdlib.h>

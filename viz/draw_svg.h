@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "output/byte_buffer.h"
 #include "viz/draw.h"
 #include "viz/png_metadata.h"
 

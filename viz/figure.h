@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/base/status.h"
 #include "viz/draw.h"
 #include "viz/png_metadata.h"
 

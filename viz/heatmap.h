@@ -9,8 +9,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "core/base/status.h"
-#include "viz/draw.h"
 #include "viz/palette.h"
 
 typedef struct heatmap_matrix {

@@ -1,5 +1,4 @@
 /* The forward pass, formula by formula. SPDX-License-Identifier: MIT */
-#include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 

@@ -1,7 +1,6 @@
 /* The heads of SPEC 8 in float64.
  *
  * SPDX-License-Identifier: MIT */
-#include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 

@@ -1,7 +1,6 @@
 /* The encoder of SPEC 2 to 6 in float64.
  *
  * SPDX-License-Identifier: MIT */
-#include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 #include "output/scope.h"

@@ -1,7 +1,6 @@
 /* The product of both position tables, which the model leaves out, and embeddings in their parts.
  *
  * SPDX-License-Identifier: MIT */
-#include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 

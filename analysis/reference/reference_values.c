@@ -1,7 +1,6 @@
 /* What a head would write for each key, if it attended to nothing else.
  *
  * SPDX-License-Identifier: MIT */
-#include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 

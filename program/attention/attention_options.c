@@ -8,7 +8,6 @@
 
 #include "program/attention/figure_data.h"
 #include "program/frame/input/input.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "core/base/path.h"
 
@@ -39,18 +38,17 @@ const option attention_file_rows[] = {
     NO_MORE_ROWS,
 };
 
-int attention_options_check(const attention_options *asked)
+void attention_options_check(const attention_options *asked)
 {
     const common_options *common = &asked->reading.common;
-    if (!check_figure_paths(common)) return EXIT_USAGE;
+    check_figure_paths(common);
     if (asked->data && !figure_data_knows_suffix(asked->data))
-        return option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
+        option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
     if (asked->latex && !path_has_suffix(asked->latex, ".tex"))
-        return option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
+        option_wrong(common, &asked->latex, "unknown suffix in '%s', expected .tex", asked->latex);
     if (!common->outs.count && !asked->data)
-        return say_usage(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
-                                 "--numbers FILE.csv (or .safetensors)");
-    return EXIT_OK;
+        usage_wrong(common, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
+                            "--numbers FILE.csv (or .safetensors)");
 }
 
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
@@ -62,7 +60,7 @@ void component_list(unsigned components, char text[COMPONENT_LIST_BYTES])
                                      deberta_component_name(c));
 }
 
-int components_parse(common_options *options, const char *text, void *target)
+void components_parse(common_options *options, const char *text, void *target)
 {
     unsigned *components = target;
     *components = 0;
@@ -73,14 +71,12 @@ int components_parse(common_options *options, const char *text, void *target)
             if (strlen(deberta_component_name(c)) == length && strncmp(at, deberta_component_name(c), length) == 0)
                 found = c;
         if (found == DEBERTA_COMPONENT_COUNT)
-            return option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", (int)length,
-                                at);
+            option_wrong(options, target, "expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", (int)length, at);
         *components |= 1u << found;
     }
-    return EXIT_OK;
 }
 
-int tokens_parse(common_options *options, const char *text, void *target)
+void tokens_parse(common_options *options, const char *text, void *target)
 {
     token_view_choice *shown = target;
     char *colon, *end;
@@ -92,9 +88,8 @@ int tokens_parse(common_options *options, const char *text, void *target)
         shown->end = strtoull(colon + 1, &end, 10);
         fine = *end == 0 && shown->first < shown->end;
     }
-    if (fine) return EXIT_OK;
-    return option_wrong(options, target, "expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'",
-                        text);
+    if (fine) return;
+    option_wrong(options, target, "expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'", text);
 }
 
 /* "shared", "panel", "robust", "robust:98", "-2,2". */
@@ -123,32 +118,30 @@ static bool read_scale(const char *text, heatmap_choice *choice)
 }
 
 /* Limits that begin below zero are those of signed panels, others of what cannot be negative; the rest is for all. */
-int scale_parse(common_options *options, const char *text, void *target)
+void scale_parse(common_options *options, const char *text, void *target)
 {
     heatmap_choice *scales = target, choice;
     if (!read_scale(text, &choice))
-        return option_wrong(options, target,
-                            "expected shared, row, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
-                            "with 50 < PERCENTILE <= 100, found '%s'",
-                            text);
+        option_wrong(options, target,
+                     "expected shared, row, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
+                     "with 50 < PERCENTILE <= 100, found '%s'",
+                     text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const bool fits = choice.policy != HEATMAP_FIXED || (choice.low < 0) == (kind == HEATMAP_SIGNED);
         if (fits && !(kind == HEATMAP_LOG && choice.policy == HEATMAP_FIXED && choice.low <= 0)) scales[kind] = choice;
     }
-    return EXIT_OK;
 }
 
 /* "3,5": the cell of query 3 and key 5. */
-int mark_parse(common_options *options, const char *text, void *target)
+void mark_parse(common_options *options, const char *text, void *target)
 {
     cell_list *marks = target;
     unsigned long long query = 0, key = 0;
     int used = 0;
     if (sscanf(text, "%llu,%llu%n", &query, &key, &used) != 2 || text[used] || strpbrk(text, "+- "))
-        return option_wrong(options, target, "expected QUERY,KEY such as 3,5, found '%s'", text);
+        option_wrong(options, target, "expected QUERY,KEY such as 3,5, found '%s'", text);
     attention_mark *items = options_take(options, marks->count + 1, sizeof *items);
     if (marks->count) memcpy(items, marks->items, marks->count * sizeof *items);
     items[marks->count] = (attention_mark){query, key};
     *marks = (cell_list){items, marks->count + 1};
-    return EXIT_OK;
 }

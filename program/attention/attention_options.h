@@ -63,18 +63,18 @@ typedef struct attention_options {
 /* "c2c,probs" */
 enum { COMPONENT_LIST_BYTES = 48 };
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES]);
-/* What needs no model: the names of the files, the font. EXIT_OK or an exit code, after saying why. */
-int attention_options_check(const attention_options *asked);
+/* What needs no model: the names of the files, the font. */
+void attention_options_check(const attention_options *asked);
 
 /* ---------------------------------------------------------------------------------------------------------- tables */
 
 enum { FIGURE_MOST_PATHS = 16 };
 extern const option attention_input_rows[], attention_page_rows[], attention_file_rows[];
 
-int components_parse(common_options *options, const char *text, void *target);
-int tokens_parse(common_options *options, const char *text, void *target);
-int scale_parse(common_options *options, const char *text, void *target);
-int mark_parse(common_options *options, const char *text, void *target);
+void components_parse(common_options *options, const char *text, void *target);
+void tokens_parse(common_options *options, const char *text, void *target);
+void scale_parse(common_options *options, const char *text, void *target);
+void mark_parse(common_options *options, const char *text, void *target);
 
 /* clang-format off */
 #define NO_MORE_ROWS {.name = NULL}

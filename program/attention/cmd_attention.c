@@ -4,30 +4,31 @@
 
 #include "program/commands.h"
 #include "program/attention/figure_kind.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 
 #define KIND_COMMAND(name) &figure_##name.command,
 static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
 
 /* `attention list`: name and summary of each kind. */
-static int print_kinds(const common_options *options)
+static void print_kinds(const common_options *options)
 {
     text_output output;
-    if (!check_text_path(options)) return EXIT_USAGE;
-    const int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
+    check_text_path(options);
+    text_output_open(options, options_out(options), &output);
     for (size_t k = 0; kinds[k]; k++) fprintf(output.file, "%-16s %s\n", command_word(kinds[k]), kinds[k]->summary);
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }
 
 /* Without the name of a kind: components. */
 static int run(const common_options *options)
 {
     const char *first = options->arguments[0];
-    if (first && strcmp(first, "list") == 0) return print_kinds(options);
-    if (!first) return say_usage(options, "expected MODEL, a folder or synthetic:<shape>");
-    return figure_draw(options, &figure_components);
+    if (!first) usage_wrong(options, "expected MODEL, a folder or synthetic:<shape>");
+    if (strcmp(first, "list") == 0)
+        print_kinds(options);
+    else
+        figure_draw(options, &figure_components);
+    return EXIT_OK;
 }
 
 const command command_attention = {

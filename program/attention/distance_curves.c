@@ -159,7 +159,7 @@ static void tell(figure_sheet *sheet, const bucket_edges *edges, const char *ove
     if (asked->centre == CENTRE_ROW) sheet_note(sheet, "Row means of logits are subtracted: a softmax ignores them. ");
 }
 
-int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over)
+void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over)
 {
     const figure_source *source = sheet->source;
     const bucket_edges edges = with_edges ? edges_of(source, curves->reach) : (bucket_edges){0};
@@ -179,5 +179,5 @@ int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, boo
     share_axes(panels, chart.panel_count, probability);
     tell(sheet, &edges, over);
     chart.style = sheet->style;
-    return sheet_finish(sheet, chart_layout, &chart);
+    sheet_finish(sheet, chart_layout, &chart);
 }

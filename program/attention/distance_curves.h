@@ -25,4 +25,4 @@ distance_curves distance_curves_open(const figure_source *source, size_t reach);
 /* A line of the data for each head and distance; and panels of the chosen heads, the terms and their sum in one, the
  * probabilities in the next. Notes say what the curves are and `over` what they were taken: "pairs of tokens".
  * with_edges: strokes between the buckets of the model. Ends with sheet_finish. */
-int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over);
+void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over);

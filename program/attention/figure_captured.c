@@ -27,17 +27,16 @@ static void caption_components(figure_sheet *sheet, const panel_column *columns,
 }
 
 /* One row of the figure for each layer and head, one panel in it for each component. */
-static int draw_components(figure_source *source, figure_sheet *sheet)
+static void draw_components(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     const size_t count = component_columns(source, columns);
     attention_figure figure;
-    int status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
     caption_components(sheet, columns, count);
-    status = panels_open(sheet, &figure);
-    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, count, captured_matrix, NULL);
-    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
+    panels_open(sheet, &figure);
+    panels_of_heads(sheet, &figure, columns, count, captured_matrix, NULL);
+    panels_finish(sheet, &figure);
 }
 
 const option_group figure_components_groups[] = FIGURE_GROUPS(part, look);
@@ -62,20 +61,18 @@ static const float *average(const figure_source *source, deberta_component compo
     return mean;
 }
 
-static int draw_mean(figure_source *source, figure_sheet *sheet)
+static void draw_mean(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     attention_panel panels[DEBERTA_COMPONENT_COUNT];
     const char *short_titles[DEBERTA_COMPONENT_COUNT];
     attention_figure figure;
-    int status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
     sheet_note(sheet, "Mean of %zu %s \u00d7 %zu %s. ", source->layer_count,
                source->layer_count == 1 ? "layer" : "layers", source->head_count,
                source->head_count == 1 ? "head" : "heads");
     sheet_caption(sheet, "Components of disentangled attention, averaged over layers and heads. ");
-    status = panels_open(sheet, &figure);
-    if (status != EXIT_OK) return status;
+    panels_open(sheet, &figure);
     figure.grid_rows = 1;
     figure.grid_columns = component_columns(source, columns);
     figure.panels = panels;
@@ -85,7 +82,7 @@ static int draw_mean(figure_source *source, figure_sheet *sheet)
         panels[c] = panels_add(sheet, &columns[c], no_index, no_index, average(source, columns[c].component));
         short_titles[c] = columns[c].short_title;
     }
-    return panels_finish(sheet, &figure);
+    panels_finish(sheet, &figure);
 }
 
 const figure_kind figure_mean = {
@@ -99,7 +96,7 @@ const figure_kind figure_mean = {
 static const option grid_look[] = {SCALE_ROW, PALETTE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, LOG_ROW, NO_MORE_ROWS};
 static const option_group grid_groups[] = FIGURE_GROUPS(part, grid_look);
 
-static int draw_grid(figure_source *source, figure_sheet *sheet)
+static void draw_grid(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     const attention_options *asked = source->asked;
@@ -107,19 +104,17 @@ static int draw_grid(figure_source *source, figure_sheet *sheet)
     const heatmap_kind kind = columns->kind;
     attention_figure unused; /* scales and palettes are chosen in the same way */
     if (chosen != 1)
-        return option_wrong(source->options, &asked->components, "a head grid shows one of them, found %zu", chosen);
+        option_wrong(source->options, &asked->components, "a head grid shows one of them, found %zu", chosen);
     bool drawn[HEATMAP_KINDS] = {false};
     drawn[kind] = true;
-    if (!panels_take_limits(source, asked->scales, drawn)) return EXIT_USAGE;
-    int status = source_encode(source);
-    if (status == EXIT_OK) status = panels_open(sheet, &unused);
-    if (status != EXIT_OK) return status;
+    panels_check_limits(source, asked->scales, drawn);
+    source_encode(source);
+    panels_open(sheet, &unused);
     const float **maps = options_take(source->options, heads, sizeof *maps);
-    for (size_t k = 0; k < heads; k++) {
-        const float *whole;
-        captured_matrix(NULL, source, k, columns, &whole);
-        maps[k] = panels_add(sheet, columns, source_layer(source, k), source_head(source, k), whole).values;
-    }
+    for (size_t k = 0; k < heads; k++)
+        maps[k] = panels_add(sheet, columns, source_layer(source, k), source_head(source, k),
+                             captured_matrix(NULL, source, k, columns))
+                      .values;
     sheet_note(sheet, "Each thumbnail: %s of one head. ", columns->title);
     sheet_caption(sheet, "%s of every head, on one scale. ", columns->title);
     const head_grid grid = {.style = sheet->style,
@@ -136,7 +131,7 @@ static int draw_grid(figure_source *source, figure_sheet *sheet)
                             .scale = unused.scales[kind],
                             .palette = unused.palettes[kind],
                             .unit = unused.units[kind]};
-    return sheet_finish(sheet, head_grid_layout, &grid);
+    sheet_finish(sheet, head_grid_layout, &grid);
 }
 
 const figure_kind figure_grid = {
@@ -167,10 +162,9 @@ static void add_line_panels(figure_sheet *sheet, const panel_column *columns, si
     for (size_t k = 0; k < heads * count; k++) {
         const panel_column *column = &columns[k % count];
         const char *head = source_head_title(source, k / count);
-        const float *whole;
-        captured_matrix(NULL, source, k / count, column, &whole);
         const attention_panel panel =
-            panels_add(sheet, column, source_layer(source, k / count), source_head(source, k / count), whole);
+            panels_add(sheet, column, source_layer(source, k / count), source_head(source, k / count),
+                       captured_matrix(NULL, source, k / count, column));
         panels[k] = (line_view_panel){panel.values, panel.stride,
                                       count > 1 ? options_text(source->options, "%s: %s", head, column->name) : head};
     }
@@ -178,15 +172,15 @@ static void add_line_panels(figure_sheet *sheet, const panel_column *columns, si
     view->panel_count = heads * count;
 }
 
-static int draw_lines(figure_source *source, figure_sheet *sheet)
+static void draw_lines(figure_source *source, figure_sheet *sheet)
 {
     const attention_options *asked = source->asked;
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     const size_t count = component_columns(source, columns);
     const bool probabilities = source->components[DEBERTA_PROBABILITIES];
     if (probabilities && count > 1)
-        return option_wrong(source->options, &asked->components,
-                            "lines of probs and of logits have no common scale, choose one of them");
+        option_wrong(source->options, &asked->components,
+                     "lines of probs and of logits have no common scale, choose one of them");
     line_view view = {.kind = probabilities ? HEATMAP_POSITIVE : HEATMAP_SIGNED,
                       .columns = asked->columns,
                       .keep_row_mean = asked->centre == CENTRE_NONE,
@@ -197,13 +191,12 @@ static int draw_lines(figure_source *source, figure_sheet *sheet)
                       .query_labels = source->view.labels,
                       .key_labels = source->view.labels,
                       .unit = probabilities ? "probability" : source->unit};
-    int status = source_query(source, &view.query);
-    if (status == EXIT_OK) status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    view.query = source_query(source);
+    source_encode(source);
     add_line_panels(sheet, columns, count, &view);
     sheet_caption(sheet, "Queries (left) and the keys they attend to (right). ");
     view.style = sheet->style;
-    return sheet_finish(sheet, line_view_layout, &view);
+    sheet_finish(sheet, line_view_layout, &view);
 }
 
 const figure_kind figure_lines = {

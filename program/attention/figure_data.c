@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "output/scope.h"
-#include "program/frame/options.h"
 #include "program/frame/unfinished.h"
 #include "core/base/path.h"
 #include "output/text_table.h"

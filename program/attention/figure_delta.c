@@ -5,21 +5,19 @@
 
 /* The probabilities; of a term their change without it. Computed on the whole text: what is not shown takes part in the
  * softmax. */
-static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
-                     const float **whole)
+static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
 {
-    if (column->component == DEBERTA_PROBABILITIES) return captured_matrix(context, source, index, column, whole);
+    if (column->component == DEBERTA_PROBABILITIES) return captured_matrix(context, source, index, column);
     const size_t n = source->view.span[1];
     logit_terms terms = {.tokens = n, .mask = source_text_mask(source)};
     for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
         terms.term[c] = capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), c, 0);
     float *change = options_take(source->options, n * n, sizeof *change);
-    *whole = change;
     attention_term_change(change, &terms, column->component);
-    return EXIT_OK;
+    return change;
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     static const char *const titles[ATTENTION_TERMS] = {
         "\u0394p of content to content", "\u0394p of content to position", "\u0394p of position to content"};
@@ -32,15 +30,14 @@ static int draw(figure_source *source, figure_sheet *sheet)
         if (source->components[c])
             columns[count++] =
                 (panel_column){names[c], titles[c], HEATMAP_SIGNED, TOKEN_VIEW_SUM_KEYS, c, short_titles[c]};
-    int status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
     sheet_note(sheet, "\u0394p: softmax of all terms minus softmax without this one. ");
     sheet_caption(sheet, "Attention, and how it changes when one term of the logits is left out. ");
-    status = panels_open(sheet, &figure);
+    panels_open(sheet, &figure);
     figure.keep_row_mean = true;
     figure.units[HEATMAP_SIGNED] = "change of probability";
-    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, count, matrix_of, NULL);
-    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
+    panels_of_heads(sheet, &figure, columns, count, matrix_of, NULL);
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

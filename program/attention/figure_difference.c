@@ -26,17 +26,18 @@ static void close_other(other_side *other)
     if (other->own_view) token_view_free(&other->view);
 }
 
-static int refuse_component(const figure_source *source, const deberta_model_info *lacking, deberta_component component)
+static _Noreturn void refuse_component(const figure_source *source, const deberta_model_info *lacking,
+                                       deberta_component component)
 {
-    return option_wrong(source->options, &source->asked->components,
-                        "%s has no %s, so there is nothing to subtract; both models have c2c, logits and probs%s%s",
-                        lacking->name, deberta_component_name(component),
-                        component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
-                        component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
+    option_wrong(source->options, &source->asked->components,
+                 "%s has no %s, so there is nothing to subtract; both models have c2c, logits and probs%s%s",
+                 lacking->name, deberta_component_name(component),
+                 component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
+                 component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
 }
 
 /* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
-static int choose_shared(figure_source *source, figure_sheet *sheet, const deberta_model_info *other)
+static void choose_shared(figure_source *source, figure_sheet *sheet, const deberta_model_info *other)
 {
     const attention_options *asked = source->asked;
     const bool by_name = option_given(source->options, &asked->components);
@@ -44,7 +45,7 @@ static int choose_shared(figure_source *source, figure_sheet *sheet, const deber
         const bool own_has = component_is_in(c, &source->info);
         if (own_has == component_is_in(c, other)) continue;
         const deberta_model_info *lacking = own_has ? other : &source->info;
-        if (by_name && asked->components >> c & 1) return refuse_component(source, lacking, c);
+        if (by_name && asked->components >> c & 1) refuse_component(source, lacking, c);
         if (!by_name)
             sheet_note(sheet, "%s has no %s. ",
                        !asked->anonymous ? lacking->name
@@ -53,70 +54,65 @@ static int choose_shared(figure_source *source, figure_sheet *sheet, const deber
                        deberta_component_name(c));
         source->components[c] = false;
     }
-    return EXIT_OK;
 }
 
 /* Layers and heads are checked by source_open_capture: models may have more than those that are looked at. */
-static int open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
+static void open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     const deberta_model_info *own = &source->info, *its = &other->info;
     other->options = *source->options;
-    other->options.ablations = source->asked->against_ablated.items;
-    other->options.ablation_count = source->asked->against_ablated.count;
-    int status = source_open_model(source, &other->options, source->asked->against, &other->model, &other->info);
-    if (status == EXIT_OK && its->vocabulary_size != own->vocabulary_size)
-        status = option_wrong(source->options, &source->asked->against,
-                              "%s knows %zu tokens, %s %zu: ids would mean other things", its->name,
-                              its->vocabulary_size, own->name, own->vocabulary_size);
-    if (status == EXIT_OK) status = choose_shared(source, sheet, its);
-    if (status == EXIT_OK)
-        status = source_open_session(source, &other->options, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+    other->options.ablated.items = source->asked->against_ablated.items;
+    other->options.ablated.count = source->asked->against_ablated.count;
+    other->model = source_open_model(source, &other->options, source->asked->against, &other->info);
+    if (its->vocabulary_size != own->vocabulary_size)
+        option_wrong(source->options, &source->asked->against,
+                     "%s knows %zu tokens, %s %zu: ids would mean other things", its->name, its->vocabulary_size,
+                     own->name, own->vocabulary_size);
+    choose_shared(source, sheet, its);
+    other->session = source_open_session(source, &other->options, other->model, DEBERTA_OBSERVE_ATTENTION);
     other->view = source->view;
-    return status;
 }
 
 /* Encodes the text in the model without interventions. */
-static int open_unablated(figure_source *source, other_side *other)
+static void open_unablated(figure_source *source, other_side *other)
 {
     other->options = *source->options;
-    other->options.ablations = NULL;
-    other->options.ablation_count = 0;
+    other->options.ablated.items = NULL;
+    other->options.ablated.count = 0;
     other->info = source->info;
     other->view = source->view;
     other->before = true;
-    return source_open_session(source, &other->options, source->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+    other->session = source_open_session(source, &other->options, source->model, DEBERTA_OBSERVE_ATTENTION);
 }
 
 /* The other one of two texts: of equal length, and the same after the choice of tokens. */
-static int open_other_text(figure_source *source, other_side *other)
+static void open_other_text(figure_source *source, other_side *other)
 {
     const size_t rows = source->input.rows;
     deberta_error error = {0};
     if (rows != 2)
-        return say_usage(source->options,
-                         "give two texts (--text A --text B), a second model (--minus MODEL) or an ablation; "
-                         "there %s %zu %s",
-                         rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
+        usage_wrong(source->options,
+                    "give two texts (--text A --text B), a second model (--minus MODEL) or an ablation; "
+                    "there %s %zu %s",
+                    rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
     other->info = source->info;
     other->own_view = true;
-    if (token_view_make(&other->view, &source->input, 1 - source->view.row, &source->asked->shown, &error) !=
-        DEBERTA_OK)
-        return source_fail(source, &error);
+    source_must(source,
+                token_view_make(&other->view, &source->input, 1 - source->view.row, &source->asked->shown, &error),
+                &error);
     const token_view *own = &source->view, *its = &other->view;
     source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown) !=
                            token_view_count_words(its, &source->input, &source->asked->shown);
     if (its->span[1] != own->span[1] || its->count != own->count)
-        return say_usage(source->options, "the texts must have equally many tokens, found %zu and %zu",
-                         own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
-    return EXIT_OK;
+        usage_wrong(source->options, "the texts must have equally many tokens, found %zu and %zu",
+                    own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
 }
 
-static int encode_other(figure_source *source, other_side *other)
+static void encode_other(figure_source *source, other_side *other)
 {
-    const int status = source_open_capture(source, &other->info, &other->view, &other->capture);
-    if (status != EXIT_OK) return status;
+    source_open_capture(source, &other->info, &other->view, &other->capture);
     const deberta_observer observer = capture_observer(&other->capture);
-    return source_observe(source, other->session ? other->session : source->session, other->view.row, &observer);
+    source_observe(source, other->session ? other->session : source->session, other->view.row, &observer);
 }
 
 /* "mall", or "mall/shop" where the texts differ. */
@@ -132,8 +128,7 @@ static const figure_label *join_labels(const figure_source *source, const figure
     return labels;
 }
 
-static int subtract(void *context, const figure_source *source, size_t index, const panel_column *column,
-                    const float **shown)
+static const float *subtract(void *context, const figure_source *source, size_t index, const panel_column *column)
 {
     const other_side *other = context;
     const size_t cells = source->view.count * source->view.count, layer = source_layer(source, index),
@@ -142,8 +137,7 @@ static int subtract(void *context, const figure_source *source, size_t index, co
                 *b = source_matrix_of(source, &other->capture, &other->view, layer, head, column->component);
     float *difference = options_take(source->options, cells, sizeof *difference);
     for (size_t c = 0; c < cells; c++) difference[c] = other->before ? b[c] - a[c] : a[c] - b[c];
-    *shown = difference;
-    return EXIT_OK;
+    return difference;
 }
 
 /* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the
@@ -265,10 +259,10 @@ static void tell(figure_sheet *sheet, const other_side *other)
     if (other->before) {
         sheet_note(sheet, "Before minus after the ablation. ");
         sheet_caption(sheet, "Attention without an ablation minus attention with it (%s). ",
-                      source->options->ablate_text);
+                      source->options->ablated.text);
         if (!asked->style.title)
             sheet->style.title =
-                options_text(source->options, "before minus after ablating %s", source->options->ablate_text);
+                options_text(source->options, "before minus after ablating %s", source->options->ablated.text);
         return;
     }
     sheet_caption(sheet, "Difference of attention between two %s. ", asked->against ? "models" : "texts");
@@ -283,34 +277,35 @@ static void tell(figure_sheet *sheet, const other_side *other)
         sheet_note(sheet, "%s minus %s. ", source->info.name, asked->against);
     if (asked->against_ablated.text)
         sheet_note(sheet, "Ablated in the second model: %s. ", asked->against_ablated.text);
-    else if (asked->against && source->options->ablate_text)
+    else if (asked->against && source->options->ablated.text)
         sheet_note(sheet, "The second model is not ablated. ");
 }
 
-static int encode_both(figure_source *source, figure_sheet *sheet, other_side *other)
+static void encode_both(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     const heatmap_choice *positive = &source->asked->scales[HEATMAP_POSITIVE];
     if (positive->policy == HEATMAP_FIXED)
-        return option_wrong(source->options, &source->asked->scales,
-                            "differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
-                            positive->low, positive->high);
-    const bool ablation = source->input.rows == 1 && source->options->ablation_count > 0;
-    int status = source->asked->against ? open_other_model(source, sheet, other)
-                 : ablation             ? open_unablated(source, other)
-                                        : open_other_text(source, other);
-    if (status == EXIT_OK) status = source_encode(source);
-    if (status == EXIT_OK) status = encode_other(source, other);
-    if (status == EXIT_OK) tell(sheet, other);
-    return status;
+        option_wrong(source->options, &source->asked->scales,
+                     "differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'", positive->low,
+                     positive->high);
+    const bool ablation = source->input.rows == 1 && source->options->ablated.count > 0;
+    if (source->asked->against)
+        open_other_model(source, sheet, other);
+    else if (ablation)
+        open_unablated(source, other);
+    else
+        open_other_text(source, other);
+    source_encode(source);
+    encode_other(source, other);
+    tell(sheet, other);
 }
 
-static int draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
+static void draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     attention_figure figure;
-    int status = encode_both(source, sheet, other);
-    if (status == EXIT_OK) status = panels_open(sheet, &figure);
-    if (status != EXIT_OK) return status;
+    encode_both(source, sheet, other);
+    panels_open(sheet, &figure);
     const bool same_unit = other->info.has_c2p == source->info.has_c2p && other->info.has_p2c == source->info.has_p2c;
     figure.units[HEATMAP_SIGNED] =
         options_text(source->options, "difference of %s", same_unit ? source->unit : "scaled logits");
@@ -319,23 +314,21 @@ static int draw_both(figure_source *source, figure_sheet *sheet, other_side *oth
         columns[c].rule = TOKEN_VIEW_SHOWN;
         if (columns[c].component == DEBERTA_PROBABILITIES) columns[c].kind = HEATMAP_RANGE;
     }
-    status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
-    if (status != EXIT_OK) return status;
+    panels_of_heads(sheet, &figure, columns, count, subtract, other);
     style_probabilities(&figure);
     part_scales(source, &figure);
     say_identical(sheet, &figure);
     figure.style = sheet->style;
     figure.query_labels = figure.key_labels = join_labels(source, source->view.labels, other->view.labels);
     sheet->data.row_labels = sheet->data.column_labels = join_labels(source, source->view.names, other->view.names);
-    return panels_finish(sheet, &figure);
+    panels_finish(sheet, &figure);
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     other_side other = {0};
-    const int status = draw_both(source, sheet, &other);
+    draw_both(source, sheet, &other);
     close_other(&other);
-    return status;
 }
 
 static const option part[] = {
@@ -344,7 +337,7 @@ static const option part[] = {
     {"minus", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
      TEXT_AT(attention_options, against)},
     {"minus-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
-     PARSED_AT(attention_options, against_ablated, ablation_list_parse), .needs = "minus"},
+     PARSED_AT(attention_options, against_ablated, ablate_parse), .needs = "minus"},
     NO_MORE_ROWS};
 static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};

@@ -27,18 +27,17 @@ static void measure(const figure_source *source, distance_curves *curves, size_t
     scope_free(&curve.memory);
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const size_t *positions = source_positions(source), last = source->view.count - 1;
     const bool words = source->asked->shown.words;
     distance_curves curves = distance_curves_open(source, positions ? positions[last] - positions[0] : last);
-    int status = source_encode(source);
+    source_encode(source);
     for (size_t k = 0; k < source_heads(source); k++)
-        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
+        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             if (source->components[c]) measure(source, &curves, k, c);
-    if (status != EXIT_OK) return status;
     sheet_caption(sheet, "Components of attention against the distance between query and key. ");
-    return distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");
+    distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");
 }
 
 static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_ROWS},

@@ -20,25 +20,23 @@ typedef struct embedding_parts {
 } embedding_parts;
 
 /* Words and positions from the tables; in the decoder the words give way to H[L-1]. */
-static int read_parts(figure_source *source, embedding_parts *parts)
+static void read_parts(figure_source *source, embedding_parts *parts)
 {
     const deberta_model_info *info = &source->info;
     parts->width = info->position_biased_input ? info->embedding_size : info->hidden_size;
     const size_t cells = source->view.span[1] * parts->width;
     const reference_input input = figure_reference_input(source);
-    reference_model *reference = NULL;
     deberta_error error = {0};
     for (int p = 0; p < PARTS; p++) parts->whole[p] = options_take(source->options, cells, sizeof(double));
-    int status = figure_reference_open(source, &reference);
-    if (status == EXIT_OK && reference_embedding_rows(reference, &input, parts->whole[CONTENT], parts->whole[POSITION],
-                                                      &error) != DEBERTA_OK)
-        status = say_error(source->options, &error);
+    reference_model *reference = figure_reference_open(source);
+    must(source->options,
+         reference_embedding_rows(reference, &input, parts->whole[CONTENT], parts->whole[POSITION], &error), &error);
     reference_free(&reference);
-    if (status == EXIT_OK && !info->position_biased_input) status = source_encode(source);
-    if (status != EXIT_OK) return status;
-    if (!info->position_biased_input) parts->whole[CONTENT] = figure_hidden(source, info->layers - 1);
+    if (!info->position_biased_input) {
+        source_encode(source);
+        parts->whole[CONTENT] = figure_hidden(source, info->layers - 1);
+    }
     for (size_t k = 0; k < cells; k++) parts->whole[SUM][k] = parts->whole[CONTENT][k] + parts->whole[POSITION][k];
-    return EXIT_OK;
 }
 
 static void measure(figure_sheet *sheet, embedding_parts *parts)
@@ -89,14 +87,14 @@ static double cell_aspect(const figure_source *source, size_t width)
     return fmin(fmin(3.2, 120 / (double)source->view.count) * (double)width / across, ATTENTION_MOST_ASPECT);
 }
 
-static int describe_panels(const figure_sheet *sheet, const embedding_parts *parts, attention_panel *panels,
-                           attention_figure *figure)
+static void describe_panels(const figure_sheet *sheet, const embedding_parts *parts, attention_panel *panels,
+                            attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const bool decoder = !source->info.position_biased_input;
     const char *const titles[PARTS] = {decoder ? "content: H[L\u22121]" : "content: words", "position",
                                        decoder ? "sum: the decoder\u2019s queries" : "sum"};
-    const int status = panels_open(sheet, figure);
+    panels_open(sheet, figure);
     for (int p = 0; p < PARTS; p++)
         panels[p] = (attention_panel){parts->shown[p], parts->width, titles[p], HEATMAP_SIGNED};
     figure->panels = panels;
@@ -115,10 +113,9 @@ static int describe_panels(const figure_sheet *sheet, const embedding_parts *par
     figure->style.note = NULL; /* under the norms */
     /* a few dimensions are often far larger than all others */
     if (!option_given(source->options, &source->asked->scales)) figure->scales[HEATMAP_SIGNED].policy = HEATMAP_ROBUST;
-    return status;
 }
 
-static int draw_parts(figure_sheet *sheet, const embedding_parts *parts)
+static void draw_parts(figure_sheet *sheet, const embedding_parts *parts)
 {
     const figure_source *source = sheet->source;
     const token_view *view = &source->view;
@@ -140,28 +137,26 @@ static int draw_parts(figure_sheet *sheet, const embedding_parts *parts)
         sheet_note(sheet, "Positions enter the Enhanced Mask Decoder alone, where they are added to H[L\u22121]. ");
     sheet_caption(sheet, "Content, absolute position and their sum, and the lengths of these vectors. ");
     embedding_figure figure = {.norms = {.panels = &norms, .panel_count = 1, .panel_height = 30}};
-    const int status = describe_panels(sheet, parts, panels, &figure.panels);
+    describe_panels(sheet, parts, panels, &figure.panels);
     figure.norms.style = sheet->style;
     figure.norms.style.title = NULL;
-    return status == EXIT_OK ? sheet_finish(sheet, layout, &figure) : status;
+    sheet_finish(sheet, layout, &figure);
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const deberta_model_info *info = &source->info;
     embedding_parts parts;
-    if (!info->has_position_table) return say_usage(source->options, "%s has no absolute positions", info->name);
+    if (!info->has_position_table) usage_wrong(source->options, "%s has no absolute positions", info->name);
     if (!info->position_biased_input && info->embedding_size != info->hidden_size)
-        return say_usage(source->options,
-                         "%s has positions of %zu numbers for hidden states of %zu: there is no "
-                         "decoder that adds them",
-                         info->name, info->embedding_size, info->hidden_size);
-    if (!panels_take_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true}))
-        return EXIT_USAGE;
-    const int status = read_parts(source, &parts);
-    if (status != EXIT_OK) return status;
+        usage_wrong(source->options,
+                    "%s has positions of %zu numbers for hidden states of %zu: there is no "
+                    "decoder that adds them",
+                    info->name, info->embedding_size, info->hidden_size);
+    panels_check_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true});
+    read_parts(source, &parts);
     measure(sheet, &parts);
-    return draw_parts(sheet, &parts);
+    draw_parts(sheet, &parts);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS},

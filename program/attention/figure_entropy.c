@@ -6,15 +6,14 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
     const size_t count = source->view.count;
     const double evenly = log2((double)count); /* entropy of attention that is spread so */
     const char *unit = source->asked->shown.words ? "words" : "tokens";
     attention_figure figure;
-    int status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
     for (size_t k = 0; k < source_heads(source); k++) {
         const float *matrix =
             source_matrix(source, source_layer(source, k), source_head(source, k), DEBERTA_PROBABILITIES);
@@ -29,8 +28,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
                "bits. ",
                count, count == 1 ? "query" : "queries", evenly);
     sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
-    status = head_map_open(sheet, &figure);
-    if (status != EXIT_OK) return status;
+    head_map_open(sheet, &figure);
     const attention_panel panels[3] = {head_map_panel(source, "direction", HEATMAP_SIGNED, offset),
                                        head_map_panel(source, "distance", HEATMAP_POSITIVE, distance),
                                        head_map_panel(source, "entropy", HEATMAP_RANGE, entropy)};
@@ -44,7 +42,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     head_map_column(sheet, "entropy_bits", entropy);
     head_map_column(sheet, "mean_distance", distance);
     head_map_column(sheet, "mean_offset", offset);
-    return panels_finish(sheet, &figure);
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

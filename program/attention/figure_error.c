@@ -35,7 +35,7 @@ static void on_row(void *context, const reference_attention_row *row)
 }
 
 /* The reference reads the same ids, in float64 from the embeddings on. */
-static int compare(error_work *work)
+static void compare(error_work *work)
 {
     const figure_source *source = work->source;
     const size_t n = source->view.span[1], matrices = source_heads(source) * DEBERTA_COMPONENT_COUNT;
@@ -43,42 +43,35 @@ static int compare(error_work *work)
     const reference_observer observer = {work, on_row};
     double *hidden =
         options_take(source->options, (source->info.layers + 1) * n * source->info.hidden_size, sizeof *hidden);
-    reference_model *reference = NULL;
     deberta_error error = {0};
     work->difference = options_take(source->options, matrices, sizeof *work->difference);
     for (size_t k = 0; k < matrices; k++)
         if (source->components[k % DEBERTA_COMPONENT_COUNT])
             work->difference[k] = options_take(source->options, n * n, sizeof(float));
-    int status = figure_reference_open(source, &reference);
-    if (status == EXIT_OK && reference_encode(reference, &input, hidden, &observer, &error) != DEBERTA_OK)
-        status = say_error(source->options, &error);
+    reference_model *reference = figure_reference_open(source);
+    must(source->options, reference_encode(reference, &input, hidden, &observer, &error), &error);
     reference_free(&reference);
-    return status;
 }
 
-static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
-                     const float **whole)
+static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
 {
     (void)source;
-    *whole = ((error_work *)context)->difference[index * DEBERTA_COMPONENT_COUNT + column->component];
-    return EXIT_OK;
+    return ((error_work *)context)->difference[index * DEBERTA_COMPONENT_COUNT + column->component];
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     error_work work = {.source = source};
     const char *precision = deberta_precision_name(source->info.precision);
     attention_figure figure;
-    int status = source_encode(source);
-    if (status == EXIT_OK) status = compare(&work);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
+    compare(&work);
     sheet_note(sheet, "|%s \u2212 float64|, %s; largest%s %.3g. ", precision,
                deberta_isa_name(deberta_session_isa(source->session)),
                source->asked->shown.words ? " between two pieces, which words average," : "", work.worst);
     sheet_caption(sheet, "Absolute error of %s against float64. ", precision);
-    status = panels_open(sheet, &figure);
-    if (status != EXIT_OK) return status;
+    panels_open(sheet, &figure);
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "error, %s", source->unit);
     figure.units[HEATMAP_RANGE] = figure.units[HEATMAP_LOG] = "error of a probability";
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
@@ -92,9 +85,9 @@ static int draw(figure_source *source, figure_sheet *sheet)
                           : source->asked->logarithmic                  ? HEATMAP_LOG
                                                                         : HEATMAP_RANGE;
     }
-    status = panels_of_heads(sheet, &figure, columns, count, matrix_of, &work);
-    if (status == EXIT_OK) panels_begin_at_zero(&figure, 0);
-    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
+    panels_of_heads(sheet, &figure, columns, count, matrix_of, &work);
+    panels_begin_at_zero(&figure, 0);
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, COMPONENTS_ROW, NO_MORE_ROWS};

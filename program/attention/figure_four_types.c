@@ -6,51 +6,48 @@
 #include "include/deberta_unstable.h"
 
 /* Three captured terms and, of the tables alone, the product of both positions: a value for each distance. */
-static int matrix_of(void *reference, const figure_source *source, size_t index, const panel_column *column,
-                     const float **whole)
+static const float *matrix_of(void *reference, const figure_source *source, size_t index, const panel_column *column)
 {
     const size_t n = source->view.span[1];
     deberta_error error = {0};
-    if (column->component != DEBERTA_COMPONENT_COUNT) return captured_matrix(NULL, source, index, column, whole);
+    if (column->component != DEBERTA_COMPONENT_COUNT) return captured_matrix(NULL, source, index, column);
     double *products = options_take(source->options, source->info.relative_rows, sizeof *products);
     float *gathered = options_take(source->options, n * n, sizeof *gathered);
-    if (reference_position_products(reference, source_layer(source, index), source_head(source, index), products,
-                                    &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
+    must(source->options,
+         reference_position_products(reference, source_layer(source, index), source_head(source, index), products,
+                                     &error),
+         &error);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
             gathered[i * n + j] = (float)products[deberta_position_row(
                 &source->info, (deberta_reference)source->options->reference, (ptrdiff_t)i - (ptrdiff_t)j)];
-    *whole = gathered;
-    return EXIT_OK;
+    return gathered;
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const panel_column columns[4] = {
         component_column(source, DEBERTA_C2C),
         component_column(source, DEBERTA_C2P),
         component_column(source, DEBERTA_P2C),
         {"p2p", "position to position", HEATMAP_SIGNED, TOKEN_VIEW_MEAN, DEBERTA_COMPONENT_COUNT, "p2p"}};
-    reference_model *reference = NULL;
     attention_figure figure;
     if (!source->info.has_c2p || !source->info.has_p2c)
-        return say_usage(source->options, "%s has no %s, and position to position is made of both", source->info.name,
-                         source->info.has_c2p ? "p2c" : "c2p");
-    int status = source_encode(source);
-    if (status == EXIT_OK) status = figure_reference_open(source, &reference);
-    if (status != EXIT_OK) return status;
+        usage_wrong(source->options, "%s has no %s, and position to position is made of both", source->info.name,
+                    source->info.has_c2p ? "p2c" : "c2p");
+    source_encode(source);
+    reference_model *reference = figure_reference_open(source);
     sheet_note(sheet,
                "Position to position is no part of the model's logits: it is computed here from the same tables, "
                "PQ[\u03b4(i,j)] \u00b7 PK[\u03b4(i,j)], and depends on the distance alone%s. ",
                source->asked->centre == CENTRE_NONE ? "" : ", but for the row mean");
     sheet_caption(sheet, "Four types of attention: the three terms of a logit, and position to position, which the "
                          "model leaves out. ");
-    status = panels_open(sheet, &figure);
+    panels_open(sheet, &figure);
     if (!figure.columns) figure.columns = 2;
-    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 4, matrix_of, reference);
+    panels_of_heads(sheet, &figure, columns, 4, matrix_of, reference);
     reference_free(&reference);
-    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

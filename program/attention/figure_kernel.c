@@ -4,7 +4,6 @@
 #include "analysis/distance_sample.h"
 #include "program/attention/distance_curves.h"
 #include "program/attention/figure_kind.h"
-#include "program/frame/options.h"
 #include "program/frame/progress.h"
 
 typedef struct kernel_work {
@@ -40,38 +39,34 @@ static void add_text(kernel_work *w, const capture *captured, const token_view *
     }
 }
 
-static int run_text(kernel_work *w, size_t row)
+static void run_text(kernel_work *w, size_t row)
 {
     figure_source *source = w->source;
     const token_view_choice everything = {.end = SIZE_MAX};
     token_view view = {0};
     capture captured = {0};
     deberta_error error = {0};
-    if (token_view_make(&view, &source->input, row, &everything, &error) != DEBERTA_OK)
-        return source_fail(source, &error);
-    int status = source_open_capture(source, &source->info, &view, &captured);
+    source_must(source, token_view_make(&view, &source->input, row, &everything, &error), &error);
+    source_open_capture(source, &source->info, &view, &captured);
     const deberta_observer observer = capture_observer(&captured);
-    if (status == EXIT_OK) status = source_observe(source, source->session, row, &observer);
-    if (status == EXIT_OK) add_text(w, &captured, &view);
+    source_observe(source, source->session, row, &observer);
+    add_text(w, &captured, &view);
     capture_free(&captured);
     token_view_free(&view);
-    return status;
 }
 
-static int run_texts(kernel_work *w)
+static void run_texts(kernel_work *w)
 {
     figure_source *source = w->source;
-    int status =
-        source_open_session(source, source->options, source->model, DEBERTA_OBSERVE_ATTENTION, &source->session);
+    source->session = source_open_session(source, source->options, source->model, DEBERTA_OBSERVE_ATTENTION);
     progress_bar bar = progress_begin(source->options, "kernel", source->input.rows);
-    for (size_t row = 0; row < source->input.rows && status == EXIT_OK; row++) {
+    for (size_t row = 0; row < source->input.rows; row++) {
         if (source->input.row[row].tokens == 0) continue;
         w->texts++;
-        status = run_text(w, row);
+        run_text(w, row);
         progress_step(&bar, row + 1, NULL);
     }
     progress_end(&bar);
-    return status;
 }
 
 /* All distances of one sample into the lines of its head. */
@@ -93,7 +88,7 @@ static void summarise(const kernel_work *w, size_t k, distance_curves *curves)
     }
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     kernel_work w = {.source = source};
     size_t longest = 1;
@@ -101,14 +96,13 @@ static int draw(figure_source *source, figure_sheet *sheet)
         if (source->input.row[r].tokens > longest) longest = source->input.row[r].tokens;
     distance_curves curves = distance_curves_open(source, longest - 1);
     open_samples(&w, longest - 1);
-    int status = run_texts(&w);
+    run_texts(&w);
     for (size_t k = 0; k < sample_count(&w); k++) {
-        if (status == EXIT_OK) summarise(&w, k, &curves);
+        summarise(&w, k, &curves);
         scope_free(&w.samples[k].memory);
     }
-    if (status != EXIT_OK) return status;
     sheet_caption(sheet, "Position terms against the distance between query and key, over a corpus. ");
-    return distance_curves_draw(
+    distance_curves_draw(
         sheet, &curves, true,
         options_text(source->options, "all pairs of tokens of %zu text%s", w.texts, w.texts == 1 ? "" : "s"));
 }

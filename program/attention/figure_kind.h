@@ -10,9 +10,8 @@ typedef struct figure_kind {
     command command; /* first: figure_run finds the kind by it */
     bool all_rows;   /* shows more of the input than --row */
     bool hidden;     /* hidden states are captured too */
-    /* Encodes, computes, describes a figure and its numbers, and ends with panels_finish or sheet_finish. An exit code,
-     * after saying why. */
-    int (*draw)(figure_source *source, figure_sheet *sheet);
+    /* Encodes, computes, describes a figure and its numbers, and ends with panels_finish or sheet_finish. */
+    void (*draw)(figure_source *source, figure_sheet *sheet);
 } figure_kind;
 
 #define FIGURE_DECLARE(name) extern const figure_kind figure_##name;
@@ -22,7 +21,7 @@ FIGURE_EACH(FIGURE_DECLARE)
 extern const option_group figure_components_groups[];
 
 /* Opens, draws, closes. */
-int figure_draw(const common_options *options, const figure_kind *kind);
+void figure_draw(const common_options *options, const figure_kind *kind);
 /* Draws the kind whose command the options are of. */
 int figure_run(const common_options *options);
 

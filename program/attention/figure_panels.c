@@ -27,7 +27,7 @@ size_t component_columns(const figure_source *source, panel_column columns[DEBER
 }
 
 /* --mark, as cells of the view. */
-static int find_marks(const figure_source *source, attention_figure *figure)
+static void find_marks(const figure_source *source, attention_figure *figure)
 {
     const cell_list *asked = &source->asked->marks;
     attention_mark *marks = options_take(source->options, asked->count, sizeof *marks);
@@ -36,15 +36,14 @@ static int find_marks(const figure_source *source, attention_figure *figure)
         marks[k] =
             (attention_mark){token_view_place(&source->view, cell->query), token_view_place(&source->view, cell->key)};
         if (marks[k].query == SIZE_MAX || marks[k].key == SIZE_MAX)
-            return option_wrong(source->options, asked, "'%zu,%zu': no such pair of tokens is shown, the text has %zu",
-                                cell->query, cell->key, source->view.span[1]);
+            option_wrong(source->options, asked, "'%zu,%zu': no such pair of tokens is shown, the text has %zu",
+                         cell->query, cell->key, source->view.span[1]);
     }
     figure->marks = marks;
     figure->mark_count = asked->count;
-    return EXIT_OK;
 }
 
-int panels_open(const figure_sheet *sheet, attention_figure *figure)
+void panels_open(const figure_sheet *sheet, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const attention_options *asked = source->asked;
@@ -70,7 +69,7 @@ int panels_open(const figure_sheet *sheet, attention_figure *figure)
         if (chosen >= 0) figure->palettes[kind] = palette_list[chosen];
     }
     if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "blues"; /* probabilities in both */
-    return find_marks(source, figure);
+    find_marks(source, figure);
 }
 
 attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size_t layer, size_t head,
@@ -84,20 +83,18 @@ attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size
         .values = shown, .stride = source->view.count, .title = column->title, .kind = column->kind};
 }
 
-int captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column,
-                    const float **whole)
+const float *captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column)
 {
     (void)context;
-    *whole =
-        capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), column->component, 0);
-    return EXIT_OK;
+    return capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), column->component,
+                          0);
 }
 
 /* Did the session take this component out of the head? */
 static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
 {
-    for (size_t k = 0; k < source->options->ablation_count; k++) {
-        const deberta_ablation *ablation = &source->options->ablations[k];
+    for (size_t k = 0; k < source->options->ablated.count; k++) {
+        const deberta_ablation *ablation = &source->options->ablated.items[k];
         if (ablation->term == component &&
             (ablation->layer == DEBERTA_EVERY || ablation->layer == source_layer(source, index)) &&
             (ablation->head == DEBERTA_EVERY || ablation->head == source_head(source, index)))
@@ -125,8 +122,8 @@ static void flow_panels(const figure_source *source, attention_figure *figure, c
             options_text(source->options, "%s, %s", column->short_title, figure->units[column->kind]);
 }
 
-int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
-                    panel_matrix matrix, void *context)
+void panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
+                     panel_matrix matrix, void *context)
 {
     const figure_source *source = sheet->source;
     const common_options *options = source->options;
@@ -141,10 +138,7 @@ int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_c
         titles[k] = source_head_title(source, k);
         for (size_t c = 0; c < count; c++) {
             const size_t place = k * count + c;
-            const float *whole = NULL;
-            const int status = matrix(context, source, k, &columns[c], &whole);
-            if (status != EXIT_OK) return status;
-            panels[place] = panels_add(sheet, &columns[c], layer, head, whole);
+            panels[place] = panels_add(sheet, &columns[c], layer, head, matrix(context, source, k, &columns[c]));
             const bool ablated = is_ablated(source, k, columns[c].component);
             const char *addition = ablated ? " (ablated)" : "";
             if (ablated && panel_is_zero(&panels[place], figure->queries * figure->keys)) words[place] = "all 0";
@@ -160,26 +154,22 @@ int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_c
     figure->grid_rows = heads;
     figure->grid_columns = count;
     if (flows) flow_panels(source, figure, columns);
-    return EXIT_OK;
 }
 
-bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
-                        const bool drawn[HEATMAP_KINDS])
+void panels_check_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
+                         const bool drawn[HEATMAP_KINDS])
 {
     const heatmap_choice *given = &scales[HEATMAP_POSITIVE];
     const bool unsigned_panels = drawn[HEATMAP_POSITIVE] || drawn[HEATMAP_RANGE] || drawn[HEATMAP_LOG];
     const void *member = &source->asked->scales;
     if (scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !drawn[HEATMAP_SIGNED])
         option_wrong(source->options, member, "limits that begin below 0 are for signed panels, and there are none");
-    else if (given->policy == HEATMAP_FIXED && !unsigned_panels)
+    if (given->policy == HEATMAP_FIXED && !unsigned_panels)
         option_wrong(source->options, member,
                      "limits that begin at 0 or above are for panels without negative values, and there are none");
-    else if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
+    if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
         option_wrong(source->options, member, "logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
                      given->low, given->high);
-    else
-        return true;
-    return false;
 }
 
 void panels_begin_at_zero(attention_figure *figure, double reach)
@@ -322,22 +312,23 @@ static void tell_width(const figure_sheet *sheet, const attention_figure *figure
              notes->page_width, asked, why);
 }
 
-int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
+void panels_finish(figure_sheet *sheet, const attention_figure *figure)
 {
+    const figure_source *source = sheet->source;
     bool drawn[HEATMAP_KINDS] = {false};
     for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
         if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
-    if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
+    panels_check_limits(source, figure->scales, drawn);
     figure_notes notes = {0};
-    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&sheet->source->view) &&
-                           figure->keys == sheet->source->view.count;
-    if (of_tokens && wants_words(sheet, figure)) return FIGURE_WANTS_WORDS;
-    const int status = sheet_write(sheet, attention_layout, figure, &notes);
-    if (status == EXIT_OK && sheet->source->asked->shown.fitted)
-        say_note(sheet->source->options,
+    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&source->view) &&
+                           figure->keys == source->view.count;
+    sheet->wants_words = of_tokens && wants_words(sheet, figure);
+    if (sheet->wants_words) return;
+    sheet_write(sheet, attention_layout, figure, &notes);
+    if (source->asked->shown.fitted)
+        say_note(source->options,
                  "note: pieces are merged into words, because they have no room at %g mm; --pieces shows pieces",
                  figure_defaults(&figure->style).width_mm);
-    if (status == EXIT_OK && notes.positions && of_tokens) tell_positions(sheet, figure);
-    if (status == EXIT_OK && sheet->source->options->outs.count) tell_width(sheet, figure, &notes);
-    return status;
+    if (notes.positions && of_tokens) tell_positions(sheet, figure);
+    if (source->options->outs.count) tell_width(sheet, figure, &notes);
 }

@@ -81,17 +81,14 @@ static void fill_panel(const figure_source *source, const query_table *table, si
     }
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const attention_options *asked = source->asked;
     const size_t heads = source_heads(source);
-    size_t query = 0;
     query_table table;
-    if (!asked->query)
-        return say_usage(source->options, "say which token asks: --query WORD, or --query I, counted from 0");
-    int status = source_query(source, &query);
-    if (status == EXIT_OK) status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    if (!asked->query) usage_wrong(source->options, "say which token asks: --query WORD, or --query I, counted from 0");
+    const size_t query = source_query(source);
+    source_encode(source);
     open_table(source, &table);
     chart_panel *panels = options_take(source->options, heads, sizeof *panels);
     const char *unit = options_text(source->options, "%s%s", source->unit,
@@ -116,7 +113,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
                                 .columns = asked->columns,
                                 .panel_height = 40,
                                 .panel_letters = asked->letters};
-    return sheet_finish(sheet, chart_layout, &chart);
+    sheet_finish(sheet, chart_layout, &chart);
 }
 
 static const option part[] = {PART_ROWS, QUERY_ROW, NO_MORE_ROWS},

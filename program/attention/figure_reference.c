@@ -3,13 +3,14 @@
 
 #include "program/frame/options.h"
 
-int figure_reference_open(const figure_source *source, reference_model **reference)
+reference_model *figure_reference_open(const figure_source *source)
 {
     const common_options *options = source->options;
+    reference_model *reference = NULL;
     deberta_error error = {0};
-    return reference_open(reference, options->arguments[0], (deberta_reference)options->reference, &error) == DEBERTA_OK
-               ? EXIT_OK
-               : say_error(options, &error);
+    must(options, reference_open(&reference, options->arguments[0], (deberta_reference)options->reference, &error),
+         &error);
+    return reference;
 }
 
 static int64_t *widen(const figure_source *source, const int32_t *values)

@@ -7,7 +7,7 @@
 #include "analysis/reference/reference.h"
 
 /* The model in float64, with its --reference. Free with reference_free. */
-int figure_reference_open(const figure_source *source, reference_model **reference);
+reference_model *figure_reference_open(const figure_source *source);
 /* The text of the view as its input. */
 reference_input figure_reference_input(const figure_source *source);
 /* H[layer] of the captured text as doubles, [n][h]. The kind must capture hidden states. */

@@ -7,16 +7,15 @@
 enum { MOST_ABREAST = 5, FEW_ABREAST = 4 };
 
 /* Rollout multiplies the layers from the first one on, whichever are drawn. */
-static int encode_up_to(figure_source *source, size_t last)
+static void encode_up_to(figure_source *source, size_t last)
 {
     size_t *const chosen = source->layers, count = source->layer_count;
     source->layers = options_take(source->options, last + 1, sizeof *source->layers);
     source->layer_count = last + 1;
     for (size_t l = 0; l <= last; l++) source->layers[l] = l;
-    const int status = source_encode(source);
+    source_encode(source);
     source->layers = chosen;
     source->layer_count = count;
-    return status;
 }
 
 /* One layer further. */
@@ -40,20 +39,19 @@ static attention_panel add_panel(figure_sheet *sheet, const double *rollout, siz
     return panels_add(sheet, &column, layer, no_index, whole);
 }
 
-static int fill(figure_source *source, figure_sheet *sheet, attention_panel *panels)
+static void fill(figure_source *source, figure_sheet *sheet, attention_panel *panels)
 {
     const size_t n = source->view.span[1], last = source->layers[source->layer_count - 1];
     double *rollout = options_take(source->options, n * n, sizeof *rollout);
-    int status = encode_up_to(source, last);
+    encode_up_to(source, last);
     attention_rollout_begin(rollout, n);
-    for (size_t layer = 0, drawn = 0; layer <= last && status == EXIT_OK; layer++) {
+    for (size_t layer = 0, drawn = 0; layer <= last; layer++) {
         step(source, rollout, layer);
         if (source->layers[drawn] == layer) panels[drawn++] = add_panel(sheet, rollout, layer);
     }
-    return status;
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     attention_panel *panels = options_take(source->options, source->layer_count, sizeof *panels);
     attention_figure figure;
@@ -63,7 +61,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
                source->head_count, source->head_count == 1 ? "head" : "heads");
     sheet_caption(sheet, "Attention rollout (Abnar and Zuidema 2020): how much of each input token is in each "
                          "position, if attention and residual connections were all there is. ");
-    int status = panels_open(sheet, &figure);
+    panels_open(sheet, &figure);
     figure.panels = panels;
     figure.grid_rows = 1;
     figure.grid_columns = source->layer_count;
@@ -71,8 +69,8 @@ static int draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_POSITIVE] = figure.units[HEATMAP_LOG] = "share of the input token";
     figure.key_axis = "input token";
     figure.query_axis = "position";
-    if (status == EXIT_OK) status = fill(source, sheet, panels);
-    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
+    fill(source, sheet, panels);
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

@@ -2,7 +2,6 @@
 #include "analysis/attention_terms.h"
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
-#include "program/frame/options.h"
 #include "program/frame/progress.h"
 
 /* How a measure is told. Variance shares and Shapley values can be negative and add up to something; KL neither. */
@@ -76,7 +75,7 @@ static heatmap_kind kind_of_values(const figure_source *source, const shares *s)
     return HEATMAP_POSITIVE;
 }
 
-static int draw_maps(figure_sheet *sheet, const shares *s, attention_figure *figure)
+static void draw_maps(figure_sheet *sheet, const shares *s, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const measure_look *look = &looks[source->asked->measure];
@@ -88,7 +87,7 @@ static int draw_maps(figure_sheet *sheet, const shares *s, attention_figure *fig
                 head_map_panel(source, deberta_component_name(t), kind, s->values[source->asked->measure][t]);
     figure->panels = panels;
     figure->units[HEATMAP_SIGNED] = figure->units[HEATMAP_POSITIVE] = look->unit;
-    return panels_finish(sheet, figure);
+    panels_finish(sheet, figure);
 }
 
 /* One panel of bars for a layer. */
@@ -118,7 +117,7 @@ static chart_panel bars_of_layer(const figure_source *source, const shares *s, s
     return panel;
 }
 
-static int draw_bars(figure_sheet *sheet, const shares *s)
+static void draw_bars(figure_sheet *sheet, const shares *s)
 {
     const figure_source *source = sheet->source;
     chart_panel *panels = options_take(source->options, source->layer_count, sizeof *panels);
@@ -130,36 +129,36 @@ static int draw_bars(figure_sheet *sheet, const shares *s)
                                 .columns = source->asked->columns,
                                 .panel_height = 30,
                                 .panel_letters = source->asked->letters};
-    return sheet_finish(sheet, chart_layout, &chart);
+    sheet_finish(sheet, chart_layout, &chart);
 }
 
 /* Bars have no colour scale and no cells. */
-static int check_form(const attention_options *asked)
+static void check_form(const attention_options *asked)
 {
     const void *const of_maps[] = {&asked->scales, &asked->palette, &asked->signed_palette, &asked->annotate};
     const common_options *options = &asked->reading.common;
     for (size_t k = 0; k < sizeof of_maps / sizeof *of_maps && asked->form == FORM_BARS; k++)
         if (option_given(options, of_maps[k]))
-            return option_wrong(options, of_maps[k], "--form bars does not take it; --form map does");
-    return EXIT_OK;
+            option_wrong(options, of_maps[k], "--form bars does not take it; --form map does");
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const measure_look *look = &looks[source->asked->measure];
     shares s;
     attention_figure figure;
-    int status = check_form(source->asked);
-    if (status == EXIT_OK) status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    check_form(source->asked);
+    source_encode(source);
     measure_heads(source, &s);
     sheet_note(sheet, "%s", look->note);
     if (!source->view.whole) sheet_note(sheet, "Measured among the tokens that are shown. ");
     sheet_caption(sheet, "What each term of the logits is worth to each head. %s", look->note);
-    status = head_map_open(sheet, &figure);
-    if (status != EXIT_OK) return status;
+    head_map_open(sheet, &figure);
     add_columns(sheet, &s);
-    return source->asked->form == FORM_BARS ? draw_bars(sheet, &s) : draw_maps(sheet, &s, &figure);
+    if (source->asked->form == FORM_BARS)
+        draw_bars(sheet, &s);
+    else
+        draw_maps(sheet, &s, &figure);
 }
 
 static const option part[] = {

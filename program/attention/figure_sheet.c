@@ -165,14 +165,13 @@ static bool writes_provenance(const attention_options *asked)
            (asked->data && !path_has_suffix(asked->data, ".csv"));
 }
 
-static int add_provenance(figure_sheet *sheet, figure_source *source)
+static void add_provenance(figure_sheet *sheet, figure_source *source)
 {
     const common_options *options = source->options;
     const input_batch *input = &source->input;
     deberta_error error = {0};
-    if (!*source->digest && writes_provenance(source->asked) &&
-        deberta_model_digest(source->model, source->digest, &error) != DEBERTA_OK)
-        return say_error(options, &error);
+    if (!*source->digest && writes_provenance(source->asked))
+        must(options, deberta_model_digest(source->model, source->digest, &error), &error);
     add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
     add(sheet, "Figure", figure_name(source));
     if (!source->asked->anonymous) add(sheet, "Model", source->info.name);
@@ -189,7 +188,6 @@ static int add_provenance(figure_sheet *sheet, figure_source *source)
         add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
     if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
     sheet->style.provenance = sheet->provenance;
-    return EXIT_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------- texts */
@@ -226,8 +224,8 @@ static void add_to_title(figure_sheet *sheet, const char *what)
 static void say_ablated(figure_sheet *sheet)
 {
     const common_options *options = sheet->source->options;
-    sheet_note(sheet, "Ablated: %s. ", options->ablate_text);
-    add_to_title(sheet, options_text(options, "ablated: %s", options->ablate_text));
+    sheet_note(sheet, "Ablated: %s. ", options->ablated.text);
+    add_to_title(sheet, options_text(options, "ablated: %s", options->ablated.text));
 }
 
 /* Likewise. */
@@ -248,12 +246,12 @@ static unsigned shown_components(const figure_source *source)
     return shown;
 }
 
-int sheet_open(figure_sheet *sheet, figure_source *source)
+void sheet_open(figure_sheet *sheet, figure_source *source)
 {
     const attention_options *asked = source->asked;
     char text[512];
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
-    if (source->options->ablate_text) say_ablated(sheet);
+    if (source->options->ablated.text) say_ablated(sheet);
     say_precision(sheet);
     const unsigned shown = shown_components(source);
     token_view_describe(&source->view, &asked->shown, shown & SHOW_PROBABILITIES, shown & (SHOW_TERMS | SHOW_LOGITS),
@@ -265,7 +263,7 @@ int sheet_open(figure_sheet *sheet, figure_source *source)
         sheet_note(sheet, "Colours reach to percentile %g. ", scale->percentile > 0 ? scale->percentile : 99);
         break;
     }
-    return add_provenance(sheet, source);
+    add_provenance(sheet, source);
 }
 
 /* ------------------------------------------------------------------------------------------------------- numbers */
@@ -353,23 +351,22 @@ static void tell(const figure_sheet *sheet, const figure_notes *notes)
                  notes->page_height, sheet_remedies(sheet, "layers,heads,token-range A:B,words,drop-special,layout"));
 }
 
-int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
+void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
 {
     figure_notes notes = {0};
-    return sheet_write(sheet, layout, figure, &notes);
+    sheet_write(sheet, layout, figure, &notes);
 }
 
-int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes)
+void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes)
 {
     const common_options *options = sheet->source->options;
     if (sheet->source->asked->latex && !figure_latex_includes(&options->outs))
-        return say_usage(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+        usage_wrong(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
     side_files files = {0};
     deberta_error error = {0};
     const deberta_status status = write_all(sheet, layout, figure, &files, notes, &error);
     figure_data_discard(&files.data);
     atomic_file_discard(&files.latex);
-    if (status != DEBERTA_OK) return source_fail(sheet->source, &error);
+    source_must(sheet->source, status, &error);
     tell(sheet, notes);
-    return EXIT_OK;
 }

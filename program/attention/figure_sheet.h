@@ -15,11 +15,12 @@ typedef struct figure_sheet {
     figure_style style;  /* with its note, which sheet_note makes longer */
     const char *caption; /* of --latex; sheet_caption makes it longer */
     figure_data data;    /* of --numbers */
+    bool wants_words;    /* it is to be made again in words */
     provenance_entry provenance[FIGURE_MOST_PROVENANCE];
 } figure_sheet;
 
 /* Style, what must be said of every figure of the source, provenance. */
-int sheet_open(figure_sheet *sheet, figure_source *source);
+void sheet_open(figure_sheet *sheet, figure_source *source);
 
 /* A sentence under the figure, ending in a space. */
 void sheet_note(figure_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -35,6 +36,6 @@ void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numb
 const char *sheet_remedies(const figure_sheet *sheet, const char *words);
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
-int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
+void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
 /* The same; notes: what the figure's reader must be told. */
-int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);
+void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);

@@ -9,7 +9,7 @@
 
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
+#include "core/base/integers.h"
 #include "core/base/memory_need.h"
 
 const char *figure_name(const figure_source *source)
@@ -18,16 +18,16 @@ const char *figure_name(const figure_source *source)
     return space ? space + 1 : "components"; /* of the command itself */
 }
 
-int source_fail(const figure_source *source, const deberta_error *error)
+void source_must(const figure_source *source, deberta_status status, const deberta_error *error)
 {
-    return error->code == DEBERTA_E_ARGUMENT ? say_usage(source->options, "%s", error->message)
-                                             : say_error(source->options, error);
+    if (status == DEBERTA_E_ARGUMENT) usage_wrong(source->options, "%s", error->message);
+    must(source->options, status, error);
 }
 
 /* ----------------------------------------------------------------------------------------------------- selection */
 
 /* The model must have at least one of the components that are shown. */
-static int choose_components(figure_source *source)
+static void choose_components(figure_source *source)
 {
     const attention_options *asked = source->asked;
     bool any = asked->components == 0; /* of a kind that captures none of them */
@@ -36,23 +36,22 @@ static int choose_components(figure_source *source)
         source->components[c] = asked->components >> c & 1 && component_is_in(c, &source->info);
         any |= source->components[c];
     }
-    if (any) return EXIT_OK;
+    if (any) return;
     component_list(asked->components, list);
     if (option_given(source->options, &asked->components))
-        return option_wrong(source->options, &asked->components, "this model has no %s", list);
-    return say_usage(source->options, "this figure shows %s, of which the model has none", list);
+        option_wrong(source->options, &asked->components, "this model has no %s", list);
+    usage_wrong(source->options, "this figure shows %s, of which the model has none", list);
 }
 
 /* The chosen ones, ascending. */
-static int choose_indices(const figure_source *source, const char *const *member, size_t limit, size_t **chosen,
-                          size_t *count)
+static size_t *choose_indices(const figure_source *source, const char *const *member, size_t limit, size_t *count)
 {
     bool *flags = options_take(source->options, limit + 1, sizeof *flags);
-    *chosen = options_take(source->options, limit, sizeof **chosen);
-    if (!parse_index_list(source->options, member, flags, limit)) return EXIT_USAGE;
+    size_t *chosen = options_take(source->options, limit, sizeof *chosen);
+    parse_index_list(source->options, member, flags, limit);
     for (size_t k = 0; k < limit; k++)
-        if (flags[k]) (*chosen)[(*count)++] = k;
-    return EXIT_OK;
+        if (flags[k]) chosen[(*count)++] = k;
+    return chosen;
 }
 
 /* Where nothing was chosen, one layer or head stands for all: of an ablated model the first that is ablated, since the
@@ -63,40 +62,37 @@ static void prefer_ablated(const figure_source *source, const void *member, size
     if (count == 1 && ablated != DEBERTA_EVERY && !option_given(source->options, member)) chosen[0] = ablated;
 }
 
-static int choose(figure_source *source)
+static void choose(figure_source *source)
 {
     const attention_options *asked = source->asked;
     const int terms = 1 + source->info.has_c2p + source->info.has_p2c;
-    int status = choose_indices(source, &asked->layers, source->info.layers, &source->layers, &source->layer_count);
-    if (status == EXIT_OK)
-        status = choose_indices(source, &asked->heads, source->info.heads, &source->heads, &source->head_count);
-    if (status == EXIT_OK && source->options->ablation_count > 0) {
-        const deberta_ablation *first = &source->options->ablations[0];
+    source->layers = choose_indices(source, &asked->layers, source->info.layers, &source->layer_count);
+    source->heads = choose_indices(source, &asked->heads, source->info.heads, &source->head_count);
+    if (source->options->ablated.count > 0) {
+        const deberta_ablation *first = &source->options->ablated.items[0];
         prefer_ablated(source, &asked->layers, first->layer, source->layers, source->layer_count);
         prefer_ablated(source, &asked->heads, first->head, source->heads, source->head_count);
     }
     source->unit = terms > 1 ? options_text(source->options, "logit / sqrt(%dd)", terms) : "logit / sqrt(d)";
-    return status == EXIT_OK ? choose_components(source) : status;
+    choose_components(source);
 }
 
 /* -------------------------------------------------------------------------------------------------------- opening */
 
-int source_open(figure_source *source, const attention_options *asked, bool all_rows)
+void source_open(figure_source *source, const attention_options *asked, bool all_rows)
 {
     const common_options *options = &asked->reading.common;
     deberta_error error = {0};
     *source = (figure_source){.asked = asked, .options = options};
-    int status = source_open_model(source, options, options->arguments[0], &source->model, &source->info);
-    if (status == EXIT_OK) status = input_read(&asked->reading, options->arguments[0], &source->info, &source->input);
-    if (status != EXIT_OK) return status;
+    source->model = source_open_model(source, options, options->arguments[0], &source->info);
+    input_read(&asked->reading, options->arguments[0], &source->info, &source->input);
     if (source->input.rows > 1 && !all_rows && !option_given(options, &asked->row))
         say_note(options, "note: row 0 of %zu is drawn; --row N draws another", source->input.rows);
-    if (token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error) != DEBERTA_OK)
-        return source_fail(source, &error);
-    return choose(source);
+    source_must(source, token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error), &error);
+    choose(source);
 }
 
-int source_restart(figure_source *source, const attention_options *asked)
+void source_restart(figure_source *source, const attention_options *asked)
 {
     deberta_error error = {0};
     capture_free(&source->capture);
@@ -106,9 +102,8 @@ int source_restart(figure_source *source, const attention_options *asked)
     source->session_bytes = 0;
     source->asked = asked;
     source->options = &asked->reading.common;
-    return token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error) == DEBERTA_OK
-               ? choose_components(source)
-               : source_fail(source, &error);
+    source_must(source, token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error), &error);
+    choose_components(source);
 }
 
 void source_close(figure_source *source)
@@ -120,79 +115,73 @@ void source_close(figure_source *source)
     deberta_model_free(&source->model);
 }
 
-int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
-                      deberta_model_info *info)
+deberta_model *source_open_model(figure_source *source, const common_options *options, const char *path,
+                                 deberta_model_info *info)
 {
-    const int status = open_model_at(options, path, model);
-    if (status != EXIT_OK) return status;
-    *info = *deberta_model_describe(*model);
+    deberta_model *model = open_model_at(options, path);
+    *info = *deberta_model_describe(model);
     source->model_bytes += info->memory_bytes;
-    return EXIT_OK;
+    return model;
 }
 
-int source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
-                        unsigned features, deberta_session **session)
+deberta_session *source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
+                                     unsigned features)
 {
     deberta_session_options session_options;
+    deberta_session *session;
     deberta_error error = {0};
     fill_session_options(options, &session_options);
     session_options.features = features;
     session_options.max_tokens = 1;
     for (size_t r = 0; r < source->input.rows; r++)
-        if (source->input.row[r].tokens > session_options.max_tokens)
-            session_options.max_tokens = source->input.row[r].tokens;
+        session_options.max_tokens = maximum(session_options.max_tokens, source->input.row[r].tokens);
     memory_need need = {.model_bytes = source->model_bytes};
-    if (deberta_session_predict_bytes(&need.session_bytes, model, &session_options, &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
+    must(source->options, deberta_session_predict_bytes(&need.session_bytes, model, &session_options, &error), &error);
     need.session_bytes += source->session_bytes;
     source->session_bytes = need.session_bytes;
-    if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
-        deberta_session_create(session, model, &session_options, &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
-    return EXIT_OK;
+    must(source->options, memory_need_check(&need, session_options.memory_limit_bytes, &error), &error);
+    must(source->options, deberta_session_create(&session, model, &session_options, &error), &error);
+    return session;
 }
 
 /* Everything chosen of a model, which may have fewer layers and heads than the one they were chosen of. */
-static int select_wanted(const figure_source *source, const deberta_model_info *info, capture *capture)
+static void select_wanted(const figure_source *source, const deberta_model_info *info, capture *capture)
 {
     for (size_t k = 0; k < source->layer_count; k++) {
         if (source->layers[k] >= info->layers)
-            return say_usage(source->options, "--layers: %s has no layer %zu", info->name, source->layers[k]);
+            usage_wrong(source->options, "--layers: %s has no layer %zu", info->name, source->layers[k]);
         for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             if (source->components[c]) capture_want(capture, source->layers[k], c);
     }
     for (size_t k = 0; k < source->head_count; k++) {
         if (source->heads[k] >= info->heads)
-            return say_usage(source->options, "--heads: %s has no head %zu", info->name, source->heads[k]);
+            usage_wrong(source->options, "--heads: %s has no head %zu", info->name, source->heads[k]);
         capture->heads[source->heads[k]] = true;
     }
     capture->hidden = source->hidden;
-    return EXIT_OK;
 }
 
-int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view, capture *capture)
+void source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view,
+                         capture *capture)
 {
     deberta_error error = {0};
     capture_create(capture, info, view->span, 1);
-    const int status = select_wanted(source, info, capture);
-    if (status != EXIT_OK) return status;
+    select_wanted(source, info, capture);
     size_t kept_bytes = capture_bytes(capture);
     if (capture != &source->capture && source->capture.model &&
         !size_add(kept_bytes, capture_bytes(&source->capture), &kept_bytes))
         kept_bytes = SIZE_MAX;
     const memory_need need = {source->model_bytes, source->session_bytes, kept_bytes};
-    if (memory_need_check(&need, source->options->memory_limit_bytes, &error) != DEBERTA_OK ||
-        capture_allocate(capture, &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
-    return EXIT_OK;
+    must(source->options, memory_need_check(&need, source->options->memory_limit_bytes, &error), &error);
+    must(source->options, capture_allocate(capture, &error), &error);
 }
 
 /* ------------------------------------------------------------------------------------------------------- encoding */
 
-int source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer)
+void source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer)
 {
     const input_batch *input = &source->input;
-    if (input->row[row].tokens == 0) return say_usage(source->options, "the input has no real tokens in row %zu", row);
+    if (input->row[row].tokens == 0) usage_wrong(source->options, "the input has no real tokens in row %zu", row);
     const size_t first = input->sequence_starts[input->row[row].sequence], starts[2] = {0, input->row[row].tokens};
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = input->ids + first,
@@ -204,18 +193,16 @@ int source_observe(figure_source *source, deberta_session *session, size_t row, 
                                  .observer = observer};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_error error = {0};
-    return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK
-                                                                           : say_error(source->options, &error);
+    must(source->options, deberta_encode(session, &batch, &outputs, &error), &error);
 }
 
-int source_encode(figure_source *source)
+void source_encode(figure_source *source)
 {
     const unsigned features = DEBERTA_OBSERVE_ATTENTION | (source->hidden ? DEBERTA_OBSERVE_HIDDEN : 0);
-    int status = source_open_session(source, source->options, source->model, features, &source->session);
-    if (status == EXIT_OK) status = source_open_capture(source, &source->info, &source->view, &source->capture);
-    if (status != EXIT_OK) return status;
+    source->session = source_open_session(source, source->options, source->model, features);
+    source_open_capture(source, &source->info, &source->view, &source->capture);
     const deberta_observer observer = capture_observer(&source->capture);
-    return source_observe(source, source->session, source->view.row, &observer);
+    source_observe(source, source->session, source->view.row, &observer);
 }
 
 /* ------------------------------------------------------------------------------------------------------- matrices */
@@ -274,7 +261,7 @@ const size_t *source_positions(const figure_source *source)
 }
 
 /* The only row of the view with this name. */
-static int query_of_word(const figure_source *source, const char *word, size_t *query)
+static size_t query_of_word(const figure_source *source, const char *word)
 {
     const token_view *view = &source->view;
     const void *member = &source->asked->query;
@@ -282,25 +269,25 @@ static int query_of_word(const figure_source *source, const char *word, size_t *
     size_t found = 0, places[2] = {0};
     for (size_t k = 0; k < view->count; k++)
         if (strcmp(view->names[k].text, word) == 0 && found++ < 2) places[found - 1] = k;
-    *query = places[0];
-    if (found == 1) return EXIT_OK;
     if (found == 0)
-        return option_wrong(source->options, member, "no %s that is shown is '%s'%s", merged ? "word" : "token", word,
-                            merged ? "" : "; --words merges pieces into words");
-    return option_wrong(source->options, member, "'%s' is shown %zu times: --query %zu is the first, %zu the next",
-                        word, found, view->tokens[places[0]], view->tokens[places[1]]);
+        option_wrong(source->options, member, "no %s that is shown is '%s'%s", merged ? "word" : "token", word,
+                     merged ? "" : "; --words merges pieces into words");
+    if (found > 1)
+        option_wrong(source->options, member, "'%s' is shown %zu times: --query %zu is the first, %zu the next", word,
+                     found, view->tokens[places[0]], view->tokens[places[1]]);
+    return places[0];
 }
 
-int source_query(const figure_source *source, size_t *query)
+size_t source_query(const figure_source *source)
 {
     const char *text = source->asked->query;
-    *query = 0;
-    if (!text) return EXIT_OK;
-    if (!*text || text[strspn(text, "0123456789")]) return query_of_word(source, text, query);
+    if (!text) return 0;
+    if (!*text || text[strspn(text, "0123456789")]) return query_of_word(source, text);
     errno = 0;
     const unsigned long long token = strtoull(text, NULL, 10);
-    *query = errno ? SIZE_MAX : token_view_place(&source->view, token);
-    if (*query != SIZE_MAX) return EXIT_OK;
-    return option_wrong(source->options, &source->asked->query,
-                        "token %s is not shown, the text has %zu, counted from 0", text, source->view.span[1]);
+    const size_t query = errno ? SIZE_MAX : token_view_place(&source->view, token);
+    if (query == SIZE_MAX)
+        option_wrong(source->options, &source->asked->query, "token %s is not shown, the text has %zu, counted from 0",
+                     text, source->view.span[1]);
+    return query;
 }

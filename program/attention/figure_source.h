@@ -1,8 +1,7 @@
 /* What a figure is computed from: the model, its input and which part of it is looked at, the session, and what was
  * captured while it encoded.
  *
- * Functions that return int have said what was wrong; the number is the exit code. Matrices live as long as the
- * options.
+ * Matrices live as long as the options.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -31,25 +30,25 @@ typedef struct figure_source {
 } figure_source;
 
 /* Opens the model, reads the input, chooses. all_rows: the figure shows more of the input than --row. */
-int source_open(figure_source *source, const attention_options *asked, bool all_rows);
+void source_open(figure_source *source, const attention_options *asked, bool all_rows);
 void source_close(figure_source *source);
 /* Back to before anything was encoded, with the tokens that `asked` shows. */
-int source_restart(figure_source *source, const attention_options *asked);
+void source_restart(figure_source *source, const attention_options *asked);
 
 /* Encodes the row into source->capture. */
-int source_encode(figure_source *source);
+void source_encode(figure_source *source);
 
 /* The parts of that, for figures of several texts or models. options: the source's, or a copy with other ablations. */
-int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
-                      deberta_model_info *info);
+deberta_model *source_open_model(figure_source *source, const common_options *options, const char *path,
+                                 deberta_model_info *info);
 /* A session for any one row of the input. features: DEBERTA_OBSERVE_*. */
-int source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
-                        unsigned features, deberta_session **session);
+deberta_session *source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
+                                     unsigned features);
 /* A capture of the selection for the view's text, allocated. The info must stay as long as the capture. */
-int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view,
-                        capture *capture);
+void source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view,
+                         capture *capture);
 /* Encodes one row alone. */
-int source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer);
+void source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer);
 
 /* One captured matrix in the shape of the view, [count][count]; NULL where the model lacks the component. */
 const float *source_matrix(const figure_source *source, size_t layer, size_t head, deberta_component component);
@@ -73,8 +72,8 @@ const unsigned char *source_text_mask(const figure_source *source);
 /* Where the rows of the view stand, for functions that take positions; NULL: one beside the other, as words do. */
 const size_t *source_positions(const figure_source *source);
 /* The row of the view that --query names; 0 without the option. */
-int source_query(const figure_source *source, size_t *query);
-/* Reports an error; of an option's value (DEBERTA_E_ARGUMENT) as wrong usage. */
-int source_fail(const figure_source *source, const deberta_error *error);
+size_t source_query(const figure_source *source);
+/* As must, but an error of an option's value (DEBERTA_E_ARGUMENT) is wrong usage. */
+void source_must(const figure_source *source, deberta_status status, const deberta_error *error);
 /* The kind that was asked for: "lines". */
 const char *figure_name(const figure_source *source);

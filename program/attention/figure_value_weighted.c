@@ -10,25 +10,24 @@ typedef struct value_norms {
     double *of_layer; /* [A][n] of the layer that is being drawn */
 } value_norms;
 
-static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
-                     const float **whole)
+static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
 {
     value_norms *norms = context;
     const size_t n = source->view.span[1], layer = source_layer(source, index);
+    const float *probabilities = captured_matrix(NULL, source, index, column);
     deberta_error error = {0};
-    captured_matrix(NULL, source, index, column, whole);
-    if (column->kind == HEATMAP_POSITIVE) return EXIT_OK;
-    if (index % source->head_count == 0 && reference_value_norms(norms->reference, layer, figure_hidden(source, layer),
-                                                                 n, norms->of_layer, &error) != DEBERTA_OK)
-        return say_error(source->options, &error);
+    if (column->kind == HEATMAP_POSITIVE) return probabilities;
+    if (index % source->head_count == 0)
+        must(source->options,
+             reference_value_norms(norms->reference, layer, figure_hidden(source, layer), n, norms->of_layer, &error),
+             &error);
     const double *of_head = norms->of_layer + source_head(source, index) * n;
     float *weighted = options_take(source->options, n * n, sizeof *weighted);
-    for (size_t c = 0; c < n * n; c++) weighted[c] = (float)((double)(*whole)[c] * of_head[c % n]);
-    *whole = weighted;
-    return EXIT_OK;
+    for (size_t c = 0; c < n * n; c++) weighted[c] = (float)((double)probabilities[c] * of_head[c % n]);
+    return weighted;
 }
 
-static int draw(figure_source *source, figure_sheet *sheet)
+static void draw(figure_source *source, figure_sheet *sheet)
 {
     const panel_column columns[2] = {component_column(source, DEBERTA_PROBABILITIES),
                                      {"value_weighted", "weighted by the values", HEATMAP_RANGE, TOKEN_VIEW_SUM_KEYS,
@@ -36,21 +35,19 @@ static int draw(figure_source *source, figure_sheet *sheet)
     value_norms norms = {.of_layer =
                              options_take(source->options, source->info.heads * source->view.span[1], sizeof(double))};
     attention_figure figure;
-    int status = source_encode(source);
-    if (status != EXIT_OK) return status;
+    source_encode(source);
     sheet_note(
         sheet,
         "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
     sheet_caption(sheet, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
-    status = panels_open(sheet, &figure);
+    panels_open(sheet, &figure);
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues";
-    if (status == EXIT_OK) status = figure_reference_open(source, &norms.reference);
-    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
+    norms.reference = figure_reference_open(source);
+    panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
     reference_free(&norms.reference);
-    if (status != EXIT_OK) return status;
     panels_begin_at_zero(&figure, 0);
-    return panels_finish(sheet, &figure);
+    panels_finish(sheet, &figure);
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

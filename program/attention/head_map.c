@@ -15,11 +15,11 @@ const figure_label *head_number_labels(const figure_source *source, const size_t
     return labels;
 }
 
-int head_map_open(figure_sheet *sheet, attention_figure *figure)
+void head_map_open(figure_sheet *sheet, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     double *layers = head_numbers(source), *heads = head_numbers(source);
-    const int status = panels_open(sheet, figure);
+    panels_open(sheet, figure);
     figure->queries = source->layer_count;
     figure->keys = source->head_count;
     figure->query_labels = head_number_labels(source, source->layers, source->layer_count);
@@ -38,7 +38,6 @@ int head_map_open(figure_sheet *sheet, attention_figure *figure)
     }
     head_map_column(sheet, "layer", layers);
     head_map_column(sheet, "head", heads);
-    return status;
 }
 
 void head_map_column(figure_sheet *sheet, const char *name, const double *values)

@@ -15,7 +15,7 @@ double *head_numbers(const figure_source *source);
 const figure_label *head_number_labels(const figure_source *source, const size_t *numbers, size_t count);
 
 /* A figure of layers x heads without panels, and the columns "layer" and "head" of the data. */
-int head_map_open(figure_sheet *sheet, attention_figure *figure);
+void head_map_open(figure_sheet *sheet, attention_figure *figure);
 attention_panel head_map_panel(const figure_source *source, const char *title, heatmap_kind kind, const double *values);
 /* A column of the data, a line for each head. */
 void head_map_column(figure_sheet *sheet, const char *name, const double *values);

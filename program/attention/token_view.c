@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "output/scope.h"
 #include "program/frame/input/input_batch.h"
 #include "core/base/utf8.h"
 

@@ -22,65 +22,57 @@ typedef struct compare_job {
 } compare_job;
 
 /* A.json B.json; A1.json A2.json with B1.json B2.json; with --by, all files are runs of one side. */
-static int find_sides(compare_job *job, const compare_options *o)
+static void find_sides(compare_job *job, const compare_options *o)
 {
     const common_options *options = &o->common;
     const char *const *paths = options->arguments;
     const size_t count = options->argument_count;
     size_t with = 0;
     while (with < count && strcmp(paths[with], "with") != 0) with++;
-    if (o->by && with < count) return option_wrong(options, &o->by, "compares within each file: give no 'with'");
+    if (o->by && with < count) option_wrong(options, &o->by, "compares within each file: give no 'with'");
     if (!o->by && with == count && count > 2)
-        return say_usage(options, "%zu files and no 'with' between the two sides", count);
+        usage_wrong(options, "%zu files and no 'with' between the two sides", count);
     if (!o->by && with == count && count != 2)
-        return say_usage(options, "expected A.json B.json, or A1.json A2.json ... with B1.json B2.json ...");
+        usage_wrong(options, "expected A.json B.json, or A1.json A2.json ... with B1.json B2.json ...");
     if (with < count && (with == 0 || with + 1 == count))
-        return say_usage(options, "expected files on both sides of 'with'");
+        usage_wrong(options, "expected files on both sides of 'with'");
     job->runs = options_take(options, count + 1, sizeof *job->runs);
     const size_t gap = with < count, first = o->by || gap ? with : 1;
     job->a = (compare_side){job->runs, paths, first};
     job->b = (compare_side){job->runs + first, paths + first + gap, count - first - gap};
-    return EXIT_OK;
 }
 
-static deberta_status check_alike(const bench_results *a, const bench_results *b, deberta_error *err)
+static void read_side(const compare_side *side, bench_results *runs, const compare_job *job, const compare_options *o)
 {
-    deberta_error found = {0};
-    if (compare_environments(a, b, &found) == DEBERTA_OK) return DEBERTA_OK;
-    return status_fail(err, found.code, "%.400s (--any-environment compares all the same)", found.message);
-}
-
-static deberta_status read_side(const compare_side *side, bench_results *runs, const compare_job *job, bool any,
-                                deberta_error *err)
-{
+    deberta_error error = {0};
     for (size_t k = 0; k < side->count; k++) {
-        DEBERTA_TRY(bench_results_read_file(&runs[k], side->names[k], err));
-        if (!any) DEBERTA_TRY(check_alike(&job->runs[0], &runs[k], err));
+        must(&o->common, bench_results_read_file(&runs[k], side->names[k], &error), &error);
+        if (!o->any_environment && compare_environments(&job->runs[0], &runs[k], &error) != DEBERTA_OK)
+            end_with(&o->common, EXIT_INPUT, "%.400s (--any-environment compares all the same)", error.message);
     }
-    return DEBERTA_OK;
 }
 
-static deberta_status compare(compare_list *list, const compare_job *job, const compare_options *o, deberta_error *err)
+static void compare(compare_list *list, const compare_job *job, const compare_options *o)
 {
-    DEBERTA_TRY(read_side(&job->a, job->runs, job, o->any_environment, err));
-    DEBERTA_TRY(read_side(&job->b, job->runs + job->a.count, job, o->any_environment, err));
+    read_side(&job->a, job->runs, job, o);
+    read_side(&job->b, job->runs + job->a.count, job, o);
     if (o->by)
         compare_within(list, &job->a, facets[o->by]);
     else
         compare_sides(list, &job->a, &job->b);
-    if (list->count) return DEBERTA_OK;
+    if (list->count) return;
     if (o->by)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no two points that differ in %s alone", job->a.names[0],
-                     facet_names[o->by]);
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s and %s have no measured point in common: nothing can be compared",
-                 job->a.names[0], job->b.names[0]);
+        end_with(&o->common, EXIT_INPUT, "%s has no two points that differ in %s alone", job->a.names[0],
+                 facet_names[o->by]);
+    end_with(&o->common, EXIT_INPUT, "%s and %s have no measured point in common: nothing can be compared",
+             job->a.names[0], job->b.names[0]);
 }
 
-static int print(const compare_list *list, const compare_job *job, const compare_options *o, result_format format)
+static void print(const compare_list *list, const compare_job *job, const compare_options *o, result_format format)
 {
     result *r = result_new("deberta-compare/1");
     compare_describe(r, list, &job->a, &job->b, facets[o->by]);
-    return finish_result(&o->common, options_out(&o->common), r, format);
+    finish_result(&o->common, options_out(&o->common), r, format);
 }
 
 static int run(const common_options *options)
@@ -88,16 +80,13 @@ static int run(const common_options *options)
     const compare_options *o = (const compare_options *)options;
     compare_job job = {0};
     compare_list list = {0};
-    deberta_error error = {0};
-    result_format format;
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
-    int code = find_sides(&job, o);
-    if (code != EXIT_OK) return code;
-    const deberta_status status = compare(&list, &job, o, &error);
-    code = status == DEBERTA_OK ? print(&list, &job, o, format) : say_error(options, &error);
+    const result_format format = result_format_read(options);
+    find_sides(&job, o);
+    compare(&list, &job, o);
+    print(&list, &job, o, format);
     scope_free(&list.memory);
     for (size_t k = 0; k < job.a.count + job.b.count; k++) scope_free(&job.runs[k].memory);
-    return code;
+    return EXIT_OK;
 }
 
 static const option table[] = {

@@ -8,12 +8,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "bench/results.h"
 #include "bench/trends.h"
 #include "program/frame/options.h"
 #include "viz/attention_figure.h"
 #include "viz/chart_columns.h"
-#include "viz/figure.h"
 
 /* What is drawn together: results and the names of their files. */
 typedef struct bench_files {

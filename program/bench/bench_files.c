@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "bench/trends.h"
-
 const bench_results *bench_files_join(const common_options *options, const bench_files *files)
 {
     if (files->count == 1) return files->results;

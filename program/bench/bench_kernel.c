@@ -48,19 +48,16 @@ static int run(const common_options *options)
     problem_lines problems = {0};
     deberta_error error = {0};
     isa_list isas = o->isas;
-    result_format format;
-    if (bench_default_isas(options, &isas) != EXIT_OK || !result_format_read(options, &format)) return EXIT_USAGE;
-    text_output output = {0};
-    deberta_status status = read_problems(&problems, options, &error);
-    int code =
-        status == DEBERTA_OK ? text_output_open(options, options_out(options), &output) : say_error(options, &error);
-    if (code == EXIT_OK) {
-        result *r = result_new("deberta-bench-kernel/1");
-        status = measure(r, &problems, o, &isas, &error);
-        code = finish_result_in(options, &output, r, format, status, &error);
-    }
+    text_output output;
+    bench_default_isas(options, &isas);
+    const result_format format = result_format_read(options);
+    must(options, read_problems(&problems, options, &error), &error);
+    text_output_open(options, options_out(options), &output);
+    result *r = result_new("deberta-bench-kernel/1");
+    text_output_must(options, &output, measure(r, &problems, o, &isas, &error), &error);
+    finish_result_in(options, &output, r, format);
     scope_free(&problems.memory);
-    return code;
+    return EXIT_OK;
 }
 
 static const option table[] = {

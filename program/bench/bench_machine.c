@@ -24,11 +24,11 @@ static int run(const common_options *options)
     bench_results results = {0};
     deberta_error error = {0};
     text_output output;
-    result_format format;
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
-    const int code = text_output_open(options, options_out(options), &output);
-    if (code != EXIT_OK) return code;
-    return bench_finish(options, &output, &results, format, measure(&results, o, &error), &error);
+    const result_format format = result_format_read(options);
+    text_output_open(options, options_out(options), &output);
+    text_output_must(options, &output, measure(&results, o, &error), &error);
+    bench_finish(options, &output, &results, format);
+    return EXIT_OK;
 }
 
 static const option table[] = {

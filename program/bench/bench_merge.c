@@ -8,10 +8,10 @@
 #include "output/json_text.h"
 #include "output/scope.h"
 #include "program/bench/bench_options.h"
-#include "program/frame/text_output.h"
 
 /* The parts as typed results, which say what is alike, and as the JSON that is kept. */
 typedef struct merge_job {
+    const common_options *options;
     const char *const *names; /* [count] */
     size_t count;
     bench_results *parts;
@@ -19,7 +19,7 @@ typedef struct merge_job {
 } merge_job;
 
 /* Points of two builds are no sweep. */
-static deberta_status check_build(const merge_job *job, size_t part, deberta_error *err)
+static void check_build(const merge_job *job, size_t part)
 {
     static const char *const members[] = {"version", "commit"};
     const json_t *first = json_object_get(job->roots[0], "environment"),
@@ -28,40 +28,38 @@ static deberta_status check_build(const merge_job *job, size_t part, deberta_err
         const char *ours = json_string_value(json_object_get(first, members[k])),
                    *theirs = json_string_value(json_object_get(other, members[k]));
         if (strcmp(ours ? ours : "", theirs ? theirs : "") != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was measured by %s %s, %s by %s", job->names[part], members[k],
-                         theirs ? theirs : "nothing", job->names[0], ours ? ours : "nothing");
+            end_with(job->options, EXIT_INPUT, "%s was measured by %s %s, %s by %s", job->names[part], members[k],
+                     theirs ? theirs : "nothing", job->names[0], ours ? ours : "nothing");
     }
-    return DEBERTA_OK;
 }
 
 /* No point is in two files: what is measured several times is for `bench compare`, file by file. */
-static deberta_status check_points(const merge_job *job, size_t part, deberta_error *err)
+static void check_points(const merge_job *job, size_t part)
 {
     for (size_t before = 0; before < part; before++)
         for (size_t k = 0; k < job->parts[part].count; k++)
             for (size_t j = 0; j < job->parts[before].count; j++) {
                 const bench_result *r = &job->parts[part].result[k];
                 if (bench_result_alike(r, &job->parts[before].result[j], 0))
-                    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                                 "%s and %s both have the point of %zu x %zu tokens, %zu layers, %zu threads, %s",
-                                 job->names[before], job->names[part], r->batch, r->n, r->layers, r->threads, r->isa);
+                    end_with(job->options, EXIT_INPUT,
+                             "%s and %s both have the point of %zu x %zu tokens, %zu layers, %zu threads, %s",
+                             job->names[before], job->names[part], r->batch, r->n, r->layers, r->threads, r->isa);
             }
-    return DEBERTA_OK;
 }
 
-static deberta_status read_part(merge_job *job, size_t part, deberta_error *err)
+static void read_part(merge_job *job, size_t part)
 {
     json_error_t problem;
-    deberta_error unlike = {0};
+    deberta_error error = {0};
     const char *name = job->names[part];
-    DEBERTA_TRY(bench_results_read_file(&job->parts[part], name, err));
+    must(job->options, bench_results_read_file(&job->parts[part], name, &error), &error);
     job->roots[part] = json_load_file(name, JSON_REJECT_DUPLICATES, &problem);
-    if (!job->roots[part]) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", name, problem.text);
-    DEBERTA_TRY(check_build(job, part, err));
-    if (compare_environments(&job->parts[0], &job->parts[part], &unlike) != DEBERTA_OK)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s and %s do not belong together: %.300s", job->names[0], name,
-                     unlike.message);
-    return check_points(job, part, err);
+    if (!job->roots[part]) end_with(job->options, EXIT_INPUT, "%s: %s", name, problem.text);
+    check_build(job, part);
+    if (compare_environments(&job->parts[0], &job->parts[part], &error) != DEBERTA_OK)
+        end_with(job->options, EXIT_INPUT, "%s and %s do not belong together: %.300s", job->names[0], name,
+                 error.message);
+    check_points(job, part);
 }
 
 /* The first file with the points of all; each point says from which of "environments" it is. */
@@ -81,27 +79,22 @@ static json_t *join(const merge_job *job)
     json_object_del(whole, "trends"); /* of a part, not of the whole */
     const int failed =
         json_object_set_new(whole, "environments", environments) | json_object_set_new(whole, "results", results);
-    if (!failed) return whole;
-    json_decref(whole);
-    return NULL;
+    if (failed) memory_short();
+    return whole;
 }
 
 static int run(const common_options *options)
 {
-    deberta_error error = {0};
-    merge_job job = {.names = options->arguments, .count = options->argument_count};
+    merge_job job = {.options = options, .names = options->arguments, .count = options->argument_count};
     job.parts = options_take(options, job.count, sizeof *job.parts);
     job.roots = options_take(options, job.count, sizeof *job.roots);
-    deberta_status status = DEBERTA_OK;
-    for (size_t k = 0; k < job.count && status == DEBERTA_OK; k++) status = read_part(&job, k, &error);
-    json_t *whole = status == DEBERTA_OK ? join(&job) : NULL;
-    if (status == DEBERTA_OK && !whole) memory_short();
-    int code = whole ? print_json(options, whole) : say_error(options, &error);
+    for (size_t k = 0; k < job.count; k++) read_part(&job, k);
+    print_json(options, join(&job));
     for (size_t k = 0; k < job.count; k++) {
         scope_free(&job.parts[k].memory);
         json_decref(job.roots[k]);
     }
-    return code;
+    return EXIT_OK;
 }
 
 static const option table[] = {{.name = NULL}};

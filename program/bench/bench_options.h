@@ -3,11 +3,8 @@
  * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "bench/results.h"
 #include "bench/sweep.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
-#include "output/result.h"
 
 typedef struct isa_list {
     deberta_isa values[DEBERTA_ISA_COUNT];
@@ -30,15 +27,15 @@ extern const command command_bench_machine, command_bench_kernel, command_bench_
     command_bench_plot; /* the last in a program with figures */
 
 /* One value of a list option into a size_list: values from 1 to highest. repeated: as range_parse has it. */
-int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
-                     size_list *list);
-int bench_parse_tokens(common_options *options, const char *text, void *size_list);
+void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
+                      size_list *list);
+void bench_parse_tokens(common_options *options, const char *text, void *size_list);
 /* A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
-int bench_parse_threads(common_options *options, const char *text, void *size_list);
+void bench_parse_threads(common_options *options, const char *text, void *size_list);
 /* "avx2,avx512", "all" or "auto". */
-int bench_parse_isas(common_options *options, const char *text, void *isa_list);
-/* An empty list is what DEBERTA_ISA says, or the best tier. EXIT_OK, or EXIT_USAGE where the variable is wrong. */
-int bench_default_isas(const common_options *options, isa_list *list);
+void bench_parse_isas(common_options *options, const char *text, void *isa_list);
+/* An empty list is what DEBERTA_ISA says, or the best tier. */
+void bench_default_isas(const common_options *options, isa_list *list);
 
 #define BENCH_TOKENS_OPTION(S, member, help)                                                                           \
     {                                                                                                                  \
@@ -53,6 +50,5 @@ int bench_default_isas(const common_options *options, isa_list *list);
     {                                                                                                                  \
         "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas)       \
     }
-/* Describes what was measured, with the command line in it, and writes it; done: whether it could be measured. */
-int bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format,
-                 deberta_status done, deberta_error *error);
+/* Describes what was measured, with the command line in it, and writes it. */
+void bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format);

@@ -4,7 +4,6 @@
 #include "program/bench/bench_drawing.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/figure_style.h"
-#include "program/frame/text_output.h"
 
 enum { MOST_PATHS = 16, MOST_FILES = 64 };
 
@@ -22,15 +21,14 @@ typedef struct plot_job {
     figure_style style;
 } plot_job;
 
-static int print_kinds(const common_options *options)
+static void print_kinds(const common_options *options)
 {
     text_output output;
-    if (!check_text_path(options)) return EXIT_USAGE;
-    const int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
+    check_text_path(options);
+    text_output_open(options, options_out(options), &output);
     for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
         fprintf(output.file, "%-10s %s\n", kind->name, kind->shows);
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }
 
 /* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
@@ -74,22 +72,22 @@ static const char *add_source(const plot_job *job, const char *texts, const char
     return options_text(job->options, "%s; %s", texts, text);
 }
 
-static deberta_status read_files(plot_job *job, deberta_error *err)
+static void read_files(plot_job *job)
 {
+    deberta_error error;
     job->results = options_take(job->options, job->options->argument_count, sizeof *job->results);
     job->files = (bench_files){.results = job->results, .names = job->options->arguments};
     for (size_t k = 0; k < job->options->argument_count; k++) {
         job->files.count = k + 1;
-        DEBERTA_TRY(bench_results_read_file(&job->results[k], job->files.names[k], err));
+        must(job->options, bench_results_read_file(&job->results[k], job->files.names[k], &error), &error);
     }
-    return DEBERTA_OK;
 }
 
 static deberta_status draw(plot_job *job, int figure, deberta_error *err)
 {
     const common_options *options = job->options;
     const char *command = "", *commit = "", *cpu = "", *date = "";
-    DEBERTA_TRY(read_files(job, err));
+    read_files(job);
     for (size_t k = 0; k < job->files.count; k++) {
         const machine_sheet *sheet = &job->results[k].sheet; /* a build with changes is not that of the commit */
         command = add_source(job, command, job->results[k].command);
@@ -115,22 +113,25 @@ static int run(const common_options *options)
     const plot_options *o = (const plot_options *)options;
     plot_job job = {.options = options, .style = o->style};
     deberta_error error = {0};
-    if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
-    if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
+    if (o->figure == BENCH_FIGURE_LIST) {
+        print_kinds(options);
+        return EXIT_OK;
+    }
+    if (options->argument_count == 0) usage_wrong(options, "expected a JSON file of `bench --json`");
     if (options->argument_count > 1 && !bench_figure_takes_files(o->figure))
-        return say_usage(options,
-                         "--figure %s draws one file, found %zu; several share a chart of latency, and for two there "
-                         "is: deberta bench compare %s %s",
-                         bench_figure_names[o->figure], options->argument_count, options->arguments[0],
-                         options->arguments[1]);
-    if (options->outs.count == 0)
-        return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+        usage_wrong(options,
+                    "--figure %s draws one file, found %zu; several share a chart of latency, and for two there "
+                    "is: deberta bench compare %s %s",
+                    bench_figure_names[o->figure], options->argument_count, options->arguments[0],
+                    options->arguments[1]);
+    if (options->outs.count == 0) usage_wrong(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
     const deberta_status status = draw(&job, o->figure, &error);
     for (size_t k = 0; k < job.files.count; k++) scope_free(&job.results[k].memory);
-    if (status == DEBERTA_OK) return EXIT_OK;
     /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
-    return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+    if (status == DEBERTA_E_ARGUMENT) usage_wrong(options, "%s", error.message);
+    must(options, status, &error);
+    return EXIT_OK;
 }
 
 static const option table[] = {

@@ -2,10 +2,8 @@
 #include "analysis/quantile.h"
 #include "bench/machine.h"
 #include "bench/requests.h"
-#include "output/scope.h"
 #include "program/bench/bench_options.h"
 #include "program/frame/progress.h"
-#include "program/frame/text_output.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,8 +98,7 @@ static int run(const common_options *options)
 {
     requests_result t = {.options = (const requests_bench_options *)options};
     deberta_error error = {0};
-    result_format format;
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
+    const result_format format = result_format_read(options);
     progress_bar bar = progress_begin(options, "bench requests", 1000);
     const requests_options asked = {.model = options->arguments[0],
                                     .model_options = {.struct_size = sizeof(deberta_model_options),
@@ -119,19 +116,13 @@ static int run(const common_options *options)
                                     .progress_context = &bar};
     const deberta_status status = requests_run(&t.found, &asked, &error);
     progress_end(&bar);
-    if (status != DEBERTA_OK) {
-        scope_free(&t.found.memory);
-        return say_error(options, &error);
-    }
+    must(options, status, &error);
     size_t differ = 0;
     for (request_way way = 0; way < REQUEST_WAYS; way++) differ += t.found.ways[way].differ;
-    int code = finish_result(options, options_out(options), describe(&t), format);
+    finish_result(options, options_out(options), describe(&t), format);
     scope_free(&t.found.memory);
-    if (code == EXIT_OK && differ) {
-        fprintf(stderr, "deberta bench requests: %zu answers have other bits than alone\n", differ);
-        code = EXIT_CHECK_FAILED;
-    }
-    return code;
+    if (differ) fprintf(stderr, "deberta bench requests: %zu answers have other bits than alone\n", differ);
+    return differ ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 static const option table[] = {

@@ -23,16 +23,15 @@ static int run(const common_options *options)
     };
     schedule_result found = {0};
     deberta_error error = {0};
-    result_format format;
     text_output output;
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
-    const int code = text_output_open(options, options_out(options), &output);
-    if (code != EXIT_OK) return code;
+    const result_format format = result_format_read(options);
+    text_output_open(options, options_out(options), &output);
     result *r = result_new("deberta-bench-schedule/1");
-    const deberta_status status = schedule_run(&found, &wanted, &error);
+    text_output_must(options, &output, schedule_run(&found, &wanted, &error), &error);
     schedule_describe(r, &found);
     scope_free(&found.memory);
-    return finish_result_in(options, &output, r, format, status, &error);
+    finish_result_in(options, &output, r, format);
+    return EXIT_OK;
 }
 
 static const option table[] = {

@@ -3,7 +3,6 @@
 #include "bench/statistics.h"
 #include "bench/training_bench.h"
 #include "program/bench/bench_options.h"
-#include "program/frame/text_output.h"
 
 typedef struct train_bench_options {
     common_options common;
@@ -158,17 +157,13 @@ static int run(const common_options *options)
 {
     train_result t = {.options = (const train_bench_options *)options};
     deberta_error error = {0};
-    result_format format;
     if (t.options->shards & (t.options->shards - 1))
-        return option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
-    if (measure(&t, &error) != DEBERTA_OK) {
-        scope_free(&t.found.arrays);
-        return say_error(options, &error);
-    }
-    const int status = finish_result(options, options_out(options), describe(&t), format);
+        option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
+    const result_format format = result_format_read(options);
+    must(options, measure(&t, &error), &error);
+    finish_result(options, options_out(options), describe(&t), format);
     scope_free(&t.found.arrays);
-    return status;
+    return EXIT_OK;
 }
 
 static const option table[] = {

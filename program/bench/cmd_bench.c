@@ -10,26 +10,26 @@
 
 /* ----------------------------------------------------------------------------------------------------------- options */
 
-static int parse_batches(common_options *options, const char *text, void *list)
+static void parse_batches(common_options *options, const char *text, void *list)
 {
-    return bench_parse_list(options, "--batch", text, 1 << 20, false, list);
+    bench_parse_list(options, "--batch", text, 1 << 20, false, list);
 }
 
-static int parse_layers(common_options *options, const char *text, void *list)
+static void parse_layers(common_options *options, const char *text, void *list)
 {
-    return bench_parse_list(options, "--depth", text, 4096, false, list);
+    bench_parse_list(options, "--depth", text, 4096, false, list);
 }
 
-static int parse_mix(common_options *options, const char *text, void *mixes)
+static void parse_mix(common_options *options, const char *text, void *mixes)
 {
     bench_options *o = (bench_options *)options;
     size_list *next = (size_list *)mixes + o->sweep.mix_count;
-    if (o->sweep.mix_count == BENCH_MOST_MIXES) return option_wrong(options, mixes, "too many");
+    if (o->sweep.mix_count == BENCH_MOST_MIXES) option_wrong(options, mixes, "too many");
     ++o->sweep.mix_count;
-    return bench_parse_list(options, "--mix", text, 1 << 24, true, next);
+    bench_parse_list(options, "--mix", text, 1 << 24, true, next);
 }
 
-static int parse_terms(common_options *options, const char *text, void *target)
+static void parse_terms(common_options *options, const char *text, void *target)
 {
     bench_options *o = (bench_options *)options;
     term_selection *terms = target;
@@ -40,11 +40,10 @@ static int parse_terms(common_options *options, const char *text, void *target)
         at += *at == ',' && at != text;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (o->sweep.term_count == BENCH_MOST_TERMS)
-            return option_wrong(options, target, "more than the four kinds there are");
+            option_wrong(options, target, "more than the four kinds there are");
         if (term_selection_from_name(&terms[o->sweep.term_count++], name, &error) != DEBERTA_OK)
-            return option_wrong(options, target, "%s", error.message);
+            option_wrong(options, target, "%s", error.message);
     }
-    return EXIT_OK;
 }
 
 /* Places are those of sweep_position_cache. */
@@ -80,7 +79,7 @@ static const option table[] = {
 };
 
 /* What the table cannot fill: pointers into the options, and what every command has. */
-static int complete(const bench_options *o, sweep_options *sweep, isa_list *isas)
+static void complete(const bench_options *o, sweep_options *sweep, isa_list *isas)
 {
     const common_options *common = &o->common;
     *isas = o->isas;
@@ -92,14 +91,13 @@ static int complete(const bench_options *o, sweep_options *sweep, isa_list *isas
     sweep->seed = common->seed;
     sweep->mixes = o->mixes;
     sweep->terms = o->terms;
-    const int status = bench_default_isas(common, isas);
+    bench_default_isas(common, isas);
     sweep->isas = isas->values;
     sweep->isa_count = isas->count;
-    return status;
 }
 
 /* Before --out is opened, and without weights. What is wrong with the model itself, the sweep says. */
-static bool fits_model(const common_options *options, const sweep_options *sweep)
+static void check_model(const common_options *options, const sweep_options *sweep)
 {
     const deberta_model_options describe = {.struct_size = sizeof describe,
                                             .reference = sweep->reference,
@@ -107,11 +105,10 @@ static bool fits_model(const common_options *options, const sweep_options *sweep
                                             .describe_only = true};
     deberta_model *model;
     deberta_error error;
-    if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return true;
-    const bool fits = sweep_check(sweep, deberta_model_describe(model), &error) == DEBERTA_OK;
-    if (!fits) say_usage(options, "%s", error.message);
+    if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return;
+    if (sweep_check(sweep, deberta_model_describe(model), &error) != DEBERTA_OK)
+        usage_wrong(options, "%s", error.message);
     deberta_model_free(&model);
-    return fits;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- running */
@@ -149,33 +146,31 @@ static int measure(const common_options *options, sweep_options *sweep, result_f
     deberta_error error = {0};
     tell_of_threads(options, sweep);
     text_output output;
-    int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
+    text_output_open(options, options_out(options), &output);
     progress_bar bar = progress_begin(options, "bench", 1000);
     sweep->progress = show_progress;
     sweep->progress_context = &bar;
     const deberta_status done = sweep_run(&results, sweep, &error);
     progress_end(&bar);
-    status = bench_finish(options, &output, &results, format, done, &error);
-    if (status == EXIT_OK) tell_what_was_written(options, &results, format);
-    if (status == EXIT_OK && results.disagreements) {
-        fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n",
-                results.disagreements);
-        status = EXIT_CHECK_FAILED;
-    }
+    text_output_must(options, &output, done, &error);
+    bench_finish(options, &output, &results, format);
+    tell_what_was_written(options, &results, format);
+    const size_t wrong = results.disagreements;
     scope_free(&results.memory);
-    return status;
+    if (wrong)
+        fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n", wrong);
+    return wrong ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 static int run(const common_options *options)
 {
     sweep_options sweep;
     isa_list isas;
-    result_format format;
-    if (complete((const bench_options *)options, &sweep, &isas) != EXIT_OK || !result_format_read(options, &format))
-        return EXIT_USAGE;
-    if (!check_model_place(options)) return EXIT_INPUT;
-    return fits_model(options, &sweep) ? measure(options, &sweep, format) : EXIT_USAGE;
+    complete((const bench_options *)options, &sweep, &isas);
+    const result_format format = result_format_read(options);
+    check_model_place(options);
+    check_model(options, &sweep);
+    return measure(options, &sweep, format);
 }
 
 static const command *const subcommands[] = {

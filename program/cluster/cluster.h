@@ -11,9 +11,15 @@
 typedef struct cluster cluster;
 
 bool cluster_has_mpi(void);
-/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. EXIT_OK, or
- * the exit code after saying why. Close it also after a failure. */
-int cluster_open(cluster **cluster, common_options *options);
+/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. The end of
+ * the program closes it, also after a failure. */
+void cluster_open(cluster **cluster, common_options *options);
 /* Waits for the others. A rank that failed says so, unless all failed alike, which one says; one that failed alone ends
  * all. Returns the exit code. */
 int cluster_close(cluster **cluster, int status);
+
+/* A corpus by several ranks: each takes shards, and rank 0 joins them. */
+/* Do the ranks take all shards of a corpus? One rank does where it is asked for shards, but not for which. */
+bool shard_ranks_wanted(const common_options *options);
+/* Runs the command for the own shards, waits for the others, and joins all into --out. An exit code. */
+int shard_ranks_run(common_options *options);

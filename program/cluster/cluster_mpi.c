@@ -15,6 +15,7 @@
 #include "core/base/clock.h"
 #include "core/base/stream.h"
 #include "include/deberta_training.h"
+#include "output/scope.h"
 
 enum { VERSION_BYTES = 64, SAID_BYTES = 4096 };
 
@@ -104,35 +105,21 @@ static bool keep_quiet(cluster *c, common_options *options)
 }
 
 /* The first thing that ranks tell each other, before anything that another version may have otherwise. */
-static int compare_versions(const cluster *c, const common_options *options)
+static void compare_versions(const cluster *c, const common_options *options)
 {
     const size_t count = c->ranks.count;
-    int status = EXIT_OK;
-    char *versions = calloc(count, VERSION_BYTES);
-    if (!versions) return EXIT_SYSTEM;
+    char *versions = memory_take(count, VERSION_BYTES);
     snprintf(versions + c->ranks.rank * VERSION_BYTES, VERSION_BYTES, "%s", deberta_version());
     join((void *)c, versions, count * VERSION_BYTES);
-    for (size_t k = 1; status == EXIT_OK && k < count; k++) {
+    for (size_t k = 1; k < count; k++) {
         const char *other = versions + k * VERSION_BYTES;
-        if (strcmp(other, versions) == 0) continue;
-        fprintf(stderr, "deberta %s: rank %zu is version %.63s, but rank 0 is %.63s\n", options->teller->name, k, other,
-                versions);
-        status = EXIT_INPUT;
+        if (strcmp(other, versions) != 0)
+            end_with(options, EXIT_INPUT, "rank %zu is version %.63s, but rank 0 is %.63s", k, other, versions);
     }
     free(versions);
-    return status;
 }
 
-static int refuse_command(const common_options *options)
-{
-    fprintf(stderr,
-            "deberta %s: several ranks compute train and finetune, and corpora by encode, classify, tag, detect and "
-            "fill-mask\nsee: deberta --help\n",
-            options->teller->name);
-    return EXIT_USAGE;
-}
-
-static int begin_ranks(cluster *c, common_options *options)
+static void begin_ranks(cluster *c, common_options *options)
 {
     int rank, count, length, level;
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
@@ -146,20 +133,23 @@ static int begin_ranks(cluster *c, common_options *options)
         .context = c, .rank = (size_t)rank, .count = (size_t)count, .trade = trade, .gather = gather, .join = join};
     c->requests = calloc(2 * (size_t)count, sizeof(MPI_Request));
     c->statuses = calloc((size_t)count, sizeof *c->statuses);
-    if (count == 1) return EXIT_OK;
-    if (!c->requests || !c->statuses || (rank > 0 && !keep_quiet(c, options))) return EXIT_SYSTEM;
+    if (count == 1) return;
+    if (!c->requests || !c->statuses || (rank > 0 && !keep_quiet(c, options))) end_program(EXIT_SYSTEM);
     options->ranks = &c->ranks;
-    const int status = compare_versions(c, options);
-    if (status != EXIT_OK) return status;
-    return options->command->spreads ? EXIT_OK : refuse_command(options);
+    compare_versions(c, options);
+    if (!options->command->spreads)
+        end_with(
+            options, EXIT_USAGE,
+            "several ranks compute train and finetune, and corpora by encode, classify, tag, detect and fill-mask\n"
+            "see: deberta --help");
 }
 
-int cluster_open(cluster **place, common_options *options)
+void cluster_open(cluster **place, common_options *options)
 {
     cluster *c = *place = calloc(1, sizeof *c);
-    if (!c) return EXIT_SYSTEM;
+    if (!c) end_program(EXIT_SYSTEM);
     c->error_stream = -1;
-    return begin_ranks(c, options);
+    begin_ranks(c, options);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the end */

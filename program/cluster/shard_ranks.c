@@ -2,7 +2,6 @@
  * of them into --out, which has the bytes that one process would have written.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/cluster/shard_ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,23 +40,21 @@ static bool reads_standard_input(const common_options *options)
     return false;
 }
 
-static int check(shard_ranks *s)
+static void check(shard_ranks *s)
 {
     const common_options *o = s->options;
     item_choice *items = s->items;
     if (option_given(o, &items->shard))
-        return option_wrong(o, &items->shard, "several ranks compute all shards: leave it out");
-    if (items->of_array)
-        return option_wrong(o, &items->shards, "several ranks are no job array: give the number of shards");
+        option_wrong(o, &items->shard, "several ranks compute all shards: leave it out");
+    if (items->of_array) option_wrong(o, &items->shards, "several ranks are no job array: give the number of shards");
     if (reads_standard_input(o))
-        return option_wrong(o, &reading_of(o)->files, "every rank reads all of the input, and - is not theirs");
-    if (!options_out(o)) return say_usage(o, "say where the results of all ranks go: --out FILE");
+        option_wrong(o, &reading_of(o)->files, "every rank reads all of the input, and - is not theirs");
+    if (!options_out(o)) usage_wrong(o, "say where the results of all ranks go: --out FILE");
     if (!items->shards) items->shards = s->count;
     if (items->shards < s->count)
-        return option_wrong(o, &items->shards, "expected %zu or more, one for each rank at least; found %zu", s->count,
-                            items->shards);
+        option_wrong(o, &items->shards, "expected %zu or more, one for each rank at least; found %zu", s->count,
+                     items->shards);
     items->of_ranks = true;
-    return EXIT_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------- computing */
@@ -118,35 +115,29 @@ static void report_problems(const shard_ranks *s, const merge_shards *shards)
                 reported - MOST_REPORTED);
 }
 
-static int check_all(const shard_ranks *s, merge_shards *shards)
+static void check_all(const shard_ranks *s, merge_shards *shards)
 {
-    deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    int status = merge_shards_open(shards, s->options, s->folder);
-    if (status == EXIT_OK && shards->missing_count) {
-        snprintf(error.message, sizeof error.message,
-                 "%.400s lacks shard %zu, which rank %zu has finished: ranks need one file system", s->folder,
-                 shards->missing[0], shards->missing[0] % s->count);
-        return say_error(s->options, &error);
-    }
-    if (status == EXIT_OK) status = merge_shards_check(shards);
-    return status == EXIT_OK ? merge_shards_cover(shards) : status;
+    merge_shards_open(shards, s->options, s->folder);
+    if (shards->missing_count)
+        end_with(s->options, EXIT_SYSTEM, "%s lacks shard %zu, which rank %zu has finished: ranks need one file system",
+                 s->folder, shards->missing[0], shards->missing[0] % s->count);
+    merge_shards_check(shards);
+    merge_shards_cover(shards);
 }
 
 static int join(const shard_ranks *s)
 {
     merge_shards shards = {0};
     result *joined = result_new("deberta-merge/1");
-    int status = check_all(s, &shards);
-    if (status == EXIT_OK) status = merge_join(&shards, joined);
-    if (status == EXIT_OK) {
-        report_problems(s, &shards);
-        say_note(s->options, "%zu shards of %zu rank%s, %zu items, %zu tokens: joined in %s", shards.shards, s->count,
-                 s->count == 1 ? "" : "s", shards.total, shards.tokens, options_out(s->options));
-        if (shards.bad && !s->items->skip_bad) status = EXIT_INPUT;
-    }
+    check_all(s, &shards);
+    merge_join(&shards, joined);
+    report_problems(s, &shards);
+    say_note(s->options, "%zu shards of %zu rank%s, %zu items, %zu tokens: joined in %s", shards.shards, s->count,
+             s->count == 1 ? "" : "s", shards.total, shards.tokens, options_out(s->options));
+    const bool bad = shards.bad && !s->items->skip_bad;
     merge_shards_close(&shards);
     result_free(&joined);
-    return status;
+    return bad ? EXIT_INPUT : EXIT_OK;
 }
 
 int shard_ranks_run(common_options *options)
@@ -156,10 +147,9 @@ int shard_ranks_run(common_options *options)
                      .items = items_of(options),
                      .rank = ranks ? ranks->rank : 0,
                      .count = ranks ? ranks->count : 1};
-    int status = check(&s);
-    if (status != EXIT_OK) return status;
+    check(&s);
     s.folder = options_text(options, "%s.shards", options_out(options));
-    status = compute_shards(&s);
+    const int status = compute_shards(&s);
     if (status != EXIT_OK && status != EXIT_AGAIN) return status;
     if (any_stopped(&s, status == EXIT_AGAIN)) return EXIT_AGAIN;
     return s.rank == 0 ? join(&s) : EXIT_OK;

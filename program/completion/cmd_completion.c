@@ -2,7 +2,6 @@
  * date. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 
 /* The words that an option takes, separated by blanks; NULL: anything. */
@@ -253,12 +252,12 @@ static int run(const common_options *options)
     for (size_t k = 0; k < sizeof shells / sizeof *shells; k++) {
         if (strcmp(shell, shells[k].name) != 0) continue;
         text_output output;
-        const int status = text_output_open(options, options_out(options), &output);
-        if (status != EXIT_OK) return status;
+        text_output_open(options, options_out(options), &output);
         shells[k].print(output.file, options->commands);
-        return text_output_close(options, &output);
+        text_output_close(options, &output);
+        return EXIT_OK;
     }
-    return say_usage(options, "expected %s, found '%s'", options->command->arguments, shell);
+    usage_wrong(options, "expected %s, found '%s'", options->command->arguments, shell);
 }
 
 const command command_completion = {

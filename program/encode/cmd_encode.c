@@ -8,24 +8,23 @@
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/encoded_input.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 #include "core/base/path.h"
 #include "output/json_text.h"
 
-/* Flags of a list of layers; false after saying what is wrong with it. */
-static bool choose_layers(const encoded_input *e, const char *const *member, bool *chosen)
+/* Flags of a list of layers. */
+static const bool *choose_layers(const encoded_input *e, const char *const *member)
 {
-    return !*member || parse_index_list(e->options, member, chosen, e->info.layers);
+    bool *chosen = options_take(e->options, e->info.layers + 1, sizeof *chosen);
+    if (*member) parse_index_list(e->options, member, chosen, e->info.layers);
+    return chosen;
 }
 
-static bool choose(encoded_input *e, const encode_options *o)
+static void choose(encoded_input *e, const encode_options *o)
 {
-    bool *attention = options_take(e->options, e->info.layers + 1, sizeof *attention),
-         *components = options_take(e->options, e->info.layers + 1, sizeof *components);
-    if (!choose_layers(e, &o->attention_layers, attention) || !choose_layers(e, &o->component_layers, components))
-        return false;
+    const bool *attention = choose_layers(e, &o->attention_layers),
+               *components = choose_layers(e, &o->component_layers);
     for (size_t l = 0; l < e->info.layers; l++) {
         if (attention[l]) capture_want(&e->capture, l, DEBERTA_PROBABILITIES);
         for (deberta_component c = DEBERTA_C2C; components[l] && c <= DEBERTA_LOGITS; c++)
@@ -34,7 +33,6 @@ static bool choose(encoded_input *e, const encode_options *o)
     e->capture.hidden = o->hidden == 1;
     for (int task = 0; o->logits && task < DEBERTA_TASK_COUNT; task++)
         e->tasks[task] = e->info.tasks_present & 1u << task;
-    return true;
 }
 
 typedef struct tensor_target {
@@ -50,7 +48,7 @@ static deberta_status write_piece(void *context, const encoded_piece *piece, deb
 
 static deberta_status write_file(encoded_input *e, const char *path, deberta_error *err)
 {
-    const char *ablations = e->options->ablate_text, *model = metadata_name(e->options, e->info.name);
+    const char *ablations = e->options->ablated.text, *model = metadata_name(e->options, e->info.name);
     if (!model) memory_short();
     const export_note notes[] = {{"model", model},
                                  {"reference", reference_name(e->options->reference)},
@@ -88,30 +86,26 @@ static json_t *describe_file(const encoded_input *e, const char *path)
                      "tensors", tensors);
 }
 
-static int encode(encoded_input *e, const encode_options *o)
+static void encode(encoded_input *e, const encode_options *o)
 {
     deberta_session_options session_options;
     deberta_error error = {0};
     const char *path = options_out(e->options);
     if (!path)
-        return say_usage(e->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
-                                     "one vector a text");
+        usage_wrong(e->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
+                                "one vector a text");
     if (!path_has_suffix(path, ".safetensors"))
-        return say_usage(e->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'",
-                         path);
+        usage_wrong(e->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
     fill_session_options(e->options, &session_options);
-    int status = open_model(e->options, &e->model);
-    if (status != EXIT_OK) return status;
+    e->model = open_model(e->options);
     e->info = *deberta_model_describe(e->model);
-    if ((status = input_read(&o->reading, e->options->arguments[0], &e->info, &e->input)) != EXIT_OK) return status;
+    input_read(&o->reading, e->options->arguments[0], &e->info, &e->input);
     encoded_prepare(e);
-    if (!choose(e, o)) return EXIT_USAGE;
-    if (encoded_run(e, &session_options, &error) != DEBERTA_OK ||
-        (e->input.sequences && deberta_session_check_finite(e->session, &error) != DEBERTA_OK) ||
-        write_file(e, path, &error) != DEBERTA_OK)
-        return say_error(e->options, &error);
+    choose(e, o);
+    must(e->options, encoded_run(e, &session_options, &error), &error);
+    if (e->input.sequences) must(e->options, deberta_session_check_finite(e->session, &error), &error);
+    must(e->options, write_file(e, path, &error), &error);
     if (e->options->json) write_json_line(stdout, describe_file(e, path));
-    return EXIT_OK;
 }
 
 static int run(const common_options *options)
@@ -119,12 +113,11 @@ static int run(const common_options *options)
     const encode_options *o = (const encode_options *)options;
     if (encode_corpus_wanted(o)) return encode_corpus(o);
     if (o->reading.items.of_ranks)
-        return say_usage(options,
-                         "several ranks compute rows of a corpus, and no padded tensors: give --pool or --window");
+        usage_wrong(options, "several ranks compute rows of a corpus, and no padded tensors: give --pool or --window");
     encoded_input e = {.options = options};
-    const int status = encode(&e, o);
+    encode(&e, o);
     encoded_free(&e);
-    return status;
+    return EXIT_OK;
 }
 
 static const char *const hidden_names[] = {"last", "all", NULL};

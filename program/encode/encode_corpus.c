@@ -1,13 +1,12 @@
 /* Options of a corpus are checked, its output is opened or resumed, and chunks follow until the input ends.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/encode/encode_options.h"
 
 #include <stddef.h>
 
 #include "output/scope.h"
 #include "program/encode/corpus_chunk.h"
-#include "program/frame/stop_request.h"
+#include "program/frame/unfinished.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
@@ -54,48 +53,44 @@ static const char *corpus_path(const encode_options *o)
 bool encode_corpus_wanted(const encode_options *o) { return first_given(o, of_corpora) || corpus_path(o); }
 
 /* Options for padded tensors, beside what asks for a corpus. */
-static int refuse_tensor_options(const encode_options *o)
+static void refuse_tensor_options(const encode_options *o)
 {
     const void *reason = first_given(o, of_corpora), *wrong = first_given(o, of_tensors);
-    if (!wrong) return EXIT_OK;
-    return option_wrong(&o->reading.common, wrong, "does not go with the output of a corpus, which %s%s%s asks for",
-                        reason ? "--" : "'", reason ? option_name(&o->reading.common, reason) : corpus_path(o),
-                        reason ? "" : "'");
+    if (!wrong) return;
+    option_wrong(&o->reading.common, wrong, "does not go with the output of a corpus, which %s%s%s asks for",
+                 reason ? "--" : "'", reason ? option_name(&o->reading.common, reason) : corpus_path(o),
+                 reason ? "" : "'");
 }
 
-static int check_window(corpus_job *job)
+static void check_window(corpus_job *job)
 {
     const deberta_model_info *info = &job->batches.info;
     job->window = job->o->window;
-    if (!job->window) return EXIT_OK;
+    if (!job->window) return;
     const size_t inside = job->window - FRAME_TOKENS;
     job->stride = job->o->stride ? job->o->stride : (inside + 1) / 2;
     if (job->stride > inside)
-        return option_wrong(job->options, &job->o->stride, "expected 1 to %zu, found %zu", inside, job->stride);
+        option_wrong(job->options, &job->o->stride, "expected 1 to %zu, found %zu", inside, job->stride);
     if (info->position_biased_input && job->window > info->max_positions)
-        return option_wrong(job->options, &job->o->window, "%zu is longer than the model's position table, %zu",
-                            job->window, info->max_positions);
+        option_wrong(job->options, &job->o->window, "%zu is longer than the model's position table, %zu", job->window,
+                     info->max_positions);
     if (job->output.format == CORPUS_NPY)
-        return say_usage(job->options,
-                         "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
-    return EXIT_OK;
+        usage_wrong(job->options,
+                    "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
 }
 
-static int check_output(corpus_job *job)
+static void check_output(corpus_job *job)
 {
     const char *path = options_out(job->options);
-    if (!path) return say_usage(job->options, "say where the results go: --out FILE");
+    if (!path) usage_wrong(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
-        return say_usage(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'",
-                         path);
+        usage_wrong(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'", path);
     job->pooling = (pooling)job->o->pool;
     if (job->pooling == POOL_NONE && job->output.format == CORPUS_NPY)
-        return say_usage(
-            job->options,
-            "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
+        usage_wrong(job->options,
+                    "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
     job->output.per_token = job->pooling == POOL_NONE;
     job->output.resumable = job->o->resume;
-    return EXIT_OK;
 }
 
 static void note_number(json_t *notes, const char *name, size_t number)
@@ -106,7 +101,7 @@ static void note_number(json_t *notes, const char *name, size_t number)
 /* How the vectors were made, for whoever finds the file. Not by which instruction set, on which no byte depends. */
 static json_t *describe_making(const corpus_job *job)
 {
-    const char *ablations = job->options->ablate_text;
+    const char *ablations = job->options->ablated.text;
     json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
                               "reference", reference_name(job->options->reference), "precision",
                               deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
@@ -123,7 +118,7 @@ static json_t *describe_making(const corpus_job *job)
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
-    const char *ablations = job->options->ablate_text;
+    const char *ablations = job->options->ablated.text;
     DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
     *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", deberta_version(),
                           "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
@@ -210,7 +205,6 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* EXIT_OK or an exit code, after saying why. */
 static int write_rows(corpus_job *job)
 {
     deberta_error error = {0};
@@ -230,12 +224,11 @@ static int write_rows(corpus_job *job)
 static int run_job(corpus_job *job)
 {
     static const text_stream_names names = {.text = "text", .pair = "pair"};
-    int status = refuse_tensor_options(job->o);
-    if (status == EXIT_OK) status = check_output(job);
-    if (status == EXIT_OK) status = text_stream_open(&job->stream, &job->o->reading, &names);
-    if (status == EXIT_OK) status = text_batches_open(&job->batches, &job->o->reading, 0);
-    if (status == EXIT_OK) status = check_window(job);
-    if (status != EXIT_OK) return status;
+    refuse_tensor_options(job->o);
+    check_output(job);
+    text_stream_open(&job->stream, &job->o->reading, &names);
+    text_batches_open(&job->batches, &job->o->reading, 0);
+    check_window(job);
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
     job->output.notes = describe_making(job);

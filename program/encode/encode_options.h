@@ -26,5 +26,5 @@ typedef struct encode_options {
 
 /* Do these options ask for it, rather than for padded tensors with everything inside? */
 bool encode_corpus_wanted(const encode_options *o);
-/* The command. EXIT_OK or an exit code, after saying why. */
+/* The command. Its exit code. */
 int encode_corpus(const encode_options *o);

@@ -9,21 +9,12 @@
 
 #include "program/frame/options.h"
 
-/* Interventions, and how they were typed; of an option of its own. */
-typedef struct ablation_list {
-    const deberta_ablation *items; /* [count] */
-    size_t count;
-    const char *text; /* NULL: none */
-} ablation_list;
-int ablation_list_parse(common_options *options, const char *list, void *target);
-
-/* Appends to ablations, ablation_count and ablate_text of the common options. What the model has is checked when it is
- * opened. */
-int ablate_parse(common_options *options, const char *list, void *target);
+/* Appends to the ablation_list at target. What the model has is checked when it is opened. */
+void ablate_parse(common_options *options, const char *list, void *target);
 
 #define ABLATE_OPTION                                                                                                  \
     {                                                                                                                  \
         "ablate", 0, "LIST",                                                                                           \
             "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated",           \
-            PARSED_AT(common_options, ablations, ablate_parse)                                                         \
+            PARSED_AT(common_options, ablated, ablate_parse)                                                           \
     }

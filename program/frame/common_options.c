@@ -3,20 +3,19 @@
 #include "core/base/tiers.h"
 #include "core/base/topology.h"
 
-int common_isa_read(common_options *options, const char *source, const char *name)
+void common_isa_read(common_options *options, const char *source, const char *name)
 {
     deberta_isa *isa = &options->isa;
     deberta_error error;
-    if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK)
-        return say_usage(options, "%s: %s", source, error.message);
+    if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) usage_wrong(options, "%s: %s", source, error.message);
     const char *missing = *isa == DEBERTA_ISA_AUTO ? NULL : deberta_isa_missing(*isa);
-    return missing ? say_usage(options, "%s: %s cannot run here: %s", source, name, missing) : EXIT_OK;
+    if (missing) usage_wrong(options, "%s: %s cannot run here: %s", source, name, missing);
 }
 
-static int parse_isa(common_options *options, const char *text, void *target)
+static void parse_isa(common_options *options, const char *text, void *target)
 {
     (void)target; /* the member of the row */
-    return common_isa_read(options, "--isa", text);
+    common_isa_read(options, "--isa", text);
 }
 
 #define X(NAME, name, ...) #name,

@@ -5,19 +5,22 @@
 
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
-/* For what has no low precision: EXIT_OK, or EXIT_USAGE after saying that `what`, such as "training", is in float32. */
-int check_float32(const common_options *options, const char *what);
+/* For what has no low precision: `what`, such as "training", is in float32. */
+void check_float32(const common_options *options, const char *what);
 /* "int8" of --precision, which results have to name; NULL for float32, which is what they are without a word. */
 const char *low_precision_name(const common_options *options);
-/* Whether there is something at the first argument that could be a model; false after saying what was expected. */
-bool check_model_place(const common_options *options);
-/* Opens the first argument. EXIT_OK or the exit code, after saying why. */
-int open_model(const common_options *options, deberta_model **model);
+/* There is something at the first argument that could be a model. */
+void check_model_place(const common_options *options);
+/* Opens the first argument. */
+deberta_model *open_model(const common_options *options);
 /* Opens a model without its weights, for describing it. */
-int open_description(const common_options *options, deberta_model **model);
+deberta_model *open_description(const common_options *options);
 /* Opens a model that is named elsewhere on the command line. */
-int open_model_at(const common_options *options, const char *path, deberta_model **model);
+deberta_model *open_model_at(const common_options *options, const char *path);
 
-/* Compares every byte of the first argument's packed weights with their digests. EXIT_OK, or the exit code after saying
- * what is wrong: EXIT_CHECK_FAILED where something differs. */
-int check_packed(const common_options *options);
+/* A note if the longest text has more tokens than the model was trained on; nothing keeps it from being encoded. */
+void note_trained_length(const common_options *options, size_t longest, const deberta_model_info *info);
+
+/* Compares every byte of the first argument's packed weights with their digests. Where something differs, the program
+ * ends with EXIT_CHECK_FAILED. */
+void check_packed(const common_options *options);

@@ -113,14 +113,12 @@ bool option_exists(const common_options *options, const void *member)
     return option_of_member(options, member) != NULL;
 }
 
-int option_wrong(const common_options *options, const void *member, const char *format, ...)
+_Noreturn void option_wrong(const common_options *options, const void *member, const char *format, ...)
 {
     const option *row = option_of_member(options, member);
     va_list arguments;
     va_start(arguments, format);
-    const int status = say_usage_of(options, row ? row->name : NULL, format, arguments);
-    va_end(arguments);
-    return status;
+    usage_wrong_of(options, row ? row->name : NULL, format, arguments);
 }
 
 const char *options_out(const common_options *options)

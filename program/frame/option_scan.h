@@ -32,14 +32,13 @@ found_option option_find(const command *command, const char *name, size_t length
 bool option_is_absent(const command *command, const option *row);
 
 /* A tier by name into options->isa; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */
-int common_isa_read(common_options *options, const char *source, const char *name);
+void common_isa_read(common_options *options, const char *source, const char *name);
 
-/* say_usage of an option by its name, or NULL. */
-int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments);
+/* usage_wrong of an option by its name, or NULL. */
+_Noreturn void usage_wrong_of(const common_options *options, const char *name, const char *format, va_list arguments);
 
 /* The row that fills a member of the command's struct; NULL: none does. */
 const option *option_of_member(const common_options *options, const void *member);
 
-/* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what.
- * EXIT_OK or an exit code, after saying why. */
-int option_values_fill(common_options *options);
+/* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what. */
+void option_values_fill(common_options *options);

@@ -10,37 +10,37 @@
 
 /* -------------------------------------------------------------------------------------------------------- one value */
 
-static bool read_u64(const char *text, uint64_t *value)
+static uint64_t read_whole(const common_options *options, const option *row, const char *text)
 {
     char *end;
     errno = 0;
-    *value = strtoull(text, &end, 10);
-    return text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0;
+    const uint64_t value = strtoull(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno)
+        usage_wrong(options, "--%s: expected a whole number, found '%s'", row->name, text);
+    return value;
 }
 
-static int fill_size(const common_options *options, const option *row, const char *text, size_t *target)
+static void fill_size(const common_options *options, const option *row, const char *text, size_t *target)
 {
-    uint64_t number;
-    if (!read_u64(text, &number))
-        return say_usage(options, "--%s: expected a whole number, found '%s'", row->name, text);
+    const uint64_t number = read_whole(options, row, text);
     *target = (size_t)number;
-    if (number >= row->low && number <= row->high) return EXIT_OK;
+    if (number >= row->low && number <= row->high) return;
     if (row->high == SIZE_MAX)
-        return say_usage(options, "--%s: expected a number of at least %zu, found %s", row->name, row->low, text);
-    return say_usage(options, "--%s: expected %zu to %zu, found %s", row->name, row->low, row->high, text);
+        usage_wrong(options, "--%s: expected a number of at least %zu, found %s", row->name, row->low, text);
+    usage_wrong(options, "--%s: expected %zu to %zu, found %s", row->name, row->low, row->high, text);
 }
 
-static int fill_number(const common_options *options, const option *row, const char *text, double *target)
+static void fill_number(const common_options *options, const option *row, const char *text, double *target)
 {
     char *end;
     *target = strtod(text, &end);
     if (end == text || *end || !(*target - *target == 0))
-        return say_usage(options, "--%s: expected a number, found '%s'", row->name, text);
-    if ((row->least == 0 && row->most == 0) || (*target >= row->least && *target <= row->most)) return EXIT_OK;
-    return say_usage(options, "--%s: expected %g to %g, found %s", row->name, row->least, row->most, text);
+        usage_wrong(options, "--%s: expected a number, found '%s'", row->name, text);
+    if ((row->least == 0 && row->most == 0) || (*target >= row->least && *target <= row->most)) return;
+    usage_wrong(options, "--%s: expected %g to %g, found %s", row->name, row->least, row->most, text);
 }
 
-static int fill_bytes(const common_options *options, const option *row, const char *text, size_t *target)
+static void fill_bytes(const common_options *options, const option *row, const char *text, size_t *target)
 {
     static const char suffixes[] = "KMGT";
     char *end;
@@ -50,55 +50,50 @@ static int fill_bytes(const common_options *options, const option *row, const ch
     const unsigned shift = suffix ? 10u * (unsigned)(suffix - suffixes + 1) : 0;
     if (text[0] < '0' || text[0] > '9' || errno != 0 || !(*end == 0 || (suffix && end[1] == 0)) ||
         number > (SIZE_MAX >> shift))
-        return say_usage(options, "--%s: expected bytes such as 512M or 4G, found '%s'", row->name, text);
+        usage_wrong(options, "--%s: expected bytes such as 512M or 4G, found '%s'", row->name, text);
     *target = (size_t)number << shift;
-    return EXIT_OK;
 }
 
-static int fill_choice(const common_options *options, const option *row, const char *text, int *target)
+static void fill_choice(const common_options *options, const option *row, const char *text, int *target)
 {
     char list[512] = "";
     for (int k = 0; row->choices[k]; k++) {
         if (strcmp(row->choices[k], text) == 0) {
             *target = k;
-            return EXIT_OK;
+            return;
         }
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", k ? ", " : "", row->choices[k]);
     }
-    return say_usage(options, "--%s: expected one of %s; found '%s'", row->name, list, text);
+    usage_wrong(options, "--%s: expected one of %s; found '%s'", row->name, list, text);
 }
 
 /* A longer copy: earlier ones stay until the options are freed, which is soon. */
-static int append_text(const common_options *options, const char *text, text_list *list)
+static void append_text(const common_options *options, const char *text, text_list *list)
 {
     const char **grown = options_take(options, list->count + 1, sizeof *grown);
     if (list->count) memcpy(grown, list->items, list->count * sizeof *grown);
     grown[list->count] = text;
     *list = (text_list){grown, list->count + 1};
-    return EXIT_OK;
 }
 
-static int fill_one(common_options *options, const given_option *given)
+static void fill_one(common_options *options, const given_option *given)
 {
     const option *row = given->option;
     void *target = (char *)options + given->offset + row->at;
     switch (row->type) {
-    case OPTION_UNTYPED: assert(!"a row without a type"); return EXIT_OK;
-    case OPTION_FLAG: *(bool *)target = true; return EXIT_OK;
-    case OPTION_SWITCH: *(int *)target = 1; return EXIT_OK;
-    case OPTION_TEXT: *(const char **)target = given->value; return EXIT_OK;
-    case OPTION_TEXTS: return append_text(options, given->value, target);
-    case OPTION_SIZE: return fill_size(options, row, given->value, target);
-    case OPTION_U64:
-        if (read_u64(given->value, target)) return EXIT_OK;
-        return say_usage(options, "--%s: expected a whole number, found '%s'", row->name, given->value);
-    case OPTION_NUMBER: return fill_number(options, row, given->value, target);
-    case OPTION_BYTES: return fill_bytes(options, row, given->value, target);
-    case OPTION_CHOICE: return fill_choice(options, row, given->value, target);
-    case OPTION_PARSED: return row->parse(options, given->value, target);
+    case OPTION_UNTYPED: assert(!"a row without a type"); return;
+    case OPTION_FLAG: *(bool *)target = true; return;
+    case OPTION_SWITCH: *(int *)target = 1; return;
+    case OPTION_TEXT: *(const char **)target = given->value; return;
+    case OPTION_TEXTS: append_text(options, given->value, target); return;
+    case OPTION_SIZE: fill_size(options, row, given->value, target); return;
+    case OPTION_U64: *(uint64_t *)target = read_whole(options, row, given->value); return;
+    case OPTION_NUMBER: fill_number(options, row, given->value, target); return;
+    case OPTION_BYTES: fill_bytes(options, row, given->value, target); return;
+    case OPTION_CHOICE: fill_choice(options, row, given->value, target); return;
+    case OPTION_PARSED: row->parse(options, given->value, target); return;
     }
-    return EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------ combinations */
@@ -117,11 +112,11 @@ static const option *first_given_of(const option_scan *scan, const char *names)
     return NULL;
 }
 
-static int check_combination(const common_options *options, const option *row)
+static void check_combination(const common_options *options, const option *row)
 {
     const option *other = row->not_with ? first_given_of(options->scan, row->not_with) : NULL;
-    if (other) return say_usage(options, "--%s and --%s exclude each other", row->name, other->name);
-    if (!row->needs || first_given_of(options->scan, row->needs)) return EXIT_OK;
+    if (other) usage_wrong(options, "--%s and --%s exclude each other", row->name, other->name);
+    if (!row->needs || first_given_of(options->scan, row->needs)) return;
     char names[256] = "";
     size_t used = 0;
     for (const char *at = row->needs; *at && used < sizeof names - 8; at += strspn(at, " ")) {
@@ -131,7 +126,7 @@ static int check_combination(const common_options *options, const option *row)
                 (size_t)snprintf(names + used, sizeof names - used, "%s--%.*s", used ? " or " : "", (int)length, at);
         at += length;
     }
-    return used ? say_usage(options, "--%s needs %s", row->name, names) : EXIT_OK;
+    if (used) usage_wrong(options, "--%s needs %s", row->name, names);
 }
 
 /* Looks at the folder that a path lies in; false where there is none. */
@@ -155,38 +150,35 @@ static bool is_same_file(const char *a, const char *b)
 }
 
 /* No output is empty, and no two options name the same file. */
-static int check_outputs(const common_options *options)
+static void check_outputs(const common_options *options)
 {
     const option_scan *scan = options->scan;
     const size_t most = options->command->most_outputs ? options->command->most_outputs : 1;
     for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];
         if (given->option->role != OPTION_OUTPUT) continue;
-        if (!*given->value) return say_usage(options, "--%s: the path is empty", given->option->name);
+        if (!*given->value) usage_wrong(options, "--%s: the path is empty", given->option->name);
         for (size_t j = 0; j < k; j++) {
             const given_option *before = &scan->given[j];
             if (before->option->role != OPTION_OUTPUT || !is_same_file(before->value, given->value)) continue;
             if (strcmp(before->option->name, given->option->name) == 0)
-                return say_usage(options, "--%s: '%s' is given twice", given->option->name, given->value);
-            return say_usage(options, "--%s and --%s both name '%s'", before->option->name, given->option->name,
-                             given->value);
+                usage_wrong(options, "--%s: '%s' is given twice", given->option->name, given->value);
+            usage_wrong(options, "--%s and --%s both name '%s'", before->option->name, given->option->name,
+                        given->value);
         }
     }
-    if (options->outs.count <= most) return EXIT_OK;
-    return say_usage(options, "--out was given %zu times, this command writes at most %zu", options->outs.count, most);
+    if (options->outs.count > most)
+        usage_wrong(options, "--out was given %zu times, this command writes at most %zu", options->outs.count, most);
 }
 
-int option_values_fill(common_options *options)
+void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;
-    int status = EXIT_OK;
-    for (size_t k = 0; k < scan->given_count && status == EXIT_OK; k++) status = fill_one(options, &scan->given[k]);
-    for (size_t k = 0; k < scan->given_count && status == EXIT_OK; k++)
-        status = check_combination(options, scan->given[k].option);
-    if (status == EXIT_OK) status = check_outputs(options);
-    if (status != EXIT_OK || !option_is_common(options_find(options->command, "isa")) ||
-        option_given(options, &options->isa))
-        return status;
+    for (size_t k = 0; k < scan->given_count; k++) fill_one(options, &scan->given[k]);
+    for (size_t k = 0; k < scan->given_count; k++) check_combination(options, scan->given[k].option);
+    check_outputs(options);
     const char *name = getenv("DEBERTA_ISA"); /* a variable that is set to nothing is not set */
-    return name && *name ? common_isa_read(options, "DEBERTA_ISA", name) : EXIT_OK;
+    if (name && *name && option_is_common(options_find(options->command, "isa")) &&
+        !option_given(options, &options->isa))
+        common_isa_read(options, "DEBERTA_ISA", name);
 }

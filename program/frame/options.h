@@ -44,6 +44,13 @@ typedef struct text_list {
     size_t count;
 } text_list;
 
+/* Interventions, and how they were typed. */
+typedef struct ablation_list {
+    const deberta_ablation *items; /* [count] */
+    size_t count;
+    const char *text; /* NULL: none */
+} ablation_list;
+
 typedef enum progress_when { PROGRESS_AUTO, PROGRESS_NEVER } progress_when;
 
 /* What every command takes; the first member of each command's own struct. */
@@ -63,10 +70,8 @@ struct common_options {
     int progress;   /* progress_when */
     text_list outs; /* --out */
     /* Where a command's own table has them: */
-    const deberta_ablation *ablations; /* --ablate, [ablation_count] */
-    size_t ablation_count;
-    const char *ablate_text;           /* as typed, for provenance; NULL: none */
-    int format;                        /* --format, a result_format (command/result_format.h) */
+    ablation_list ablated;             /* --ablate */
+    int format;                        /* --format, a result_format (output/text_table.h) */
     const struct deberta_ranks *ranks; /* NULL: this process alone */
     struct option_scan *scan;          /* what was typed, and the memory that lives as long as this struct */
 };
@@ -93,8 +98,8 @@ typedef enum option_role {
     OPTION_TALKS   /* what is said meanwhile */
 } option_role;
 
-/* Fills target from one value. EXIT_OK, or an exit code after saying why (option_wrong). */
-typedef int (*option_parser)(common_options *options, const char *text, void *target);
+/* Fills target from one value, or refuses it (option_wrong). */
+typedef void (*option_parser)(common_options *options, const char *text, void *target);
 
 struct option {
     const char *name;  /* without dashes; NULL ends a table */
@@ -167,11 +172,9 @@ extern const option common_option_table[];
 
 /* ------------------------------------------------------------------------------------------------------- parsing */
 
-/* Parses, or prints why not and returns EXIT_USAGE; --help and --version print and return EXIT_OK with *options NULL.
- * commands: all of the program, among which the message about an unknown option looks for one that has it; may be NULL.
- */
-int options_parse(common_options **options, const command *command, const struct command *const *commands, int argc,
-                  char **argv);
+/* Parses, or says why not and ends the program; --help and --version print, and end it. commands: all of the program,
+ * among which the message about an unknown option looks for one that has it; may be NULL. */
+common_options *options_parse(const command *command, const struct command *const *commands, int argc, char **argv);
 void options_free(common_options **options);
 /* Whether the option that fills this member of the command's struct was on the command line. */
 bool option_given(const common_options *options, const void *member);
@@ -230,16 +233,36 @@ const char *command_word(const command *subcommand);
 
 /* What the option that fills the member is called, without dashes. */
 const char *option_name(const common_options *options, const void *member);
-/* "deberta <command>: --name: <sentence>", the option being the one that fills the member. EXIT_USAGE. */
-int option_wrong(const common_options *options, const void *member, const char *format, ...)
+/* Functions that have found something wrong say so and do not return: the program ends, without what is unfinished. */
+
+/* "deberta <command>: --name: <sentence>", the option being the one that fills the member. Exit code EXIT_USAGE. */
+_Noreturn void option_wrong(const common_options *options, const void *member, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Prints "deberta <command>: <message>" to stderr and returns the exit code that belongs to the status. */
+/* A wrong command line: the sentence, and where to read on. EXIT_USAGE. */
+_Noreturn void usage_wrong(const common_options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* "deberta <command>: <sentence>", and this exit code. */
+_Noreturn void end_with(const common_options *options, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* An error of the library, and the exit code that belongs to its status. */
+_Noreturn void work_failed(const common_options *options, const deberta_error *error);
+/* work_failed, unless all went well. */
+void must(const common_options *options, deberta_status status, const deberta_error *error);
+/* Says the error for who has something to put in order first; returns the exit code. */
 int say_error(const common_options *options, const deberta_error *error);
-/* Says that memory ran out; EXIT_SYSTEM. */
+
+/* Ends the program: removes what is unfinished, calls the hooks, the latest first, and looks whether all that was
+ * printed could be written. */
+_Noreturn void end_program(int status);
+typedef struct end_hook {
+    int (*call)(struct end_hook *hook, int status); /* returns the status that the program ends with */
+    struct end_hook *earlier;
+} end_hook;
+void end_hook_add(end_hook *hook);
+void end_hook_drop(end_hook *hook); /* with those that were added after it */
+
 /* From now on a shortage of memory (output/scope.h) ends the program with a sentence in this command's name, after
  * unfinished outputs are removed. */
 void say_when_memory_is_short(const command *command);
-/* A wrong command line: prints the sentence and where to read on, returns EXIT_USAGE. */
-int say_usage(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A note on stderr unless --quiet. */
 void say_note(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));

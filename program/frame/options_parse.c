@@ -68,48 +68,46 @@ static const option *common_option_named(const command *command, const char *nam
     return NULL;
 }
 
-static int refuse_absent(const common_options *options, const option *row)
+static _Noreturn void refuse_absent(const common_options *options, const option *row)
 {
-    if (strcmp(row->name, "json") != 0) return say_usage(options, "--%s would change nothing here", row->name);
-    return say_usage(options, "--json: what this command makes is no JSON%s",
-                     options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
+    if (strcmp(row->name, "json") != 0) usage_wrong(options, "--%s would change nothing here", row->name);
+    usage_wrong(options, "--json: what this command makes is no JSON%s",
+                options_find(options->command, "numbers") ? "; --numbers FILE.csv has a figure's numbers" : "");
 }
 
-static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
+static _Noreturn void refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
     const taker_list takers = find_takers(options, name, length, 0);
     if (takers.used && needs_word(options->command))
-        return say_usage(options, "expected %.*s MODEL first; %.*s belongs to %s",
-                         (int)strcspn(options->command->arguments, " "), options->command->arguments,
-                         (int)(name + length - text), text, takers.text);
+        usage_wrong(options, "expected %.*s MODEL first; %.*s belongs to %s",
+                    (int)strcspn(options->command->arguments, " "), options->command->arguments,
+                    (int)(name + length - text), text, takers.text);
     if (takers.used)
-        return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
-                         command_word(options->command), takers.text);
+        usage_wrong(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
+                    command_word(options->command), takers.text);
     const option *absent = common_option_named(options->command, name, length, 0);
-    if (absent) return refuse_absent(options, absent);
+    if (absent) refuse_absent(options, absent);
     name_search search = {.command = options->command, .name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
     const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
-    if (here)
-        return say_usage(options, "unknown option '%.*s'; here it is %s", (int)(name + length - text), text, here);
-    return say_usage(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
-                     (int)(name + length - text), text, search.nearest);
+    if (here) usage_wrong(options, "unknown option '%.*s'; here it is %s", (int)(name + length - text), text, here);
+    usage_wrong(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
+                (int)(name + length - text), text, search.nearest);
 }
 
-static int refuse_unknown_letter(const common_options *options, char letter)
+static _Noreturn void refuse_unknown_letter(const common_options *options, char letter)
 {
     const taker_list takers = find_takers(options, NULL, 0, letter);
     const option *absent = common_option_named(options->command, NULL, 0, letter);
-    if (absent && !takers.used) return refuse_absent(options, absent);
-    if (!takers.used) return say_usage(options, "unknown option '-%c'", letter);
-    return say_usage(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command),
-                     takers.text);
+    if (absent && !takers.used) refuse_absent(options, absent);
+    if (!takers.used) usage_wrong(options, "unknown option '-%c'", letter);
+    usage_wrong(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command), takers.text);
 }
 
 /* -------------------------------------------------------------------------------------------------------- scanning */
 
 /* One argument that begins with a dash; *index moves on over a value. */
-static int scan_option(common_options *options, int *index)
+static void scan_option(common_options *options, int *index)
 {
     option_scan *scan = options->scan;
     const char *text = scan->argv[*index], *value = NULL;
@@ -118,27 +116,26 @@ static int scan_option(common_options *options, int *index)
         const char *equals = strchr(text, '=');
         const size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
         found = option_find(options->command, text + 2, length, 0);
-        if (!found.option) return refuse_unknown(options, text, text + 2, length);
+        if (!found.option) refuse_unknown(options, text, text + 2, length);
         if (equals) {
-            if (!found.option->value) return say_usage(options, "option '--%s' takes no value", found.option->name);
+            if (!found.option->value) usage_wrong(options, "option '--%s' takes no value", found.option->name);
             value = equals + 1;
         }
     } else {
         found = option_find(options->command, NULL, 0, text[1]);
-        if (!found.option) return refuse_unknown_letter(options, text[1]);
+        if (!found.option) refuse_unknown_letter(options, text[1]);
         if (text[2] != 0) {
             if (!found.option->value)
-                return say_usage(options, "option '-%c' takes no value, found '%s'", text[1], text + 2);
+                usage_wrong(options, "option '-%c' takes no value, found '%s'", text[1], text + 2);
             value = text + 2;
         }
     }
     if (found.option->value && !value) {
         if (*index + 1 >= scan->argc)
-            return say_usage(options, "option '--%s' needs a value (%s)", found.option->name, found.option->value);
+            usage_wrong(options, "option '--%s' needs a value (%s)", found.option->name, found.option->value);
         value = scan->argv[++*index];
     }
     scan->given[scan->given_count++] = (given_option){found.option, found.offset, value};
-    return EXIT_OK;
 }
 
 /* How many arguments a command takes. */
@@ -155,7 +152,7 @@ static size_t least_arguments(const command *command)
     return *command->arguments == '[' ? 0 : most_arguments(command);
 }
 
-static int scan_all(common_options *options)
+static void scan_all(common_options *options)
 {
     option_scan *scan = options->scan;
     bool only_arguments = false, after_option = false;
@@ -164,8 +161,7 @@ static int scan_all(common_options *options)
         const bool is_argument = only_arguments || text[0] != '-' || text[1] == 0;
         const bool is_option = !is_argument && strcmp(text, "--") != 0;
         if (is_option) {
-            const int status = scan_option(options, &index);
-            if (status != EXIT_OK) return status;
+            scan_option(options, &index);
         } else if (is_argument) {
             if (options->argument_count == most_arguments(options->command) && after_option)
                 scan->surplus_after = &scan->given[scan->given_count - 1];
@@ -175,7 +171,6 @@ static int scan_all(common_options *options)
         }
         after_option = is_option;
     }
-    return EXIT_OK;
 }
 
 enum { WORDS_BYTES = 256 };
@@ -190,24 +185,24 @@ static void name_subcommands(const command *command, char words[WORDS_BYTES])
 
 /* An argument too many is often meant as the value of a flag, or left over because an option took the next option as
  * its value: then the sentence says so. */
-static int refuse_surplus(const common_options *options)
+static _Noreturn void refuse_surplus(const common_options *options)
 {
     const char *surplus = options->arguments[most_arguments(options->command)];
     const given_option *last = options->scan->surplus_after;
     if (last && !last->value)
-        return say_usage(options, "unexpected argument '%s': --%s takes no value", surplus, last->option->name);
+        usage_wrong(options, "unexpected argument '%s': --%s takes no value", surplus, last->option->name);
     if (last && last->value[0] == '-')
-        return say_usage(options, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
-                         last->option->name, last->option->value, last->value);
+        usage_wrong(options, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
+                    last->option->name, last->option->value, last->value);
     struct stat about;
     const char *first = options->arguments[0];
     if (options->command->subcommands && strcspn(first, "/:") == strlen(first) && stat(first, &about) != 0) {
         char words[WORDS_BYTES] = "";
         name_subcommands(options->command, words);
-        return say_usage(options, "'%s' is none of: %s", first, words);
+        usage_wrong(options, "'%s' is none of: %s", first, words);
     }
     const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text");
-    return say_usage(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
+    usage_wrong(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
 }
 
 static bool was_given(const option_scan *scan, const char *common_name)
@@ -217,29 +212,16 @@ static bool was_given(const option_scan *scan, const char *common_name)
     return false;
 }
 
-static int refuse_too_few(const command *command, const common_options *options)
+static _Noreturn void refuse_too_few(const command *command, const common_options *options)
 {
     char words[WORDS_BYTES] = "";
     name_subcommands(command, words);
-    return say_usage(options, "expected %s%s%s%s", command->arguments,
-                     strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "",
-                     *words ? ", or one of: " : "", words);
+    usage_wrong(options, "expected %s%s%s%s", command->arguments,
+                strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "",
+                *words ? ", or one of: " : "", words);
 }
 
-static int parse(common_options *options)
-{
-    const command *command = options->command;
-    int status = scan_all(options);
-    if (status != EXIT_OK) return status;
-    options->help = was_given(options->scan, "help"); /* whatever else is wrong */
-    options->version = was_given(options->scan, "version");
-    if (options->help || options->version) return EXIT_OK;
-    if (options->argument_count < least_arguments(command)) return refuse_too_few(command, options);
-    if (options->argument_count > most_arguments(command)) return refuse_surplus(options);
-    return option_values_fill(options);
-}
-
-/* The struct in its first state, with room for all that could be typed. NULL: out of memory. */
+/* The struct in its first state, with room for all that could be typed. */
 static common_options *new_options(const command *command, const struct command *const *commands, int argc, char **argv)
 {
     common_options *options = memory_take(1, command->size ? command->size : sizeof *options);
@@ -255,21 +237,23 @@ static common_options *new_options(const command *command, const struct command 
     return options;
 }
 
-int options_parse(common_options **out, const command *command, const struct command *const *commands, int argc,
-                  char **argv)
+common_options *options_parse(const command *command, const struct command *const *commands, int argc, char **argv)
 {
-    *out = NULL;
     say_when_memory_is_short(command);
     common_options *options = new_options(command, commands, argc, argv);
-    const int status = parse(options);
-    if (status == EXIT_OK && options->help)
+    scan_all(options);
+    if (was_given(options->scan, "help")) { /* whatever else is wrong */
         options_print_help(command);
-    else if (status == EXIT_OK && options->version)
+        end_program(EXIT_OK);
+    }
+    if (was_given(options->scan, "version")) {
         options_print_version();
-    else if (status == EXIT_OK)
-        *out = options;
-    if (!*out) options_free(&options);
-    return status;
+        end_program(EXIT_OK);
+    }
+    if (options->argument_count < least_arguments(command)) refuse_too_few(command, options);
+    if (options->argument_count > most_arguments(command)) refuse_surplus(options);
+    option_values_fill(options);
+    return options;
 }
 
 /* ------------------------------------------------------------------------------------- a command called by another */
@@ -310,6 +294,6 @@ void option_inherit(common_options *options, const common_options *caller, const
 
 int options_run(common_options *options)
 {
-    const int status = option_values_fill(options);
-    return status == EXIT_OK ? options->command->run(options) : status;
+    option_values_fill(options);
+    return options->command->run(options);
 }

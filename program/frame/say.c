@@ -1,27 +1,59 @@
-/* What the program says on stderr: errors, wrong usage, notes. SPDX-License-Identifier: MIT */
+/* What the program says on stderr, and how it ends where something is wrong. SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "program/frame/option_scan.h"
 #include "program/frame/unfinished.h"
+#include "core/base/stream.h"
 
-int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments)
+/* ----------------------------------------------------------------------------------------------------- an early end */
+
+static end_hook *hooks; /* the latest first: a program has one end */
+
+void end_hook_add(end_hook *hook)
+{
+    hook->earlier = hooks;
+    hooks = hook;
+}
+
+void end_hook_drop(end_hook *hook)
+{
+    while (hooks != hook) hooks = hooks->earlier;
+    hooks = hook->earlier;
+}
+
+_Noreturn void end_program(int status)
+{
+    unfinished_remove();
+    for (end_hook *hook; (hook = hooks);) {
+        hooks = hook->earlier;
+        status = hook->call(hook, status);
+    }
+    /* whatever was printed: a full disk must not look like success */
+    if (!stream_flush(stdout)) {
+        fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
+        if (status == EXIT_OK) status = EXIT_SYSTEM;
+    }
+    exit(status);
+}
+
+_Noreturn void usage_wrong_of(const common_options *options, const char *name, const char *format, va_list arguments)
 {
     fprintf(stderr, "deberta %s: ", options->teller->name);
     if (name) fprintf(stderr, "--%s: ", name);
     vfprintf(stderr, format, arguments);
     fprintf(stderr, "\nsee: deberta %s --help\n", options->command->name);
-    return EXIT_USAGE;
+    end_program(EXIT_USAGE);
 }
 
-int say_usage(const common_options *options, const char *format, ...)
+_Noreturn void usage_wrong(const common_options *options, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    const int status = say_usage_of(options, NULL, format, arguments);
-    va_end(arguments);
-    return status;
+    usage_wrong_of(options, NULL, format, arguments);
 }
 
 int say_error(const common_options *options, const deberta_error *error)
@@ -33,6 +65,27 @@ int say_error(const common_options *options, const deberta_error *error)
     case DEBERTA_E_NOT_FINITE: return EXIT_CHECK_FAILED;
     default: return EXIT_INPUT;
     }
+}
+
+_Noreturn void end_with(const common_options *options, int code, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "deberta %s: ", options->teller->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    end_program(code);
+}
+
+_Noreturn void work_failed(const common_options *options, const deberta_error *error)
+{
+    end_program(say_error(options, error));
+}
+
+void must(const common_options *options, deberta_status status, const deberta_error *error)
+{
+    if (status != DEBERTA_OK) work_failed(options, error);
 }
 
 /* Whose command the program runs: a program has one. */

@@ -1,4 +1,4 @@
-/* Where results go, whole or not at all. SPDX-License-Identifier: MIT */
+/* Where results go, whole or not at all, and in which format. SPDX-License-Identifier: MIT */
 #include "program/frame/text_output.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include "output/scope.h"
 #include "program/frame/unfinished.h"
 #include "core/base/path.h"
-#include "core/base/status.h"
 #include "core/base/stream.h"
 #include "core/io/quote.h"
 #include "output/json_text.h"
@@ -29,15 +28,15 @@ static deberta_status open_output(text_output *output, deberta_error *err)
     return atomic_file_stream(&output->file, output->whole, err);
 }
 
-int text_output_open(const common_options *options, const char *path, text_output *output)
+void text_output_open(const common_options *options, const char *path, text_output *output)
 {
     deberta_error error = {0};
     *output = (text_output){.file = stdout};
-    if (!path || strcmp(path, "-") == 0) return EXIT_OK;
+    if (!path || strcmp(path, "-") == 0) return;
     *output = (text_output){.path = path};
-    if (open_output(output, &error) == DEBERTA_OK) return EXIT_OK;
+    if (open_output(output, &error) == DEBERTA_OK) return;
     text_output_discard(output);
-    return say_error(options, &error);
+    work_failed(options, &error);
 }
 
 void text_output_discard(text_output *output)
@@ -57,43 +56,41 @@ static deberta_status close_device(const text_output *output, deberta_error *err
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
 }
 
-int text_output_close(const common_options *options, text_output *output)
+void text_output_close(const common_options *options, text_output *output)
 {
-    if (!output->path) return EXIT_OK; /* main checks stdout */
+    if (!output->path) return; /* the end of the program checks stdout */
     deberta_error error = {0};
     const deberta_status status =
         output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
     unfinished_done();
     *output = (text_output){0};
-    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+    must(options, status, &error);
 }
 
-int text_output_finish(const common_options *options, text_output *output, deberta_status status,
-                       const deberta_error *error)
+void text_output_must(const common_options *options, text_output *output, deberta_status status,
+                      const deberta_error *error)
 {
-    if (status == DEBERTA_OK) return text_output_close(options, output);
+    if (status == DEBERTA_OK) return;
     text_output_discard(output);
-    return say_error(options, error);
+    work_failed(options, error);
 }
 
 /* --------------------------------------------------------------------------------------------------- names of files */
 
-bool is_figure_path(const char *path)
+static bool is_figure_path(const char *path)
 {
     return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
 }
 
-bool check_figure_paths(const common_options *options)
+void check_figure_paths(const common_options *options)
 {
-    for (size_t k = 0; k < options->outs.count; k++) {
-        if (is_figure_path(options->outs.items[k])) continue;
-        say_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
-        return false;
-    }
-    return true;
+    for (size_t k = 0; k < options->outs.count; k++)
+        if (!is_figure_path(options->outs.items[k]))
+            usage_wrong(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
 }
 
-bool is_picture_path(const char *path)
+/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
+static bool is_picture_path(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
@@ -101,25 +98,23 @@ bool is_picture_path(const char *path)
     return is_figure_path(path);
 }
 
-bool check_text_out(const common_options *options)
+void check_text_out(const common_options *options)
 {
-    return options->command->most_outputs > 1 || !option_is_common(options_find(options->command, "out")) ||
-           check_text_path(options);
+    if (options->command->most_outputs <= 1 && option_is_common(options_find(options->command, "out")))
+        check_text_path(options);
 }
 
-bool check_text_path(const common_options *options)
+void check_text_path(const common_options *options)
 {
     const char *path = options_out(options);
-    if (!path || !is_picture_path(path)) return true;
+    if (!path || !is_picture_path(path)) return;
     const command *const *sub = options->command->subcommands;
     while (sub && *sub && strcmp(command_word(*sub), "plot") != 0) sub++;
     if (sub && *sub)
-        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it", path,
-                  (*sub)->name);
-    else
-        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
-                  options_find(options->command, "plot") ? "; --plot FILE draws the figure" : "");
-    return false;
+        usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it",
+                    path, (*sub)->name);
+    usage_wrong(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+                options_find(options->command, "plot") ? "; --plot FILE draws the figure" : "");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
@@ -134,22 +129,15 @@ static void dump_json(FILE *out, json_t *object, size_t flags)
 
 void write_json_line(FILE *out, json_t *object) { dump_json(out, object, 0); }
 
-int print_json_to(const common_options *options, const char *path, json_t *object)
+void print_json_to(const common_options *options, const char *path, json_t *object)
 {
     text_output output;
-    const int status = text_output_open(options, path, &output);
-    if (status != EXIT_OK) {
-        json_decref(object);
-        return status;
-    }
+    text_output_open(options, path, &output);
     dump_json(output.file, object, JSON_INDENT(2));
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }
 
-int print_json(const common_options *options, json_t *object)
-{
-    return print_json_to(options, options_out(options), object);
-}
+void print_json(const common_options *options, json_t *object) { print_json_to(options, options_out(options), object); }
 
 const char *metadata_name(const common_options *options, const char *name)
 {
@@ -170,4 +158,104 @@ void format_bytes(char text[32], double bytes)
         unit++;
     }
     snprintf(text, 32, bytes < 10 && unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
+/* ---------------------------------------------------------------------------------------------- results in a format */
+
+const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL};
+
+/* The format of the last name that has a format's suffix; pictures and other names say nothing. */
+static result_format format_of_output(const common_options *options)
+{
+    static const char *const suffixes[] = {
+        [RESULT_MARKDOWN] = ".md", [RESULT_CSV] = ".csv", [RESULT_JSON] = ".json", [RESULT_LATEX] = ".tex"};
+    result_format found = RESULT_TEXT;
+    for (size_t k = 0; k < options->outs.count; k++)
+        for (size_t f = RESULT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
+            if (path_has_suffix(options->outs.items[k], suffixes[f])) found = (result_format)f;
+    return found;
+}
+
+/* A table under the name of a spreadsheet opens nowhere. Whoever says --format may call the file what they like. */
+static void check_suffix(const common_options *options)
+{
+    static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",
+                                          ".parquet", ".npy", ".safetensors", ".zip", ".gz"};
+    for (size_t k = 0; k < options->outs.count; k++)
+        for (size_t f = 0; f < sizeof foreign / sizeof *foreign; f++)
+            if (path_has_suffix(options->outs.items[k], foreign[f]))
+                usage_wrong(options,
+                            "--out: '%s' is no table of this program's; expected .txt, .md, .csv or .json, or --format",
+                            options->outs.items[k]);
+}
+
+result_format result_format_read(const common_options *options)
+{
+    const bool given = option_given(options, &options->format);
+    if (!given && !options->json) check_suffix(options);
+    const result_format format = given ? (result_format)options->format : format_of_output(options);
+    if (options->json && given && format != RESULT_JSON) usage_wrong(options, "give one of --format and --json");
+    return options->json ? RESULT_JSON : format;
+}
+
+void finish_result(const common_options *options, const char *path, result *r, result_format format)
+{
+    text_output output;
+    text_output_open(options, path, &output);
+    finish_result_in(options, &output, r, format);
+}
+
+void finish_result_in(const common_options *options, text_output *output, result *r, result_format format)
+{
+    result_write(r, output->file, format);
+    result_free(&r);
+    text_output_close(options, output);
+}
+
+void finish_text_or_json(const common_options *options, result *r)
+{
+    finish_result(options, options_out(options), r, options->json ? RESULT_JSON : RESULT_TEXT);
+}
+
+/* -------------------------------------------------------------------------------------------- pictures and the text */
+
+void output_paths_read(const common_options *options, output_paths *paths)
+{
+    *paths = (output_paths){0};
+    const char *path;
+    for (size_t k = 0; (path = k < options->outs.count ? options->outs.items[k] : NULL); k++) {
+        if (is_figure_path(path)) {
+#if !HAVE_VIZ
+            usage_wrong(options, "--out: '%s' is a picture, and this program was built without figures", path);
+#endif
+            paths->figures[paths->figure_count++] = path;
+        } else if (is_picture_path(path)) {
+            usage_wrong(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
+        } else if (paths->text) {
+            usage_wrong(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",
+                        paths->text, path);
+        } else {
+            paths->text = path;
+        }
+    }
+}
+
+void output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
+                 const void *what, const figure_style *style)
+{
+#if HAVE_VIZ
+    if (!path_count) return;
+    deberta_error error = {0};
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", options_command_line(options, false)}};
+    figure_style told = *style;
+    told.provenance = provenance;
+    told.provenance_count = sizeof provenance / sizeof *provenance;
+    const deberta_status status = draw(what, &told, paths, path_count, &error);
+    if (status == DEBERTA_OK) return;
+    const int code = say_error(options, &error);
+    end_program(status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code);
+#else
+    (void)options, (void)paths, (void)path_count, (void)draw, (void)what, (void)style;
+#endif
 }

@@ -17,27 +17,23 @@ typedef struct text_output {
     atomic_file *whole; /* NULL for stdout and for a device */
 } text_output;
 /* path NULL or "-": stdout; borrowed until the output is closed or discarded. */
-int text_output_open(const common_options *options, const char *path, text_output *output);
-int text_output_close(const common_options *options, text_output *output);
+void text_output_open(const common_options *options, const char *path, text_output *output);
+void text_output_close(const common_options *options, text_output *output);
 void text_output_discard(text_output *output);
-/* Closes what was written well, or throws it away and says the error. The exit code. */
-int text_output_finish(const common_options *options, text_output *output, deberta_status status,
-                       const deberta_error *error);
+/* As must, but throws away what was written first. */
+void text_output_must(const common_options *options, text_output *output, deberta_status status,
+                      const deberta_error *error);
 
-/* Does the name end in .png, .svg or .pdf? */
-bool is_figure_path(const char *path);
-/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
-bool is_picture_path(const char *path);
-/* Whether --out does not end like a picture, for commands that print there. False after saying so. */
-bool check_text_path(const common_options *options);
-/* Checks the output of a command that writes one --out, the common one. */
-bool check_text_out(const common_options *options);
-/* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
-bool check_figure_paths(const common_options *options);
+/* For commands that print there: --out does not end like a picture. */
+void check_text_path(const common_options *options);
+/* check_text_path of a command that writes one --out, the common one. */
+void check_text_out(const common_options *options);
+/* Every --out ends like a figure; for before anything is computed. */
+void check_figure_paths(const common_options *options);
 
 /* Prints and releases. */
-int print_json(const common_options *options, json_t *object);
-int print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
+void print_json(const common_options *options, json_t *object);
+void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
 /* Into a file that is open, on one line (results that come one a text); releases. False if memory ran out for the
  * object or its text; what cannot be written is found by whoever closes the file. */
 void write_json_line(FILE *out, json_t *object);
@@ -52,18 +48,16 @@ void format_bytes(char text[32], double bytes);
 /* How a command prints its result, and where: --format and --json. */
 extern const char *const result_format_names[];
 
-/* What the options say; without them, what --out ends in. False after saying that there is no such format, or that two
- * were asked for. */
-bool result_format_read(const common_options *options, result_format *format);
+/* What the options say; without them, what --out ends in. */
+result_format result_format_read(const common_options *options);
 
-/* The result into a file, or for path NULL to stdout, and frees it. The exit code. */
-int finish_result(const common_options *options, const char *path, result *r, result_format format);
+/* The result into a file, or for path NULL to stdout, and frees it. */
+void finish_result(const common_options *options, const char *path, result *r, result_format format);
 /* Prints into an output that was opened before the result was computed, so that nobody waits for minutes to hear that a
- * folder does not exist; status: whether it could be. */
-int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
-                     deberta_status status, deberta_error *error);
+ * folder does not exist. */
+void finish_result_in(const common_options *options, text_output *output, result *r, result_format format);
 /* finish_result of a command that has text and, with --json, JSON, into --out. */
-int finish_text_or_json(const common_options *options, result *r);
+void finish_text_or_json(const common_options *options, result *r);
 
 #define RESULT_FORMAT_OPTIONS                                                                                          \
     {                                                                                                                  \
@@ -80,16 +74,16 @@ typedef struct output_paths {
     const char *text; /* NULL: standard output */
 } output_paths;
 
-/* False after saying that there are two texts, or a picture in a program without figures. */
-bool output_paths_read(const common_options *options, output_paths *paths);
+/* Refuses two texts, and a picture in a program without figures. */
+void output_paths_read(const common_options *options, output_paths *paths);
 
 /* Draws `what` into files whose names end in .png, .svg or .pdf. */
 typedef deberta_status (*output_drawing)(const void *what, const figure_style *style, const char *const *paths,
                                          size_t path_count, deberta_error *err);
-/* Calls it for the pictures, the command line added as provenance. EXIT_OK or an exit code, after saying why. In a
- * program without figures it does nothing: pictures were refused when the options were read. */
-int output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
-                const void *what, const figure_style *style);
+/* Calls it for the pictures, the command line added as provenance. In a program without figures it does nothing:
+ * pictures were refused when the options were read. */
+void output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
+                 const void *what, const figure_style *style);
 #if HAVE_VIZ
 #define DRAWING(function) (function)
 #else

@@ -1,4 +1,4 @@
-/* A table holds the files that the handler of signals removes; the handler uses nothing but system calls and flags.
+/* A table holds the files that the handler of signals removes; handlers use nothing but system calls and flags.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
@@ -96,14 +96,34 @@ void unfinished_done(void)
     for (size_t k = 0; k < MOST_FILES; k++) slots[k].used = 0;
 }
 
+void signals_watch(const int *signals, void (*handler)(int), int flags)
+{
+    for (; *signals; signals++) {
+        struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(*signals, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(*signals, &action, NULL);
+    }
+}
+
 void unfinished_install_handlers(void)
 {
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
-        struct sigaction action = {.sa_handler = remove_and_raise}, before;
-        sigemptyset(&action.sa_mask);
-        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[k], &action, NULL);
-    }
+    signals_watch((const int[]){SIGINT, SIGTERM, SIGHUP, SIGPIPE, 0}, remove_and_raise, 0);
 }
+
+/* ------------------------------------------------------------------------------------------------------ being stopped */
+
+static volatile sig_atomic_t stop_came;
+
+static void note_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_came = 1;
+}
+
+void stop_request_watch(void)
+{
+    signals_watch((const int[]){SIGTERM, SIGUSR1, 0}, note_stop, (int)SA_RESETHAND | SA_RESTART);
+}
+
+bool stop_request_came(void) { return stop_came != 0; }

@@ -2,6 +2,8 @@
  * its own, because a signal handler has nothing else. SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <stdbool.h>
+
 /* Signals wait from here until unfinished_add: none comes between the making of a file and the list of those to be
  * removed. */
 void unfinished_hold(void);
@@ -21,3 +23,13 @@ void unfinished_remove(void);
  * is ignored, so that a limit on file sizes is an error with a name. Called by main, and after a command that watched
  * for some of them itself. */
 void unfinished_install_handlers(void);
+
+/* The handler for these signals, up to a 0; but what the parent process ignores stays ignored. flags: of sigaction. */
+void signals_watch(const int *signals, void (*handler)(int), int flags);
+
+/* A polite way to be stopped: SIGTERM or SIGUSR1, which a cluster's scheduler sends before it ends a job, only leave a
+ * mark. The program finishes what it has begun, keeps its state and ends with EXIT_AGAIN. A second signal ends it at
+ * once. From now on: */
+void stop_request_watch(void);
+/* Has one come? */
+bool stop_request_came(void);

@@ -50,15 +50,14 @@ static void describe(const merge_shards *shards, result *r)
 
 static int work(const merge_options *o, merge_shards *shards, result *r)
 {
-    int status = merge_shards_open(shards, &o->common, o->common.arguments[0]);
-    if (status == EXIT_OK && shards->count) status = merge_shards_check(shards);
-    if (status != EXIT_OK) return status;
+    merge_shards_open(shards, &o->common, o->common.arguments[0]);
+    if (shards->count) merge_shards_check(shards);
     if (shards->missing_count) return refuse_missing(shards, r);
-    if ((status = merge_shards_cover(shards)) != EXIT_OK) return status;
+    merge_shards_cover(shards);
     describe(shards, r);
-    if (o->audit > 0) status = merge_audit(o, shards, r);
-    if (status != EXIT_OK || !options_out(&o->common)) return status;
-    return merge_join(shards, r);
+    const int status = o->audit > 0 ? merge_audit(o, shards, r) : EXIT_OK;
+    if (status == EXIT_OK && options_out(&o->common)) merge_join(shards, r);
+    return status;
 }
 
 static int run(const common_options *options)
@@ -66,29 +65,27 @@ static int run(const common_options *options)
     const merge_options *o = (const merge_options *)options;
     merge_shards shards = {0};
     if (!options_out(options) && !o->verify && o->audit == 0)
-        return say_usage(options,
-                         "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
+        usage_wrong(options, "say what to do: --out FILE joins, --verify only checks, --audit computes a share again");
     result *r = result_new("deberta-merge/1");
     const int status = work(o, &shards, r);
     merge_shards_close(&shards);
-    if (status != EXIT_OK && status != EXIT_CHECK_FAILED) {
+    if (status == EXIT_OK || status == EXIT_CHECK_FAILED)
+        finish_result(options, NULL, r, options->json ? RESULT_JSON : RESULT_TEXT);
+    else
         result_free(&r);
-        return status;
-    }
-    const int printed = finish_result(options, NULL, r, options->json ? RESULT_JSON : RESULT_TEXT);
-    return status == EXIT_OK ? printed : status;
+    return status;
 }
 
 /* "1%" or "0.01". */
-static int parse_share(common_options *options, const char *text, void *target)
+static void parse_share(common_options *options, const char *text, void *target)
 {
     char *end;
     errno = 0;
     double *share = target;
     *share = strtod(text, &end);
     if (*end == '%' && end[1] == 0) *share /= 100, end++;
-    if (end != text && *end == 0 && errno == 0 && *share > 0 && *share <= 1) return EXIT_OK;
-    return option_wrong(options, target, "expected a share such as 1%% or 0.01, found '%s'", text);
+    if (end != text && *end == 0 && errno == 0 && *share > 0 && *share <= 1) return;
+    option_wrong(options, target, "expected a share such as 1%% or 0.01, found '%s'", text);
 }
 
 static const option options[] = {

@@ -8,7 +8,6 @@
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "program/frame/input/text_stream.h"
-#include "program/frame/stop_request.h"
 #include "program/frame/unfinished.h"
 #include "program/merge/merge_shards.h"
 
@@ -69,10 +68,8 @@ static int compute(const merge_options *o, const shard_manifest *manifest, const
 {
     const word_list list = command_again(o, manifest->command, out);
     const command *command = list.count ? find_command(&o->common, list.words[0]) : NULL;
-    common_options *options;
-    if (!command) return say_usage(&o->common, "the manifests name no command of this program");
-    const int status = options_parse(&options, command, o->common.commands, (int)list.count, list.words);
-    if (!options) return status == EXIT_OK ? EXIT_INPUT : status;
+    if (!command) usage_wrong(&o->common, "the manifests name no command of this program");
+    common_options *options = options_parse(command, o->common.commands, (int)list.count, list.words);
     item_choice *items = &((reading_options *)options)->items;
     options->teller = o->common.teller;
     items->share = o->audit;
@@ -127,7 +124,7 @@ static int compare(merge_shards *shards, merge_shards *again, result *r)
 {
     deberta_error error = {0};
     comparison c = {.again = &again->list[0], .layout = &shards->layout, .last = SIZE_MAX, .r = r};
-    if (merge_shards_walk(shards, compare_row, &c, &error) != DEBERTA_OK) return say_error(shards->options, &error);
+    must(shards->options, merge_shards_walk(shards, compare_row, &c, &error), &error);
     c.differing += c.again->has_row; /* a row that the shards lack */
     result_say(r, "audit: %zu of %zu items computed again with %s: %s", c.items, shards->total,
                isa_of(&c.again->manifest), c.differing ? "their bytes differ" : "the same bytes");
@@ -140,20 +137,14 @@ static int judge(merge_shards *shards, const char *folder, result *r)
 {
     char why[512];
     merge_shards again;
-    deberta_error error = {.code = DEBERTA_E_ARGUMENT};
-    int status = merge_shards_open(&again, shards->options, folder);
-    if (status == EXIT_OK) status = merge_shards_check(&again);
-    if (status == EXIT_OK && merge_differ(&shards->list[0].manifest, &again.list[0].manifest, why)) {
-        snprintf(error.message, sizeof error.message,
-                 "what is on this machine is not what the shards were made of: %.400s", why);
-        status = say_error(shards->options, &error);
-    } else if (status == EXIT_OK && again.list[0].manifest.items == 0) {
-        snprintf(error.message, sizeof error.message, "no item of %zu was drawn: give --audit a larger share",
-                 shards->total);
-        status = say_error(shards->options, &error);
-    } else if (status == EXIT_OK) {
-        status = compare(shards, &again, r);
-    }
+    merge_shards_open(&again, shards->options, folder);
+    merge_shards_check(&again);
+    if (merge_differ(&shards->list[0].manifest, &again.list[0].manifest, why))
+        end_with(shards->options, EXIT_INPUT, "what is on this machine is not what the shards were made of: %.400s",
+                 why);
+    if (again.list[0].manifest.items == 0)
+        end_with(shards->options, EXIT_INPUT, "no item of %zu was drawn: give --audit a larger share", shards->total);
+    const int status = compare(shards, &again, r);
     merge_shards_close(&again);
     return status;
 }
@@ -161,7 +152,7 @@ static int judge(merge_shards *shards, const char *folder, result *r)
 /* ------------------------------------------------------------------------------------------------ files of their own */
 
 /* The folder goes with a signal as well; none comes between its making and that. */
-static const char *make_folder(const common_options *options, deberta_error *err)
+static const char *make_folder(const common_options *options)
 {
     const char *place = getenv("TMPDIR");
     char *folder =
@@ -172,9 +163,7 @@ static const char *make_folder(const common_options *options, deberta_error *err
     if (made) unfinished_add_folder(folder);
     unfinished_add(NULL);
     if (made) return folder;
-    err->code = DEBERTA_E_SYSTEM;
-    snprintf(err->message, sizeof err->message, "%s cannot be made: %s", folder, strerror(reason));
-    return NULL;
+    end_with(options, EXIT_SYSTEM, "%s cannot be made: %s", folder, strerror(reason));
 }
 
 int merge_audit(const merge_options *o, merge_shards *shards, result *r)
@@ -182,10 +171,7 @@ int merge_audit(const merge_options *o, merge_shards *shards, result *r)
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
     const char *suffix = strrchr(manifest->file, '.');
-    deberta_error error = {0};
-    const char *folder = make_folder(options, &error);
-    if (!folder) return say_error(options, &error);
-    const char *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
+    const char *folder = make_folder(options), *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
     int status = compute(o, manifest, out);
     /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
     unfinished_install_handlers();

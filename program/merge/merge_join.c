@@ -34,7 +34,7 @@ static deberta_status join(merge_shards *shards, corpus_output *output, const ch
     return shard_digest(path, digest, &size_bytes, err);
 }
 
-int merge_join(merge_shards *shards, result *r)
+void merge_join(merge_shards *shards, result *r)
 {
     char digest[65];
     deberta_error error = {0};
@@ -46,13 +46,12 @@ int merge_join(merge_shards *shards, result *r)
                             .windows = shards->layout.windows,
                             .notes = shards->layout.notes};
     if (!corpus_format_of(path, &format) || format != output.format)
-        return say_usage(shards->options, "--out: expected a name that ends as the shards' files do, %s; found '%s'",
-                         shards->list[0].manifest.file, path);
+        usage_wrong(shards->options, "--out: expected a name that ends as the shards' files do, %s; found '%s'",
+                    shards->list[0].manifest.file, path);
     const deberta_status status = join(shards, &output, path, digest, &error);
     corpus_output_close(&output);
-    if (status != DEBERTA_OK) return say_error(shards->options, &error);
+    must(shards->options, status, &error);
     result_say(r, "%s  %s", digest, path);
     result_set(r, "out", json_clean_text(path));
     result_set(r, "sha256", json_string(digest));
-    return EXIT_OK;
 }

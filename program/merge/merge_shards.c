@@ -16,41 +16,28 @@
 #include "output/scope.h"
 #include "program/frame/input/item_choice.h"
 
-static int fail(const merge_shards *shards, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static int fail(const merge_shards *shards, int code, const char *format, ...)
-{
-    deberta_error error = {.code = DEBERTA_E_FORMAT};
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(error.message, sizeof error.message, format, arguments);
-    va_end(arguments);
-    say_error(shards->options, &error);
-    return code;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
 /* How many shards the names in the folder speak of. */
-static int find_division(merge_shards *shards)
+static void find_division(merge_shards *shards)
 {
     DIR *entries = opendir(shards->folder);
     size_t one, all;
     const struct dirent *entry;
-    if (!entries) return fail(shards, EXIT_INPUT, "%s: %s", shards->folder, strerror(errno));
-    int status = EXIT_OK;
-    while (status == EXIT_OK && (entry = readdir(entries))) {
+    if (!entries) end_with(shards->options, EXIT_INPUT, "%s: %s", shards->folder, strerror(errno));
+    while ((entry = readdir(entries))) {
         if (!path_has_suffix(entry->d_name, ".json") || sscanf(entry->d_name, "%zu-of-%zu.", &one, &all) != 2) continue;
         if (shards->shards && all != shards->shards)
-            status = fail(shards, EXIT_INPUT, "%s holds shards of %zu and of %zu", shards->folder, shards->shards, all);
+            end_with(shards->options, EXIT_INPUT, "%s holds shards of %zu and of %zu", shards->folder, shards->shards,
+                     all);
         shards->shards = all;
     }
     closedir(entries);
-    if (status == EXIT_OK && (shards->shards == 0 || shards->shards > MOST_SHARDS))
-        status = fail(shards, EXIT_INPUT, "%s holds no finished shard", shards->folder);
-    return status;
+    if (shards->shards == 0 || shards->shards > MOST_SHARDS)
+        end_with(shards->options, EXIT_INPUT, "%s holds no finished shard", shards->folder);
 }
 
-static int read_manifest(merge_shards *shards, size_t number)
+static void read_manifest(merge_shards *shards, size_t number)
 {
     deberta_error error = {0};
     char *path = shard_path(shards->folder, number, shards->shards, ".json");
@@ -58,27 +45,26 @@ static int read_manifest(merge_shards *shards, size_t number)
     if (access(path, F_OK) != 0) {
         shards->missing[shards->missing_count++] = number;
         free(path);
-        return EXIT_OK;
+        return;
     }
     shard_manifest *manifest = &shards->list[shards->count].manifest;
     const deberta_status status = shard_manifest_read(manifest, path, &error);
     free(path);
-    if (status != DEBERTA_OK) return say_error(shards->options, &error);
+    must(shards->options, status, &error);
     shards->count++;
-    if (manifest->shard == number && manifest->shards == shards->shards) return EXIT_OK;
-    return fail(shards, EXIT_INPUT, "%zu-of-%zu.json is the manifest of shard %zu of %zu: it was copied or renamed",
-                number, shards->shards, manifest->shard, manifest->shards);
+    if (manifest->shard != number || manifest->shards != shards->shards)
+        end_with(shards->options, EXIT_INPUT,
+                 "%zu-of-%zu.json is the manifest of shard %zu of %zu: it was copied or renamed", number,
+                 shards->shards, manifest->shard, manifest->shards);
 }
 
-int merge_shards_open(merge_shards *shards, const common_options *options, const char *folder)
+void merge_shards_open(merge_shards *shards, const common_options *options, const char *folder)
 {
     *shards = (merge_shards){.options = options, .folder = folder};
-    int status = find_division(shards);
-    if (status != EXIT_OK) return status;
+    find_division(shards);
     shards->list = memory_take(shards->shards, sizeof *shards->list);
     shards->missing = memory_take(shards->shards, sizeof *shards->missing);
-    for (size_t k = 0; k < shards->shards && status == EXIT_OK; k++) status = read_manifest(shards, k);
-    return status;
+    for (size_t k = 0; k < shards->shards; k++) read_manifest(shards, k);
 }
 
 void merge_shards_close(merge_shards *shards)
@@ -183,7 +169,7 @@ static void rewind_items(merge_shard *shard)
     shard->has_row = shard_items_next(&shard->item_at, shard->item_end, &shard->row, &damaged);
 }
 
-static int open_files(merge_shards *shards, merge_shard *shard)
+static void open_files(merge_shards *shards, merge_shard *shard)
 {
     deberta_error error = {0};
     const shard_manifest *m = &shard->manifest;
@@ -191,37 +177,34 @@ static int open_files(merge_shards *shards, merge_shard *shard)
         map_file(&shard->items, shards->folder, m->items_file, m->items_digest, &error) != DEBERTA_OK) {
         deberta_error whole = {.code = error.code};
         snprintf(whole.message, sizeof whole.message, "shard %zu: %.480s", m->shard, error.message);
-        return say_error(shards->options, &whole);
+        work_failed(shards->options, &whole);
     }
     if (!find_rows(shard, &shards->layout))
-        return fail(shards, EXIT_INPUT, "shard %zu: %s is shorter than its manifest says", m->shard, m->file);
+        end_with(shards->options, EXIT_INPUT, "shard %zu: %s is shorter than its manifest says", m->shard, m->file);
     rewind_items(shard);
-    return EXIT_OK;
 }
 
-int merge_shards_check(merge_shards *shards)
+void merge_shards_check(merge_shards *shards)
 {
     char why[512];
     const merge_shard *first = &shards->list[0];
     if (!shard_layout_read(first->manifest.layout, &shards->layout))
-        return fail(shards, EXIT_INPUT, "shard %zu: the manifest does not say how its rows are stored",
-                    first->manifest.shard);
+        end_with(shards->options, EXIT_INPUT, "shard %zu: the manifest does not say how its rows are stored",
+                 first->manifest.shard);
     for (size_t k = 0; k < shards->count; k++) {
         const shard_manifest *m = &shards->list[k].manifest;
         if (k && merge_differ(&first->manifest, m, why))
-            return fail(shards, EXIT_INPUT, "shard %zu does not belong to shard %zu: %s", m->shard,
-                        first->manifest.shard, why);
-        const int status = open_files(shards, &shards->list[k]);
-        if (status != EXIT_OK) return status;
+            end_with(shards->options, EXIT_INPUT, "shard %zu does not belong to shard %zu: %s", m->shard,
+                     first->manifest.shard, why);
+        open_files(shards, &shards->list[k]);
         shards->bad += m->bad, shards->rows += m->rows, shards->tokens += m->tokens;
     }
     shards->total = (size_t)json_integer_value(json_object_get(first->manifest.corpus, "items"));
-    return EXIT_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- covering */
 
-static int claim_items(merge_shards *shards, size_t place)
+static void claim_items(merge_shards *shards, size_t place)
 {
     const merge_shard *shard = &shards->list[place];
     const char *at = first_item(shard), *end = at + shard->items.size_bytes;
@@ -233,28 +216,25 @@ static int claim_items(merge_shards *shards, size_t place)
         if (row.text >= shards->total || (last != SIZE_MAX && row.text < last)) damaged = true;
         if (damaged) break;
         if (shards->owner[row.text])
-            return fail(shards, EXIT_INPUT, "item %zu is in shard %zu and in shard %zu", row.text,
-                        shards->list[shards->owner[row.text] - 1].manifest.shard, shard->manifest.shard);
+            end_with(shards->options, EXIT_INPUT, "item %zu is in shard %zu and in shard %zu", row.text,
+                     shards->list[shards->owner[row.text] - 1].manifest.shard, shard->manifest.shard);
         shards->owner[row.text] = (uint32_t)place + 1;
         last = row.text;
         items++;
     }
-    if (!damaged && items == shard->manifest.items) return EXIT_OK;
-    return fail(shards, EXIT_INPUT, "shard %zu: %s is no list of its %zu items", shard->manifest.shard,
-                shard->manifest.items_file, shard->manifest.items);
+    if (damaged || items != shard->manifest.items)
+        end_with(shards->options, EXIT_INPUT, "shard %zu: %s is no list of its %zu items", shard->manifest.shard,
+                 shard->manifest.items_file, shard->manifest.items);
 }
 
-int merge_shards_cover(merge_shards *shards)
+void merge_shards_cover(merge_shards *shards)
 {
     shards->owner = memory_take(shards->total ? shards->total : 1, sizeof *shards->owner);
-    for (size_t k = 0; k < shards->count; k++) {
-        const int status = claim_items(shards, k);
-        if (status != EXIT_OK) return status;
-    }
+    for (size_t k = 0; k < shards->count; k++) claim_items(shards, k);
     for (size_t k = 0; k < shards->total; k++)
         if (!shards->owner[k])
-            return fail(shards, EXIT_INPUT, "item %zu is in no shard, though all %zu are there", k, shards->shards);
-    return EXIT_OK;
+            end_with(shards->options, EXIT_INPUT, "item %zu is in no shard, though all %zu are there", k,
+                     shards->shards);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ walking */

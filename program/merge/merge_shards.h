@@ -29,12 +29,12 @@ typedef struct merge_shards {
     uint32_t *owner; /* [total] place in the list, plus 1; 0: none has the item */
 } merge_shards;
 
-/* Reads the manifests and finds what is missing. EXIT_OK or an exit code, after saying why. */
-int merge_shards_open(merge_shards *shards, const common_options *options, const char *folder);
+/* Reads the manifests and finds what is missing. */
+void merge_shards_open(merge_shards *shards, const common_options *options, const char *folder);
 /* Checks the shards that are there: one version, model, input, layout; rows and items as they were written. */
-int merge_shards_check(merge_shards *shards);
+void merge_shards_check(merge_shards *shards);
 /* Every item of the input is in exactly one shard. */
-int merge_shards_cover(merge_shards *shards);
+void merge_shards_cover(merge_shards *shards);
 void merge_shards_close(merge_shards *shards);
 
 /* The first thing in which b is not of the same making as a, as a sentence in `why`; false: nothing. */
@@ -58,7 +58,7 @@ typedef struct merge_options {
     text_list files;   /* the same of the input */
 } merge_options;
 
-/* Joins all shards into --out and says so in the result. EXIT_OK or an exit code, after saying why. */
-int merge_join(merge_shards *shards, result *r);
-/* Computes drawn items again on this machine and compares their bytes. */
+/* Joins all shards into --out and says so in the result. */
+void merge_join(merge_shards *shards, result *r);
+/* Computes drawn items again on this machine and compares their bytes. The exit code. */
 int merge_audit(const merge_options *o, merge_shards *shards, result *r);

@@ -2,7 +2,6 @@
  */
 #include "program/commands.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/input/input.h"
 #include "output/shown_text.h"
@@ -45,7 +44,7 @@ static void print_table(FILE *out, const deberta_tokens *list)
     }
 }
 
-static int print(const common_options *options, const input_batch *input, text_output *output)
+static void print(const common_options *options, const input_batch *input, text_output *output)
 {
     for (size_t r = 0; r < input->rows; r++) {
         if (options->json)
@@ -53,20 +52,19 @@ static int print(const common_options *options, const input_batch *input, text_o
         else
             print_table(output->file, input->token_lists[r]);
     }
-    return text_output_close(options, output);
+    text_output_close(options, output);
 }
 
 static int run(const common_options *options)
 {
     input_batch input;
     text_output output;
-    if (!check_model_place(options)) return EXIT_INPUT;
-    int status = input_read(reading_of(options), options->arguments[0], NULL, &input);
-    if (status != EXIT_OK) return status;
-    status = text_output_open(options, options_out(options), &output);
-    if (status == EXIT_OK) status = print(options, &input, &output);
+    check_model_place(options);
+    input_read(reading_of(options), options->arguments[0], NULL, &input);
+    text_output_open(options, options_out(options), &output);
+    print(options, &input, &output);
     input_free(&input);
-    return status;
+    return EXIT_OK;
 }
 
 static const option options[] = {

@@ -8,7 +8,6 @@
 #include "program/frame/input/input.h"
 #include "program/receptive_field/receptive_field_output.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
 
@@ -56,17 +55,17 @@ static experiment experiment_of(const field_request *request, const field_findin
                         .isa = options->isa,
                         .threads = options->threads,
                         .memory_limit_bytes = options->memory_limit_bytes,
-                        .ablations = options->ablations,
-                        .ablation_count = options->ablation_count,
+                        .ablations = options->ablated.items,
+                        .ablation_count = options->ablated.count,
                         .seed = options->seed,
                         .progress = show_progress,
                         .context = bar};
 }
 
-static int behave(const field_request *request, field_findings *f)
+static void behave(const field_request *request, field_findings *f)
 {
     const common_options *options = &request->reading.common;
-    if (!request->behaviour) return EXIT_OK;
+    if (!request->behaviour) return;
     progress_bar bar = progress_begin(options, "behaviour", 0);
     const size_t layers = request->behaviour_layers;
     const behaviour_options behaviour = {.of = experiment_of(request, f, &bar),
@@ -75,25 +74,23 @@ static int behave(const field_request *request, field_findings *f)
     deberta_error error = {0};
     const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
     progress_end(&bar);
-    f->has_behaviour = status == DEBERTA_OK;
-    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+    must(options, status, &error);
+    f->has_behaviour = true;
 }
 
 /* The text of --text or --ids, if there is one. Its ids stay in `input`. */
-static int read_text(const field_request *request, const field_findings *f, influence_options *influence,
-                     input_batch *input)
+static void read_text(const field_request *request, const field_findings *f, influence_options *influence,
+                      input_batch *input)
 {
-    if (!request->reading.texts.count && !request->reading.ids.count) return EXIT_OK;
-    const int status = input_read(&request->reading, f->info.name, NULL, input);
-    if (status != EXIT_OK) return status;
+    if (!request->reading.texts.count && !request->reading.ids.count) return;
+    input_read(&request->reading, f->info.name, NULL, input);
     if (input->sequences != 1 || input->tokens < 2)
-        return say_usage(&request->reading.common, "--influence: expected one text of at least two tokens");
+        usage_wrong(&request->reading.common, "--influence: expected one text of at least two tokens");
     influence->ids = input->ids;
     influence->tokens = input->tokens;
-    return EXIT_OK;
 }
 
-static int run_influence(const field_request *request, influence_options *influence, field_findings *f)
+static void run_influence(const field_request *request, influence_options *influence, field_findings *f)
 {
     const common_options *options = &request->reading.common;
     progress_bar bar = progress_begin(options, "influence", 0);
@@ -103,14 +100,14 @@ static int run_influence(const field_request *request, influence_options *influe
     deberta_error error = {0};
     const deberta_status status = influence_measure(&f->influence, influence, &error);
     progress_end(&bar);
-    f->has_influence = status == DEBERTA_OK;
-    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+    must(options, status, &error);
+    f->has_influence = true;
 }
 
 /* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
-static int influence(const field_request *request, field_findings *f)
+static void influence(const field_request *request, field_findings *f)
 {
-    if (!request->influence) return EXIT_OK;
+    if (!request->influence) return;
     influence_options influence = {.tokens = request->influence_tokens, .sources = request->influence_sources};
     if (f->info.position_biased_input && influence.tokens > f->info.max_positions) {
         influence.tokens = f->info.max_positions;
@@ -119,13 +116,12 @@ static int influence(const field_request *request, field_findings *f)
                  influence.tokens);
     }
     input_batch input = {0};
-    int status = read_text(request, f, &influence, &input);
-    if (status == EXIT_OK) status = run_influence(request, &influence, f);
+    read_text(request, f, &influence, &input);
+    run_influence(request, &influence, f);
     input_free(&input);
-    return status;
 }
 
-static int plot(const field_request *request, const field_findings *f)
+static void plot(const field_request *request, const field_findings *f)
 {
     const common_options *options = &request->reading.common;
     const char *note = options_text(
@@ -134,33 +130,30 @@ static int plot(const field_request *request, const field_findings *f)
         "tokens; beside the band half of it is drawn to each side.",
         f->field.rule.span);
     const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
-    return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
-                       &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->info.name, .note = note});
+    output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
+                &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->info.name, .note = note});
 }
 
-static int check_request(const field_request *request)
+static void check_request(const field_request *request)
 {
     const common_options *options = &request->reading.common;
     if (!HAVE_VIZ && request->plots.count)
-        return option_wrong(options, &request->plots, "this program was built without figures");
+        option_wrong(options, &request->plots, "this program was built without figures");
     if (request->plots.count > MOST_PLOTS)
-        return option_wrong(options, &request->plots, "at most %d figures at once", MOST_PLOTS);
+        option_wrong(options, &request->plots, "at most %d figures at once", MOST_PLOTS);
     if (!request->influence && (request->reading.texts.count || request->reading.ids.count))
-        return say_usage(options, "--text and --ids say where --influence is measured; it was not asked for");
-    if (options->ablation_count && !request->behaviour && !request->influence)
-        return say_usage(options,
-                         "--ablate changes what --behaviour and --influence find; neither of them was asked for");
-    return request->behaviour || request->influence ? check_float32(options, "what weights decide here") : EXIT_OK;
+        usage_wrong(options, "--text and --ids say where --influence is measured; it was not asked for");
+    if (options->ablated.count && !request->behaviour && !request->influence)
+        usage_wrong(options, "--ablate changes what --behaviour and --influence find; neither of them was asked for");
+    if (request->behaviour || request->influence) check_float32(options, "what weights decide here");
 }
 
 /* Everything else follows from config.json, where an ablation changes nothing. */
-static int check_ablations(const common_options *options)
+static void check_ablations(const common_options *options)
 {
-    deberta_model *model = NULL;
-    if (!options->ablation_count) return EXIT_OK;
-    const int status = open_description(options, &model); /* refuses what this model does not have */
+    if (!options->ablated.count) return;
+    deberta_model *model = open_description(options); /* refuses what this model does not have */
     deberta_model_free(&model);
-    return status;
 }
 
 static int run(const common_options *options)
@@ -171,19 +164,18 @@ static int run(const common_options *options)
                                .length = request->tokens,
                                .layers = request->layers,
                                .reference = (deberta_reference)options->reference};
-    if (check_request(request) != EXIT_OK) return EXIT_USAGE;
-    if (!check_model_place(options)) return EXIT_INPUT;
-    if (receptive_field_describe(&findings.info, options->arguments[0], &error) != DEBERTA_OK)
-        return say_error(options, &error);
-    int status = check_ablations(options);
-    if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = say_error(options, &error);
-    if (status == EXIT_OK) status = behave(request, &findings);
-    if (status == EXIT_OK) status = influence(request, &findings);
-    if (status == EXIT_OK) status = plot(request, &findings);
-    if (status == EXIT_OK) status = finish_text_or_json(options, field_findings_result(&findings));
-    if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
+    check_request(request);
+    check_model_place(options);
+    must(options, receptive_field_describe(&findings.info, options->arguments[0], &error), &error);
+    check_ablations(options);
+    must(options, find_out(&findings, &error), &error);
+    behave(request, &findings);
+    influence(request, &findings);
+    plot(request, &findings);
+    finish_text_or_json(options, field_findings_result(&findings));
+    const bool failed = findings.behaviour.failures > 0;
     field_findings_free(&findings);
-    return status;
+    return failed ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 static const option options[] = {

@@ -10,91 +10,70 @@
 #include <unistd.h>
 
 #include "bench/range.h"
-#include "output/scope.h"
 #include "program/frame/ablate.h"
 #include "core/base/path.h"
-#include "program/report/explorer.h"
+#include "program/commands.h"
 #include "program/frame/input/input.h"
 #include "program/report/explorer_steps.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
 
-static bool check_indices(const common_options *options, const char *const *list, size_t limit)
+static void check_indices(const common_options *options, const char *const *list, size_t limit)
 {
-    if (!*list) return true;
-    bool *selected = memory_take(limit, sizeof *selected);
-    const bool fine = parse_index_list(options, list, selected, limit);
-    free(selected);
-    return fine;
+    if (*list) parse_index_list(options, list, options_take(options, limit, sizeof(bool)), limit);
 }
 
-static bool check_sweep_layers(const explorer_job *job, const deberta_model_info *info)
+static void check_sweep_layers(const explorer_job *job, const deberta_model_info *info)
 {
     size_list list = {0};
     deberta_error error;
-    if (!job->o->sweep_layers) return true;
+    if (!job->o->sweep_layers) return;
     if (range_parse(options_memory(job->options), &list, job->o->sweep_layers, "--depth", 1, info->layers, false,
-                    &error) == DEBERTA_OK)
-        return true;
-    say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
-              info->layers == 1 ? "" : "s");
-    return false;
+                    &error) != DEBERTA_OK)
+        usage_wrong(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+                    info->layers == 1 ? "" : "s");
 }
 
 /* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
-static int check_against_model(explorer_job *job)
+static void check_against_model(explorer_job *job)
 {
-    deberta_model *model;
-    int status = open_description(job->options, &model);
-    if (status != EXIT_OK) return status;
+    deberta_model *model = open_description(job->options);
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_error error;
     job->layers = info.layers;
     job->has_relative_positions = info.relative_rows > 0;
-    if (!check_indices(job->options, &job->o->layers, info.layers) ||
-        !check_indices(job->options, &job->o->heads, info.heads) || !check_sweep_layers(job, &info))
-        status = EXIT_USAGE;
-    else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
-        status = error.code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "%s", error.message)
-                                                  : say_error(job->options, &error);
+    check_indices(job->options, &job->o->layers, info.layers);
+    check_indices(job->options, &job->o->heads, info.heads);
+    check_sweep_layers(job, &info);
+    const deberta_status status = input_check(&job->input, &info, "--ids", &error);
+    if (status == DEBERTA_E_ARGUMENT) usage_wrong(job->options, "%s", error.message);
+    must(job->options, status, &error);
     deberta_model_free(&model);
-    return status;
 }
 
 /* Like mkdir -p: the folders on the way are made too. */
-static int make_folder(explorer_job *job)
+static void make_folder(explorer_job *job)
 {
-    char *path = strdup(job->contents.folder);
-    bool fine = path != NULL;
-    for (char *at = path; fine; at++) {
-        const char end = *at;
+    const common_options *options = job->options;
+    char *path = (char *)(uintptr_t)options_text(options, "%s", job->contents.folder);
+    for (char *at = path, end = '/'; end; at++) {
+        end = *at;
         if (end && (end != '/' || at == path)) continue;
         struct stat about;
         *at = '\0';
-        if (mkdir(path, 0777) == 0) {
-            made_files_add(&job->made, options_text(job->options, "%s", path));
-        } else {
-            const int why = errno;
-            const bool exists = stat(path, &about) == 0;
-            fine = exists && S_ISDIR(about.st_mode);
-            if (!fine)
-                fprintf(stderr, "deberta report: %s: %s%s\n", path,
-                        exists ? "is a file, expected a folder" : "the folder cannot be made: ",
-                        exists ? "" : strerror(why));
-        }
+        const int reason = mkdir(path, 0777) == 0 ? 0 : errno;
+        if (reason && stat(path, &about) != 0)
+            end_with(options, EXIT_SYSTEM, "%s: the folder cannot be made: %s", path, strerror(reason));
+        if (reason && !S_ISDIR(about.st_mode)) end_with(options, EXIT_SYSTEM, "%s: is a file, expected a folder", path);
+        if (!reason) made_files_add(&job->made, options_text(options, "%s", path));
         *at = end;
-        if (!end) break;
     }
-    if (!path) fprintf(stderr, "deberta report: out of memory\n");
-    if (fine && job->contents.is_alone) unfinished_add_folder(job->contents.folder);
-    free(path);
-    return fine ? EXIT_OK : EXIT_SYSTEM;
+    if (job->contents.is_alone) unfinished_add_folder(job->contents.folder);
 }
 
 /* A page alone is made from a folder beside it, which must be new since it goes again. */
-static int choose_place(explorer_job *job)
+static void choose_place(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
     const char *out = job->options->outs.count ? options_out(job->options) : "report";
@@ -102,26 +81,17 @@ static int choose_place(explorer_job *job)
     if (!contents->is_alone) {
         contents->folder = out;
         contents->page = options_text(job->options, "%s/index.html", out);
-        return EXIT_OK;
+        return;
     }
     contents->page = out;
     contents->folder = options_text(job->options, "%s.parts", out);
-    if (access(contents->folder, F_OK) != 0) return EXIT_OK;
-    fprintf(stderr, "deberta report: %s: is there already; the page is put together in a folder of that name\n",
-            contents->folder);
-    return EXIT_SYSTEM;
-}
-
-/* The folder of a page alone has served its purpose. */
-static int finish_place(explorer_job *job)
-{
-    if (job->contents.is_alone) unfinished_release_folder();
-    say_note(job->options, "report: %s", job->contents.page);
-    return EXIT_OK;
+    if (access(contents->folder, F_OK) == 0)
+        end_with(job->options, EXIT_SYSTEM, "%s: is there already; the page is put together in a folder of that name",
+                 contents->folder);
 }
 
 /* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
-static int read_default(explorer_job *job)
+static void read_default(explorer_job *job)
 {
     deberta_tokenizer *tokenizer = NULL;
     const char *model = job->contents.model;
@@ -135,18 +105,20 @@ static int read_default(explorer_job *job)
         reading.texts = (text_list){&sentence, 1};
     else
         reading.ids = (text_list){&ids, 1};
-    return input_read(&reading, model, NULL, &job->input);
+    input_read(&reading, model, NULL, &job->input);
 }
 
-static int read_input(explorer_job *job)
+static void read_input(explorer_job *job)
 {
-    const bool given = job->o->reading.texts.count || job->o->reading.files.count || job->o->reading.ids.count;
-    if (!given && input_refuse_text_options(&job->o->reading, "") != EXIT_OK) return EXIT_USAGE;
-    const int status = given ? input_read(&job->o->reading, job->contents.model, NULL, &job->input) : read_default(job);
-    if (status != EXIT_OK) return status;
+    const reading_options *reading = &job->o->reading;
+    if (reading->texts.count || reading->files.count || reading->ids.count) {
+        input_read(reading, job->contents.model, NULL, &job->input);
+    } else {
+        input_refuse_text_options(reading, "");
+        read_default(job);
+    }
     if (job->input.rows > EXPLORER_MOST_TEXTS)
-        return say_usage(job->options, "a page holds at most %d texts, found %zu", EXPLORER_MOST_TEXTS,
-                         job->input.rows);
+        usage_wrong(job->options, "a page holds at most %d texts, found %zu", EXPLORER_MOST_TEXTS, job->input.rows);
     job->contents.text_count = job->input.rows;
     for (size_t k = 0; k < job->input.rows; k++) {
         explorer_text *text = &job->texts[k];
@@ -155,74 +127,81 @@ static int read_input(explorer_job *job)
         text->figure = options_text(job->options, "%s/text%zu.png", job->contents.folder, k);
         text->document = options_text(job->options, "%s/text%zu.pdf", job->contents.folder, k);
     }
-    return EXIT_OK;
 }
 
-static int write_commands(explorer_job *job)
+static void write_commands(explorer_job *job)
 {
     text_output output;
     const char *path = options_text(job->options, "%s/commands.sh", job->contents.folder);
     made_files_expect(&job->made, path);
-    int status = text_output_open(job->options, path, &output);
-    if (status == EXIT_OK) {
-        fputs(
-            "#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
-            "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
-            "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
-            output.file);
-        for (size_t k = 0; k < job->contents.step_count; k++) fprintf(output.file, "%s\n", job->steps[k].command);
-        status = text_output_close(job->options, &output);
-    }
+    text_output_open(job->options, path, &output);
+    fputs("#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
+          "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
+          "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
+          output.file);
+    for (size_t k = 0; k < job->contents.step_count; k++) fprintf(output.file, "%s\n", job->steps[k].command);
+    text_output_close(job->options, &output);
+}
+
+typedef struct report_end {
+    end_hook hook; /* first */
+    made_files *made;
+} report_end;
+
+/* A report that cannot be finished leaves nothing behind. */
+static int take_away(end_hook *hook, int status)
+{
+    made_files_remove(((report_end *)hook)->made);
     return status;
 }
 
-static int run_job(explorer_job *job)
+static void run_job(explorer_job *job)
 {
-    if (!check_model_place(job->options)) return EXIT_INPUT;
-    int status = live_parts_find(job->options, &job->contents.live);
-    if (status == EXIT_OK) status = choose_place(job);
-    if (status == EXIT_OK) status = read_input(job);
-    if (status == EXIT_OK) status = check_against_model(job);
-    if (status == EXIT_OK) status = make_folder(job);
-    if (status == EXIT_OK) status = explorer_steps_run(job);
-    if (status == EXIT_OK && !job->contents.is_alone) status = write_commands(job);
-    if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
-    if (status == EXIT_OK) return finish_place(job);
-    if (job->contents.is_alone) unfinished_release_folder();
-    made_files_remove(&job->made);
-    return status;
+    report_end end = {.hook.call = take_away, .made = &job->made};
+    check_model_place(job->options);
+    live_parts_find(job->options, &job->contents.live);
+    choose_place(job);
+    read_input(job);
+    check_against_model(job);
+    end_hook_add(&end.hook);
+    make_folder(job);
+    explorer_steps_run(job);
+    if (!job->contents.is_alone) write_commands(job);
+    explorer_page_write(job->options, &job->contents);
+    end_hook_drop(&end.hook);
+    if (job->contents.is_alone) unfinished_release_folder(); /* it has served its purpose */
+    say_note(job->options, "report: %s", job->contents.page);
 }
 
 static int run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
     explorer_job job = {.o = o, .options = options, .contents = {.model = options->arguments[0], .live = o->live}};
+    bool failed = false;
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
-    int status = run_job(&job);
-    for (size_t k = 0; k < job.contents.step_count; k++)
-        if (status == EXIT_OK && job.steps[k].failed) status = EXIT_CHECK_FAILED;
+    run_job(&job);
+    for (size_t k = 0; k < job.contents.step_count; k++) failed = failed || job.steps[k].failed;
     input_free(&job.input);
-    return status;
+    return failed ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 /* A list that is wrong should not be found out after minutes. Fills a text of report_options. */
-static int parse_sizes(common_options *options, const char *text, void *target)
+static void parse_sizes(common_options *options, const char *text, void *target)
 {
     size_list list = {0};
     deberta_error error;
     char name[24];
     snprintf(name, sizeof name, "--%s", option_name(options, target));
     *(const char **)target = text;
-    if (range_parse(options_memory(options), &list, text, name, 1, 1 << 24, false, &error) == DEBERTA_OK)
-        return EXIT_OK;
-    return say_usage(options, "%s", error.message);
+    if (range_parse(options_memory(options), &list, text, name, 1, 1 << 24, false, &error) != DEBERTA_OK)
+        usage_wrong(options, "%s", error.message);
 }
 
 static const char *const skip_names[] = {
     [SKIP_LATENCY] = "latency", [SKIP_VERIFY] = "verify", [SKIP_RECEPTIVE_FIELD] = "receptive-field", NULL};
 
-static int parse_skip(common_options *options, const char *text, void *target)
+static void parse_skip(common_options *options, const char *text, void *target)
 {
     bool *skip = target;
     for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
@@ -230,11 +209,10 @@ static int parse_skip(common_options *options, const char *text, void *target)
         size_t k = 0;
         while (k < SKIP_COUNT && (strlen(skip_names[k]) != length || strncmp(at, skip_names[k], length) != 0)) k++;
         if (k == SKIP_COUNT)
-            return option_wrong(options, target, "expected some of latency,verify,receptive-field, found '%.*s'",
-                                (int)length, at);
+            option_wrong(options, target, "expected some of latency,verify,receptive-field, found '%.*s'", (int)length,
+                         at);
         skip[k] = true;
     }
-    return EXIT_OK;
 }
 
 static const option options[] = {

@@ -9,7 +9,6 @@
 
 #include "output/scope.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
@@ -29,8 +28,6 @@ typedef struct page_writer {
     const common_options *options;
     FILE *out;
     const explorer_contents *contents;
-    deberta_error error;
-    deberta_status status;
 } page_writer;
 
 const char *explorer_document_name(explorer_document document)
@@ -185,17 +182,15 @@ static void put_data(page_writer *page)
 {
     const explorer_contents *contents = page->contents;
     json_t *texts = json_array();
-    for (size_t k = 0; page->status == DEBERTA_OK && k < contents->text_count; k++) {
-        json_t *about = NULL;
-        page->status = explorer_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
-                                         &about, &page->error);
-        if (about && contents->is_alone) json_object_set_new(about, "data", json_null());
+    for (size_t k = 0; k < contents->text_count; k++) {
+        json_t *about = explorer_text_put(page->options, &contents->texts[k], k,
+                                          CELLS_BUDGET_BYTES / contents->text_count, page->out);
+        if (contents->is_alone) json_object_set_new(about, "data", json_null());
         json_array_append_new(texts, about);
     }
     put_documents(page);
     const live_parts *live = &contents->live;
-    if (page->status == DEBERTA_OK && live->modules)
-        page->status = live_parts_put_modules(page->options, live, page->out, &page->error);
+    if (live->modules) live_parts_put_modules(page->options, live, page->out);
     json_t *about =
         json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o, s:b, s:o?}", "model",
                   json_clean_text(contents->model), "version", deberta_version(), "printed", "layers",
@@ -255,8 +250,7 @@ static void put_script(page_writer *page)
 
 static void put_weights(page_writer *page)
 {
-    if (page->status == DEBERTA_OK && page->contents->live.modules)
-        page->status = live_parts_put_model(page->options, &page->contents->live, page->out, &page->error);
+    if (page->contents->live.modules) live_parts_put_model(page->options, &page->contents->live, page->out);
 }
 
 /* The worker is text until the page makes a worker of it. */
@@ -297,14 +291,11 @@ static void put_template(page_writer *page)
     }
 }
 
-int explorer_page_write(const common_options *options, const explorer_contents *contents)
+void explorer_page_write(const common_options *options, const explorer_contents *contents)
 {
-    text_output output = {0};
-    const int status = text_output_open(options, contents->page, &output);
-    if (status != EXIT_OK) return status;
+    text_output output;
+    text_output_open(options, contents->page, &output);
     page_writer page = {.options = options, .out = output.file, .contents = contents};
     put_template(&page);
-    if (page.status == DEBERTA_OK) return text_output_close(options, &output);
-    text_output_discard(&output);
-    return say_error(options, &page.error);
+    text_output_close(options, &output);
 }

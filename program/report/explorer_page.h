@@ -37,6 +37,6 @@ typedef struct explorer_contents {
     bool has_document[DOCUMENT_COUNT]; /* of this run; what else lies in the folder is not shown */
 } explorer_contents;
 
-/* Writes the page from what lies in the folder. EXIT_OK or an exit code, after saying why. */
-int explorer_page_write(const common_options *options, const explorer_contents *contents);
+/* Writes the page from what lies in the folder. */
+void explorer_page_write(const common_options *options, const explorer_contents *contents);
 const char *explorer_document_name(explorer_document document);

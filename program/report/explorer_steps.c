@@ -3,17 +3,16 @@
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_steps.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "program/bench/bench_options.h"
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
 #include "program/receptive_field/receptive_field_output.h"
 #if HAVE_VIZ
-#include <unistd.h>
-
 #include "program/attention/attention_options.h"
-#include "program/train/train_commands.h"
 #endif
 
 enum {
@@ -21,6 +20,23 @@ enum {
     LAYER_SWEEP_POINTS = 12,  /* at most, unless the user says which */
     MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
 };
+
+/* -------------------------------------------------------------------------------------------------- what was made */
+
+void made_files_add(made_files *made, const char *path)
+{
+    if (made->count < MOST_MADE_FILES) made->paths[made->count++] = path;
+}
+
+void made_files_expect(made_files *made, const char *path)
+{
+    if (access(path, F_OK) != 0) made_files_add(made, path);
+}
+
+void made_files_remove(made_files *made)
+{
+    while (made->count > 0) remove(made->paths[--made->count]);
+}
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
@@ -33,7 +49,7 @@ static common_options *begin(const explorer_job *job, const command *command)
 /* For the steps that look inside: receptive field and sweeps are about the model as it is. */
 static void give_ablations(const explorer_job *job, common_options *step)
 {
-    if (job->options->ablate_text) option_give(step, &step->ablations, job->options->ablate_text);
+    if (job->options->ablated.text) option_give(step, &step->ablated, job->options->ablated.text);
 }
 
 static const char *document_path(const explorer_job *job, explorer_document document, const char *suffix)
@@ -56,7 +72,7 @@ static void give_document(explorer_job *job, common_options *step, explorer_docu
 }
 
 /* With those of the report's options that change results or what is said meanwhile. */
-static int run_step(explorer_job *job, const char *title, common_options *step)
+static void run_step(explorer_job *job, const char *title, common_options *step)
 {
     const common_options *options = job->options;
     const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
@@ -70,7 +86,7 @@ static int run_step(explorer_job *job, const char *title, common_options *step)
     const int status = options_run(step);
     kept->failed = status == EXIT_CHECK_FAILED;
     options_free(&step);
-    return kept->failed ? EXIT_OK : status;
+    if (status != EXIT_OK && !kept->failed) end_program(status);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- steps */
@@ -100,22 +116,19 @@ static void give_input(const explorer_job *job, common_options *step, size_t row
 }
 
 /* The figures show the layers and heads that were asked for, else the head that the page opens on. */
-static int choose_printed(explorer_job *job)
+static void choose_printed(explorer_job *job)
 {
     explorer_contents *contents = &job->contents;
     contents->printed_layers = job->o->layers ? job->o->layers : "0";
     contents->printed_heads = job->o->heads ? job->o->heads : "0";
-    if (job->o->layers || job->o->heads) return EXIT_OK;
+    if (job->o->layers || job->o->heads) return;
     size_t layer, head;
-    deberta_error error = {0};
-    if (explorer_text_telling_head(&job->texts[0], &layer, &head, &error) != DEBERTA_OK)
-        return say_error(job->options, &error);
+    explorer_text_telling_head(job->options, &job->texts[0], &layer, &head);
     contents->printed_layers = options_text(job->options, "%zu", layer);
     contents->printed_heads = options_text(job->options, "%zu", head);
-    return EXIT_OK;
 }
 
-static int run_text(explorer_job *job, size_t row)
+static void run_text(explorer_job *job, size_t row)
 {
     const explorer_text *text = &job->texts[row];
     common_options *step = begin(job, &command_encode);
@@ -125,10 +138,10 @@ static int run_text(explorer_job *job, size_t row)
     option_give(step, &encode->attention_layers, "all");
     give_ablations(job, step);
     give_output(job, step, &step->outs, text->data);
-    int status = run_step(job, "Components and probabilities", step);
-    if (status == EXIT_OK && row == 0) status = choose_printed(job);
+    run_step(job, "Components and probabilities", step);
+    if (row == 0) choose_printed(job);
 #if HAVE_VIZ
-    if (status != EXIT_OK || job->contents.is_alone) return status;
+    if (job->contents.is_alone) return;
     step = begin(job, &command_attention);
     const attention_options *figure = (const attention_options *)step;
     give_input(job, step, row);
@@ -137,22 +150,21 @@ static int run_text(explorer_job *job, size_t row)
     give_ablations(job, step);
     give_output(job, step, &step->outs, text->figure);
     give_output(job, step, &step->outs, text->document);
-    status = run_step(job, "Attention, drawn", step);
+    run_step(job, "Attention, drawn", step);
 #endif
-    return status;
 }
 
-static int run_verify(explorer_job *job)
+static void run_verify(explorer_job *job)
 {
     common_options *step = begin(job, &command_verify);
     option_give(step, &step->json, NULL);
     if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) option_give(step, &reading_of(step)->ids, list_ids(job, 0));
     give_ablations(job, step);
     give_document(job, step, DOCUMENT_VERIFY);
-    return run_step(job, "Verification", step);
+    run_step(job, "Verification", step);
 }
 
-static int run_receptive_field(explorer_job *job)
+static void run_receptive_field(explorer_job *job)
 {
     common_options *step = begin(job, &command_receptive_field);
     option_give(step, &step->json, NULL);
@@ -162,30 +174,29 @@ static int run_receptive_field(explorer_job *job)
                     document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
 #endif
     give_document(job, step, DOCUMENT_RECEPTIVE_FIELD);
-    return run_step(job, "Receptive field", step);
+    run_step(job, "Receptive field", step);
 }
 
 /* One sweep, and its drawing where there is a curve to draw. */
-static int run_sweep(explorer_job *job, const char *title, explorer_document document, common_options *sweep,
-                     bool is_curve)
+static void run_sweep(explorer_job *job, const char *title, explorer_document document, common_options *sweep,
+                      bool is_curve)
 {
     option_give(sweep, &sweep->json, NULL);
     give_document(job, sweep, document);
-    int status = run_step(job, title, sweep);
+    run_step(job, title, sweep);
 #if HAVE_VIZ
-    if (status != EXIT_OK || !is_curve) return status;
+    if (!is_curve) return;
     common_options *plot = options_begin(&command_bench_plot, job->options, document_path(job, document, "json"));
     give_output(job, plot, &plot->outs, document_path(job, document, "png"));
-    status = run_step(job, "Latency, drawn", plot);
+    run_step(job, "Latency, drawn", plot);
 #else
     (void)is_curve;
 #endif
-    return status;
 }
 
 static bool is_list(const char *sizes) { return strpbrk(sizes, ",-") != NULL; }
 
-static int run_lengths(explorer_job *job, const char *reps)
+static void run_lengths(explorer_job *job, const char *reps)
 {
     const bool one_tier = option_given(job->options, &job->options->isa);
     common_options *step = begin(job, &command_bench);
@@ -193,10 +204,10 @@ static int run_lengths(explorer_job *job, const char *reps)
     option_give(step, &sweep->sweep.lengths, job->o->lengths);
     option_give(step, &sweep->isas, one_tier ? deberta_isa_name(job->options->isa) : "all");
     option_give(step, &sweep->sweep.repetitions, reps);
-    return run_sweep(job, "Latency against length", DOCUMENT_LENGTHS, step, is_list(job->o->lengths));
+    run_sweep(job, "Latency against length", DOCUMENT_LENGTHS, step, is_list(job->o->lengths));
 }
 
-static int run_layers(explorer_job *job, const char *reps)
+static void run_layers(explorer_job *job, const char *reps)
 {
     const size_t layers = job->layers;
     const char *chosen = job->o->sweep_layers;
@@ -210,45 +221,42 @@ static int run_layers(explorer_job *job, const char *reps)
     option_give(step, &sweep->sweep.repetitions, reps);
     option_give(step, &sweep->sweep.skip_roofs, NULL);
     option_inherit(step, job->options, &job->options->isa);
-    return run_sweep(job, "Latency against layers", DOCUMENT_LAYERS, step, !chosen || is_list(chosen));
+    run_sweep(job, "Latency against layers", DOCUMENT_LAYERS, step, !chosen || is_list(chosen));
 }
 
-static int run_latency(explorer_job *job)
+static void run_latency(explorer_job *job)
 {
     const char *reps = options_text(job->options, "%zu", job->o->reps);
-    const int status = run_lengths(job, reps);
-    return status != EXIT_OK || (job->layers < 2 && !job->o->sweep_layers) ? status : run_layers(job, reps);
+    run_lengths(job, reps);
+    if (job->layers >= 2 || job->o->sweep_layers) run_layers(job, reps);
 }
 
 /* How the model came about, where that is known. */
-static int run_training(explorer_job *job)
+static void run_training(explorer_job *job)
 {
 #if HAVE_VIZ
     const char *found = options_text(job->options, "%s/log.jsonl", job->contents.model), *log = job->o->training_log;
-    if (!log && access(found, R_OK) != 0) return EXIT_OK;
+    if (!log && access(found, R_OK) != 0) return;
     common_options *plot = options_begin(&train_plot, job->options, log ? log : found);
     give_output(job, plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
     job->contents.has_document[DOCUMENT_TRAINING] = true;
-    return run_step(job, "Training, drawn", plot);
+    run_step(job, "Training, drawn", plot);
 #else
     (void)job;
-    return EXIT_OK;
 #endif
 }
 
 /* What takes longest comes last, so that most mistakes show at once. A page alone measures nothing and has no figures:
  * it is about the model, not about this machine, and has no folder to lie in. */
-int explorer_steps_run(explorer_job *job)
+void explorer_steps_run(explorer_job *job)
 {
     common_options *info = begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
-    int status = run_step(job, "The machine and the model", info);
-    if (status == EXIT_OK && !job->contents.is_alone) status = run_training(job);
-    for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
-    if (status == EXIT_OK && job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD])
-        status = run_receptive_field(job);
-    if (status == EXIT_OK && !job->o->skip[SKIP_VERIFY]) status = run_verify(job);
-    if (status == EXIT_OK && !job->contents.is_alone && !job->o->skip[SKIP_LATENCY]) status = run_latency(job);
-    return status;
+    run_step(job, "The machine and the model", info);
+    if (!job->contents.is_alone) run_training(job);
+    for (size_t k = 0; k < job->contents.text_count; k++) run_text(job, k);
+    if (job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD]) run_receptive_field(job);
+    if (!job->o->skip[SKIP_VERIFY]) run_verify(job);
+    if (!job->contents.is_alone && !job->o->skip[SKIP_LATENCY]) run_latency(job);
 }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "program/report/explorer_page.h"
-#include "program/report/made_files.h"
 
 typedef enum skipped { SKIP_LATENCY, SKIP_VERIFY, SKIP_RECEPTIVE_FIELD, SKIP_COUNT } skipped;
 enum { EXPLORER_MOST_TEXTS = 16, EXPLORER_MOST_STEPS = 2 * EXPLORER_MOST_TEXTS + 8 };
@@ -18,6 +17,20 @@ typedef struct report_options {
     live_parts live;
 } report_options;
 
+/* What a report has made so far, so that one that fails can take it away again. */
+enum { MOST_MADE_FILES = 256 }; /* far more than a report has; of folders nested deeper than that some stay */
+
+typedef struct made_files {
+    const char *paths[MOST_MADE_FILES]; /* borrowed, in the order in which they were made */
+    size_t count;
+} made_files;
+
+/* Before a file is written, or behind the making of a folder: what is there already was somebody else's. */
+void made_files_expect(made_files *made, const char *path);
+void made_files_add(made_files *made, const char *path);
+/* The latest first. What cannot be removed, as a folder that holds something else, stays. */
+void made_files_remove(made_files *made);
+
 typedef struct explorer_job {
     const report_options *o;
     const common_options *options; /* the first of its members */
@@ -30,6 +43,6 @@ typedef struct explorer_job {
     bool has_relative_positions;
 } explorer_job;
 
-/* Runs them in the folder, which is there, and keeps their lines for the page. EXIT_OK or the first exit code that is
- * no failed check, after saying why. */
-int explorer_steps_run(explorer_job *job);
+/* Runs them in the folder, which is there, and keeps their lines for the page. Of what goes wrong, a failed check alone
+ * does not end the program. */
+void explorer_steps_run(explorer_job *job);

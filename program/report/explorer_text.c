@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scope.h"
 #include "program/attention/token_view.h"
 #include "program/report/explorer_head.h"
 #include "core/base/sha256.h"
@@ -19,6 +18,7 @@
 
 /* The file that the page's numbers come from. */
 typedef struct text_data {
+    const common_options *options;
     mapped_file file;
     tensor_list tensors;
     size_t layers, heads, n;
@@ -52,14 +52,15 @@ static void digest_hidden(text_data *data)
     }
 }
 
-static deberta_status open_data(text_data *data, const char *path, size_t tokens, size_t budget_bytes,
-                                deberta_error *err)
+static void open_data(text_data *data, const char *path, size_t tokens, size_t budget_bytes)
 {
-    DEBERTA_TRY(mapped_file_open(&data->file, path, err));
-    DEBERTA_TRY(safetensors_list(&data->tensors, data->file.bytes, data->file.size_bytes, path, err));
+    deberta_error error;
+    must(data->options, mapped_file_open(&data->file, path, &error), &error);
+    must(data->options, safetensors_list(&data->tensors, data->file.bytes, data->file.size_bytes, path, &error),
+         &error);
     const stored_tensor *first = find(data, 0, DEBERTA_PROBABILITIES);
     if (!first || first->tensor.rank != 4 || first->tensor.shape[2] != tokens)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: expected attn.0.probs of %zu tokens", path, tokens);
+        end_with(data->options, EXIT_INPUT, "%s: expected attn.0.probs of %zu tokens", path, tokens);
     data->heads = first->tensor.shape[1];
     data->n = tokens;
     while (find(data, data->layers, DEBERTA_PROBABILITIES)) data->layers++;
@@ -70,7 +71,6 @@ static deberta_status open_data(text_data *data, const char *path, size_t tokens
     data->special = memory_take(tokens, 1);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
         if (data->layout.has[c]) data->matrices[c] = memory_take(tokens * tokens, sizeof(float));
-    return DEBERTA_OK;
 }
 
 static void close_data(text_data *data)
@@ -82,36 +82,29 @@ static void close_data(text_data *data)
     mapped_file_close(&data->file);
 }
 
-static deberta_status read_component(text_data *data, size_t layer, size_t head, int c, deberta_error *err)
+static void read_component(text_data *data, size_t layer, size_t head, int c)
 {
     const size_t area = data->n * data->n;
     const stored_tensor *tensor = find(data, layer, c);
+    deberta_error error;
     if (!tensor || tensor->tensor.elements != data->heads * area)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
-                     layer, deberta_component_name((deberta_component)c));
+        end_with(data->options, EXIT_INPUT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
+                 layer, deberta_component_name((deberta_component)c));
     tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
-    return DEBERTA_OK;
+    must(data->options, mapped_file_intact(&data->file, &error), &error);
 }
 
-static deberta_status read_head(text_data *data, size_t layer, size_t head, deberta_error *err)
-{
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        if (data->layout.has[c]) DEBERTA_TRY(read_component(data, layer, head, c, err));
-    return mapped_file_intact(&data->file, err);
-}
-
-static deberta_status put_head(text_data *data, size_t text, size_t layer, size_t head, FILE *out, json_t *about,
-                               deberta_error *err)
+static void put_head(text_data *data, size_t text, size_t layer, size_t head, FILE *out, json_t *about)
 {
     byte_buffer encoded = {0};
-    DEBERTA_TRY(read_head(data, layer, head, err));
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (data->layout.has[c]) read_component(data, layer, head, c);
     explorer_head_pack(&data->layout, data->matrices, data->special, data->bytes, about);
     byte_buffer_base64(&encoded, data->bytes, cell_layout_bytes(&data->layout));
     fprintf(out, "<script type=\"text/plain\" id=\"cells-%zu-%zu-%zu\">", text, layer, head);
     fwrite(encoded.data, 1, encoded.size_bytes, out);
     fputs("</script>\n", out);
     byte_buffer_free(&encoded);
-    return DEBERTA_OK;
 }
 
 static const char *base_name(const char *path)
@@ -163,60 +156,53 @@ static json_t *describe_text(const explorer_text *text, const text_data *data, c
 }
 
 /* The data, and which of its tokens frame the text. */
-static deberta_status open_text(text_data *data, token_view *view, const explorer_text *text, size_t budget_bytes,
-                                deberta_error *err)
+static void open_text(text_data *data, token_view *view, const explorer_text *text, size_t budget_bytes)
 {
-    DEBERTA_TRY(open_data(data, text->data, text->input->row[text->row].tokens, budget_bytes, err));
-    DEBERTA_TRY(token_view_make(view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err));
+    deberta_error error;
+    const token_view_choice everything = {.end = SIZE_MAX};
+    open_data(data, text->data, text->input->row[text->row].tokens, budget_bytes);
+    must(data->options, token_view_make(view, text->input, text->row, &everything, &error), &error);
     for (size_t t = 0; t < data->n; t++) data->special[t] = view->labels[t].special;
-    return DEBERTA_OK;
 }
 
-deberta_status explorer_text_telling_head(const explorer_text *text, size_t *layer, size_t *head, deberta_error *err)
+void explorer_text_telling_head(const common_options *options, const explorer_text *text, size_t *layer, size_t *head)
 {
-    text_data data = {0};
+    text_data data = {.options = options};
     token_view view = {0};
     double most = -1;
     *layer = *head = 0;
-    deberta_status status = open_text(&data, &view, text, SIZE_MAX, err);
-    for (size_t k = 0; status == DEBERTA_OK && k < data.layers * data.heads; k++) {
-        status = read_component(&data, k / data.heads, k % data.heads, DEBERTA_PROBABILITIES, err);
-        if (status != DEBERTA_OK) break;
+    open_text(&data, &view, text, SIZE_MAX);
+    for (size_t k = 0; k < data.layers * data.heads; k++) {
+        read_component(&data, k / data.heads, k % data.heads, DEBERTA_PROBABILITIES);
         const double word = attention_habits_measure(data.matrices[DEBERTA_PROBABILITIES], data.n, data.special).word;
         if (!(word > most)) continue;
         most = word;
         *layer = k / data.heads;
         *head = k % data.heads;
     }
-    if (status == DEBERTA_OK) status = mapped_file_intact(&data.file, err);
     token_view_free(&view);
     close_data(&data);
-    return status;
 }
 
-deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
-                                 json_t **about, deberta_error *err)
+json_t *explorer_text_put(const common_options *options, const explorer_text *text, size_t index, size_t budget_bytes,
+                          FILE *out)
 {
-    text_data data = {0};
+    text_data data = {.options = options};
     token_view view = {0};
     json_t *heads = json_array();
-    deberta_status status = open_text(&data, &view, text, budget_bytes, err);
-    for (size_t l = 0; status == DEBERTA_OK && l < data.layers; l++) {
+    open_text(&data, &view, text, budget_bytes);
+    for (size_t l = 0; l < data.layers; l++) {
         json_t *layer = json_array();
-        for (size_t head = 0; status == DEBERTA_OK && head < data.heads; head++) {
+        for (size_t head = 0; head < data.heads; head++) {
             json_t *head_about = json_object();
             json_array_append_new(layer, head_about);
-            status = put_head(&data, index, l, head, out, head_about, err);
+            put_head(&data, index, l, head, out, head_about);
         }
         json_array_append_new(heads, layer);
     }
-    if (status == DEBERTA_OK) {
-        *about = describe_text(text, &data, &view, heads);
-        if (!*about) memory_short();
-    } else {
-        json_decref(heads);
-    }
+    json_t *about = describe_text(text, &data, &view, heads);
+    if (!about) memory_short();
     token_view_free(&view);
     close_data(&data);
-    return status;
+    return about;
 }

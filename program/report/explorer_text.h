@@ -15,8 +15,8 @@ typedef struct explorer_text {
 /* Puts the attention of every layer and head into the page, one element each (id "cells-<text>-<layer>-<head>",
  * base64), and returns what the page must know to read them. `budget_bytes` is what all of them may take, before
  * base64. */
-deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
-                                 json_t **about, deberta_error *err);
+json_t *explorer_text_put(const common_options *options, const explorer_text *text, size_t index, size_t budget_bytes,
+                          FILE *out);
 
 /* The head whose tokens look hardest at single other tokens: the page opens on it (explorer_guide.js). */
-deberta_status explorer_text_telling_head(const explorer_text *text, size_t *layer, size_t *head, deberta_error *err);
+void explorer_text_telling_head(const common_options *options, const explorer_text *text, size_t *layer, size_t *head);

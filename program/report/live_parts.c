@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "output/byte_buffer.h"
 #include "output/json_text.h"
@@ -103,46 +102,38 @@ static void list_files(const common_options *options, const char *folder, model_
     qsort(files->names, files->count, sizeof *files->names, order);
 }
 
-static int check_model(const common_options *options, const live_parts *live)
+static void check_model(const common_options *options, const live_parts *live)
 {
     const char *model = options->arguments[0];
     deberta_tokenizer *tokenizer = NULL;
     deberta_error error;
     if (strncmp(model, "synthetic:", 10) == 0)
-        return say_usage(options, "--live: made-up weights are in no file that a page could hold");
-    if (deberta_tokenizer_open(&tokenizer, model, &error) != DEBERTA_OK) return say_error(options, &error);
+        usage_wrong(options, "--live: made-up weights are in no file that a page could hold");
+    must(options, deberta_tokenizer_open(&tokenizer, model, &error), &error);
     deberta_tokenizer_free(&tokenizer);
     model_files files = {0};
     list_files(options, model, &files);
     if (!files.has_weights)
-        status_fail(&error, DEBERTA_E_UNSUPPORTED,
-                    "%s: a page reads weights from .safetensors, and there is no such file", model);
-    else if (files.too_many)
-        status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a page reads at most %d files with names of at most %d bytes",
-                    model, MOST_FILES, MOST_NAME_BYTES);
-    else if (!live->without_model && files.bytes > MOST_MODEL_BYTES)
-        status_fail(&error, DEBERTA_E_UNSUPPORTED,
-                    "%s has %zu MB, a page holds at most %d MB; with --no-model the reader opens the folder", model,
-                    files.bytes / 1000000, MOST_MODEL_BYTES / 1000000);
-    else
-        return EXIT_OK;
-    return say_error(options, &error);
+        end_with(options, EXIT_INPUT, "%s: a page reads weights from .safetensors, and there is no such file", model);
+    if (files.too_many)
+        end_with(options, EXIT_INPUT, "%s: a page reads at most %d files with names of at most %d bytes", model,
+                 MOST_FILES, MOST_NAME_BYTES);
+    if (!live->without_model && files.bytes > MOST_MODEL_BYTES)
+        end_with(options, EXIT_INPUT,
+                 "%s has %zu MB, a page holds at most %d MB; with --no-model the reader opens the folder", model,
+                 files.bytes / 1000000, MOST_MODEL_BYTES / 1000000);
 }
 
-int live_parts_find(const common_options *options, live_parts *live)
+void live_parts_find(const common_options *options, live_parts *live)
 {
-    if (!live->wanted) return EXIT_OK;
-    deberta_error error;
-    if (live->modules && !has_modules(options, live->modules)) {
-        status_fail(&error, DEBERTA_E_FILE, "--modules: %s has no deberta-relaxed.wasm, -exact or -scalar",
-                    live->modules);
-        return say_error(options, &error);
-    }
+    if (!live->wanted) return;
+    if (live->modules && !has_modules(options, live->modules))
+        end_with(options, EXIT_INPUT, "--modules: %s has no deberta-relaxed.wasm, -exact or -scalar", live->modules);
     if (!live->modules) live->modules = find_modules(options);
     if (!live->modules)
         say_note(options, "note: --live: there are no modules, so the page shows its texts and computes none; "
                           "./build.sh wasm makes them, --modules DIR names their folder");
-    return live->modules ? check_model(options, live) : EXIT_OK;
+    if (live->modules) check_model(options, live);
 }
 
 /* ------------------------------------------------------------------------------------------------- into the page */
@@ -158,18 +149,18 @@ static void put_piece(FILE *out, const char *name, const unsigned char *bytes, s
 }
 
 /* In pieces: what has been read of a file is on its way to the worker while the browser reads the rest. */
-static deberta_status put_file(FILE *out, const char *name, const char *path, deberta_error *err)
+static void put_file(const common_options *options, FILE *out, const char *name, const char *path)
 {
     mapped_file file;
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    deberta_error error;
+    must(options, mapped_file_open(&file, path, &error), &error);
     uLongf size = compressBound(file.size_bytes);
     unsigned char *small = memory_take(size, 1);
     if (compress2(small, &size, file.bytes, file.size_bytes, Z_BEST_COMPRESSION) != Z_OK) memory_short();
-    const deberta_status status = mapped_file_end(&file, DEBERTA_OK, err);
+    must(options, mapped_file_end(&file, DEBERTA_OK, &error), &error);
     for (size_t at = 0; at < size; at += PIECE_BYTES)
         put_piece(out, name, small + at, size - at < PIECE_BYTES ? size - at : PIECE_BYTES);
     free(small);
-    return status;
 }
 
 static size_t size_of(const char *path)
@@ -205,22 +196,18 @@ json_t *live_parts_describe(const common_options *options, const live_parts *liv
     return json_pack("{s:o, s:o, s:i}", "modules", modules, "files", list, "precision", options->precision);
 }
 
-deberta_status live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out,
-                                      deberta_error *err)
+void live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out)
 {
     for (int k = 0; k < TIERS; k++) {
         const char *path = module_path(options, live->modules, tiers[k]);
-        if (size_of(path)) DEBERTA_TRY(put_file(out, options_text(options, "module-%s", tiers[k]), path, err));
+        if (size_of(path)) put_file(options, out, options_text(options, "module-%s", tiers[k]), path);
     }
-    return DEBERTA_OK;
 }
 
-deberta_status live_parts_put_model(const common_options *options, const live_parts *live, FILE *out,
-                                    deberta_error *err)
+void live_parts_put_model(const common_options *options, const live_parts *live, FILE *out)
 {
     model_files files = {0};
     if (!live->without_model) list_files(options, options->arguments[0], &files);
     for (size_t k = 0; k < files.count; k++)
-        DEBERTA_TRY(put_file(out, options_text(options, "file-%zu", k), file_path(options, files.names[k]), err));
-    return DEBERTA_OK;
+        put_file(options, out, options_text(options, "file-%zu", k), file_path(options, files.names[k]));
 }

@@ -20,14 +20,12 @@ typedef struct live_parts {
     const char *modules; /* --modules, then the folder that has them; NULL: none */
 } live_parts;
 
-/* Looks for modules and checks that the model can go into a page. EXIT_OK, also where there are no modules and none
- * were asked for by name, which a note says; or an exit code after saying why. */
-int live_parts_find(const common_options *options, live_parts *live);
+/* Looks for modules and checks that the model can go into a page. Where there are no modules and none were asked for by
+ * name, a note says so. */
+void live_parts_find(const common_options *options, live_parts *live);
 /* What the page must know of them: modules, files, precision. */
 json_t *live_parts_describe(const common_options *options, const live_parts *live);
 /* The elements. Those of the model are most of the page, and come last in it: what it shows first needs none of them.
  */
-deberta_status live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out,
-                                      deberta_error *err);
-deberta_status live_parts_put_model(const common_options *options, const live_parts *live, FILE *out,
-                                    deberta_error *err);
+void live_parts_put_modules(const common_options *options, const live_parts *live, FILE *out);
+void live_parts_put_model(const common_options *options, const live_parts *live, FILE *out);

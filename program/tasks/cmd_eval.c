@@ -2,15 +2,12 @@
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "analysis/logits.h"
 #include "program/commands.h"
 #include "program/tasks/eval_output.h"
 #include "program/tasks/task_run.h"
-#include "program/frame/text_output.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
 #include "core/base/status.h"
-#include "output/result.h"
 #include "core/base/integers.h"
 #include "output/scope.h"
 
@@ -33,14 +30,14 @@ typedef struct eval_against {
     label_change *changes; /* [count] */
 } eval_against;
 
-/* Opens the model of the options in that precision. EXIT_OK or an exit code, after saying why. */
-static int eval_against_open(eval_against *against, const common_options *options, deberta_precision precision,
-                             size_t labels)
+/* Opens the model of the options in that precision. */
+static void eval_against_open(eval_against *against, const common_options *options, deberta_precision precision,
+                              size_t labels)
 {
     common_options other = *options;
     other.precision = (int)precision;
     *against = (eval_against){.options = options, .precision = precision, .labels = labels};
-    return open_model(&other, &against->model);
+    against->model = open_model(&other);
 }
 
 /* As many tokens as the longest text so far. */
@@ -192,30 +189,26 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int begin(task_run *run)
+static void begin(task_run *run)
 {
     eval_job *job = run->context;
-    deberta_error error = {0};
     const size_t labels = run->batches.info.sequence_labels;
     run->out = job->paths.text;
-    const int status = task_run_check_labels(run, labels);
-    if (status != EXIT_OK) return status;
-    if (labels < 2) {
-        status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a head with one output is a regression, not a classifier",
-                    run->batches.info.name);
-        return say_error(run->options, &error);
-    }
+    task_run_check_labels(run, labels);
+    if (labels < 2)
+        end_with(run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
+                 run->batches.info.name);
     job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
     const char **names = options_take(run->options, labels, sizeof *names);
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
         names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
     const eval_options *o = (const eval_options *)run->options;
-    if (!option_given(run->options, &o->against)) return EXIT_OK;
-    return eval_against_open(&job->against, run->options, (deberta_precision)o->against, labels);
+    if (option_given(run->options, &o->against))
+        eval_against_open(&job->against, run->options, (deberta_precision)o->against, labels);
 }
 
-static int draw(const common_options *options, const eval_job *job)
+static void draw(const common_options *options, const eval_job *job)
 {
     const classification_score score = confusion_score(&job->findings.confusion);
     const char *title =
@@ -223,8 +216,8 @@ static int draw(const common_options *options, const eval_job *job)
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts, score.texts == 1 ? "" : "s");
     const char *precision = low_precision_name(options);
     const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
-    return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
-                       &(const figure_style){.title = title, .note = note});
+    output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
+                &(const figure_style){.title = title, .note = note});
 }
 
 static int run(const common_options *options)
@@ -238,15 +231,13 @@ static int run(const common_options *options)
         .silent = true,
         .finish = finish};
     eval_job job = {0};
-    if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format)) return EXIT_USAGE;
+    output_paths_read(options, &job.paths);
+    job.format = result_format_read(options);
     int status = task_run_all(options, &command, &job);
     /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
     const bool some_bad =
         status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
-    if (status == EXIT_OK || some_bad) {
-        const int drawn = draw(options, &job);
-        if (drawn != EXIT_OK) status = drawn;
-    }
+    if (status == EXIT_OK || some_bad) draw(options, &job);
     if (status == EXIT_OK && job.against.count) status = EXIT_CHECK_FAILED;
     eval_against_free(&job.against);
     return status;

@@ -223,7 +223,7 @@ static deberta_status answer(task_run *run, const task_batch *batch, deberta_err
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
-static int begin(task_run *run)
+static void begin(task_run *run)
 {
     const fill_mask_options *o = (const fill_mask_options *)run->options;
     fill_job *job = run->context;
@@ -232,11 +232,10 @@ static int begin(task_run *run)
     job->used[plain] = true;
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
-        if (job->used[d] && task_run_require(run, decoder_heads[d]) != EXIT_OK) return EXIT_INPUT;
+        if (job->used[d]) task_run_require(run, decoder_heads[d]);
     job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
     job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
     if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
-    return EXIT_OK;
 }
 
 static int run(const common_options *options)

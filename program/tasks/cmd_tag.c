@@ -153,7 +153,7 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     return DEBERTA_OK;
 }
 
-static int begin(task_run *run) { return task_run_check_labels(run, run->batches.info.token_labels); }
+static void begin(task_run *run) { task_run_check_labels(run, run->batches.info.token_labels); }
 
 static int run(const common_options *options)
 {

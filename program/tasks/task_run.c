@@ -11,9 +11,8 @@
 #include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
-#include "program/frame/stop_request.h"
+#include "program/frame/unfinished.h"
 #include "core/base/path.h"
-#include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/json_text.h"
 #include "include/deberta_unstable.h"
@@ -36,27 +35,23 @@ static const char *describe_head(deberta_task task)
     }
 }
 
-int task_run_require(const task_run *run, deberta_task task)
+void task_run_require(const task_run *run, deberta_task task)
 {
-    deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
     char present[128] = "";
-    if (deberta_task_width(run->batches.model, task)) return EXIT_OK;
+    if (deberta_task_width(run->batches.model, task)) return;
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const size_t used = strlen(present);
         if (run->batches.info.tasks_present & 1u << k)
             snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
                      deberta_task_name((deberta_task)k));
     }
-    snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'%s; it has %s%s",
-             run->batches.info.name, deberta_task_name(task), describe_head(task),
-             *present ? "the heads: " : "no head at all", present);
-    return say_error(run->options, &error);
+    end_with(run->options, EXIT_INPUT, "%s does not hold the head '%s'%s; it has %s%s", run->batches.info.name,
+             deberta_task_name(task), describe_head(task), *present ? "the heads: " : "no head at all", present);
 }
 
-int task_run_check_labels(const task_run *run, size_t labels)
+void task_run_check_labels(const task_run *run, size_t labels)
 {
     const deberta_model *model = run->batches.model;
-    deberta_error error = {.code = DEBERTA_E_FORMAT};
     size_t names = 0, unnamed = 0;
     for (size_t label = labels; label-- > 0;)
         if (deberta_model_label(model, label))
@@ -64,11 +59,10 @@ int task_run_check_labels(const task_run *run, size_t labels)
         else
             unnamed = label;
     const bool too_many = deberta_model_label(model, labels) != NULL;
-    if (!too_many && (names == 0 || names == labels)) return EXIT_OK;
-    snprintf(error.message, sizeof error.message,
-             "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu", run->batches.info.name,
-             too_many ? "names the label" : "does not name the label", too_many ? labels : unnamed, labels - 1);
-    return say_error(run->options, &error);
+    if (!too_many && (names == 0 || names == labels)) return;
+    end_with(run->options, EXIT_INPUT, "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu",
+             run->batches.info.name, too_many ? "names the label" : "does not name the label",
+             too_many ? labels : unnamed, labels - 1);
 }
 
 const char *task_run_label(const task_run *run, size_t label)
@@ -324,15 +318,13 @@ static deberta_status open_rows(task_run *run, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int open_shard(task_run *run)
+static void open_shard(task_run *run)
 {
     deberta_error error = {0};
     if (!run->out || !path_has_suffix(run->out, ".jsonl") || !run->options->json)
-        return say_usage(run->options,
-                         "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
-    if (open_rows(run, &error) != DEBERTA_OK) return say_error(run->options, &error);
+        usage_wrong(run->options, "--shards needs --json and --out FILE.jsonl: one line an item can be joined again");
+    must(run->options, open_rows(run, &error), &error);
     if (run->finished) say_note(run->options, "%s is there: nothing is left to do", run->shard.manifest);
-    return EXIT_OK;
 }
 
 static int finish_shard(task_run *run)
@@ -351,15 +343,17 @@ static int finish_shard(task_run *run)
 
 /* -------------------------------------------------------------------------------------------------------------- a run */
 
-static int open_run(task_run *run)
+static void open_run(task_run *run)
 {
     const task_command *command = run->command;
-    int status = text_batches_open(&run->batches, reading_of(run->options), 0);
-    if (status == EXIT_OK && command->describe) status = task_run_require(run, command->task);
-    if (status == EXIT_OK && command->begin) status = command->begin(run);
-    if (status == EXIT_OK) status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
-    if (status != EXIT_OK) return status;
-    return corpus_shard_wanted(&run->stream) ? open_shard(run) : text_output_open(run->options, run->out, &run->output);
+    text_batches_open(&run->batches, reading_of(run->options), 0);
+    if (command->describe) task_run_require(run, command->task);
+    if (command->begin) command->begin(run);
+    text_stream_open(&run->stream, reading_of(run->options), &command->names);
+    if (corpus_shard_wanted(&run->stream))
+        open_shard(run);
+    else
+        text_output_open(run->options, run->out, &run->output);
 }
 
 static int finish_run(task_run *run)
@@ -368,7 +362,8 @@ static int finish_run(task_run *run)
     if (run->rows.of_shard) return finish_shard(run);
     if (run->command->finish && run->command->finish(run, run->output.file, &error) != DEBERTA_OK)
         return say_error(run->options, &error);
-    return text_output_close(run->options, &run->output);
+    text_output_close(run->options, &run->output);
+    return EXIT_OK;
 }
 
 static void close_run(task_run *run)
@@ -389,8 +384,8 @@ int task_run_all(const common_options *options, const task_command *command, voi
 {
     task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
     run.texts = options_take(options, WINDOW_TEXTS, sizeof *run.texts);
-    int status = open_run(&run);
-    if (status == EXIT_OK && !run.finished) status = run_windows(&run);
+    open_run(&run);
+    int status = run.finished ? EXIT_OK : run_windows(&run);
     if (status == EXIT_OK && !run.finished) status = finish_run(&run);
     const bool bad = run.bad && !run.stream.choice.skip_bad;
     close_run(&run);

@@ -10,7 +10,6 @@
 #pragma once
 
 #include "program/frame/corpus/corpus_shard.h"
-#include "program/frame/options.h"
 #include "program/frame/text_output.h"
 #include "program/frame/input/text_batches.h"
 
@@ -54,8 +53,8 @@ typedef struct task_batch {
 typedef struct task_command {
     text_stream_names names;
     deberta_task task; /* of describe: the checkpoint must hold its head */
-    /* The model is open: what is wrong with it, as an exit code after saying so; may be NULL. */
-    int (*begin)(task_run *run);
+    /* The model is open: refuses it, if anything is wrong with it; may be NULL. */
+    void (*begin)(task_run *run);
     /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
     deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
     /* May be NULL. May spoil the record, or answer it by itself (`answers_alone`): then it is in no batch. */
@@ -71,14 +70,14 @@ typedef struct task_command {
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 
-/* Opens the model, reads, answers and prints everything from the first text to the last. EXIT_OK or an exit code, after
- * saying why. The options begin with reading_options. */
+/* Opens the model, reads, answers and prints everything from the first text to the last. The exit code. The options
+ * begin with reading_options. */
 int task_run_all(const common_options *options, const task_command *command, void *context);
 
-/* For `begin`. Does the checkpoint hold the head? If not, says which it has. */
-int task_run_require(const task_run *run, deberta_task task);
-/* Do the names in id2label fit the rows of the classifier? */
-int task_run_check_labels(const task_run *run, size_t labels);
+/* For `begin`. The checkpoint must hold the head; if not, it says which it has. */
+void task_run_require(const task_run *run, deberta_task task);
+/* The names in id2label must fit the rows of the classifier. */
+void task_run_check_labels(const task_run *run, size_t labels);
 
 /* The label's name, or "LABEL_<k>" where the config has none. Lives as long as the batch. */
 const char *task_run_label(const task_run *run, size_t label);

@@ -6,16 +6,14 @@
 
 #include "program/commands.h"
 #include "program/train/finetune_data.h"
-#include "program/train/train_commands.h"
-#include "program/train/train_options.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
+#include "program/frame/unfinished.h"
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/memory_need.h"
 #include "output/json_text.h"
-#include "output/scope.h"
 #include "program/train/train_log.h"
 #include "core/io/file_digest.h"
 
@@ -102,33 +100,30 @@ static void tell_digests(const train_options *o)
     json_decref(digests);
 }
 
-static int print_end(const train_options *o, const train_log *log, size_t done, bool finished)
+static void print_end(const train_options *o, const train_log *log, size_t done, bool finished)
 {
     json_t *object =
         json_pack("{s:I, s:I, s:b, s:s, s:f}", "steps", (json_int_t)done, "of", (json_int_t)o->trainer.steps,
                   "finished", finished, "folder", options_out(&o->common), "loss", last_of(train_log_objective(log)));
     if (finished) json_put(object, "sha256", digest_weights(o));
     add_held_out(object, log);
-    return print_json_to(&o->common, NULL, object); /* --out is the folder */
+    print_json_to(&o->common, NULL, object); /* --out is the folder */
 }
 
 /* From the log in the folder of the run: the losses and the best step on stderr, or with --json as an object on
- * standard output. done: steps that are behind. EXIT_OK or an exit code, after saying why. */
-static int train_end(const train_options *o, size_t done, bool finished)
+ * standard output. done: steps that are behind. */
+static void train_end(const train_options *o, size_t done, bool finished)
 {
     train_log log;
     deberta_error error = {0};
-    int status = EXIT_OK;
     const bool known = train_log_read(&log, options_out(&o->common), &error) == DEBERTA_OK;
-    if (!known && o->common.json)
-        status = say_error(&o->common, &error); /* every step was passed over */
-    else if (known && o->common.json)
-        status = print_end(o, &log, done, finished);
+    if (!known && o->common.json) work_failed(&o->common, &error); /* every step was passed over */
+    if (known && o->common.json)
+        print_end(o, &log, done, finished);
     else if (known)
         tell(o, &log);
     if (finished && !o->common.json) tell_digests(o);
     scope_free(&log.memory);
-    return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------ the command */
@@ -140,29 +135,27 @@ enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
 /* Only the first of several ranks has files. */
 static bool leads(const train_options *o) { return !o->common.ranks || o->common.ranks->rank == 0; }
 
-static int print_step(const train_options *o, const deberta_training_step *step)
+static void print_step(const train_options *o, const deberta_training_step *step)
 {
     const common_options *options = &o->common;
-    if (options->json)
-        return print_json(options,
-                          json_pack("{s:f, s:I, s:I, s:f}", "loss", step->loss, "tokens", (json_int_t)step->tokens,
-                                    "labelled", (json_int_t)step->labelled, "gradient_norm", step->gradient_norm));
+    if (options->json) {
+        print_json(options, json_pack("{s:f, s:I, s:I, s:f}", "loss", step->loss, "tokens", (json_int_t)step->tokens,
+                                      "labelled", (json_int_t)step->labelled, "gradient_norm", step->gradient_norm));
+        return;
+    }
     text_output output;
-    const int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
+    text_output_open(options, options_out(options), &output);
     fprintf(output.file, "loss %.6f of %zu labels in %zu tokens, norm of the gradients %.4g\n", step->loss,
             step->labelled, step->tokens, step->gradient_norm);
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }
 
-static int run_one_step(const train_options *o, deberta_trainer *trainer)
+static void run_one_step(const train_options *o, deberta_trainer *trainer)
 {
     deberta_error error = {0};
     deberta_training_step step;
-    if (deberta_trainer_gradients(trainer, leads(o) ? o->gradients : NULL, &step, &error) != DEBERTA_OK)
-        return say_error(&o->common, &error);
-    if (!leads(o)) return EXIT_OK;
-    return print_step(o, &step);
+    must(&o->common, deberta_trainer_gradients(trainer, leads(o) ? o->gradients : NULL, &step, &error), &error);
+    if (leads(o)) print_step(o, &step);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
@@ -175,17 +168,6 @@ static void interrupt(int signal_number)
 {
     (void)signal_number;
     interrupted = 1;
-}
-
-static void watch_signals(void)
-{
-    const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, before;
-        sigemptyset(&action.sa_mask);
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
-    }
 }
 
 typedef struct run_display {
@@ -239,7 +221,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
-    watch_signals();
+    signals_watch((const int[]){SIGINT, SIGTERM, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
@@ -247,8 +229,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
     note_outcome(o, done, finished);
-    const int told = leads(o) ? train_end(o, done, finished) : EXIT_OK;
-    if (told != EXIT_OK) return told;
+    if (leads(o)) train_end(o, done, finished);
     if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */
     return interrupted || (o->common.ranks && done < end) ? EXIT_INTERRUPTED : EXIT_OK;
 }
@@ -258,15 +239,17 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_error error = {0};
     deberta_trainer *trainer = NULL;
     const train_options *o = (const train_options *)common;
-    int status = train_options_check(o);
-    if (status != EXIT_OK) return status;
-    if (!o->config && !check_model_place(common)) return EXIT_INPUT;
+    int status = EXIT_OK;
+    train_options_check(o);
+    if (!o->config) check_model_place(common);
     finetune_data data;
     deberta_trainer_options options = train_trainer_options(o, task);
-    status = finetune_data_open(&data, o, &options);
-    if (status == EXIT_OK && deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK)
-        status = say_error(common, &error);
-    if (status == EXIT_OK) status = train_runs(o) ? run_all_steps(o, trainer) : run_one_step(o, trainer);
+    finetune_data_open(&data, o, &options);
+    must(common, deberta_trainer_open(&trainer, &options, &error), &error);
+    if (train_runs(o))
+        status = run_all_steps(o, trainer);
+    else
+        run_one_step(o, trainer);
     deberta_trainer_free(&trainer);
     finetune_data_close(&data);
     return status;
@@ -320,10 +303,10 @@ static const command *const finetune_commands[] = {&finetune_sequence, &finetune
 static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
-    return say_usage(
-        options, "expected what is trained: %s",
-        fine_tunes ? "sequence, choice, token or qa (finetune sequence MODEL --examples FILE --steps N --out FOLDER)"
-                   : "mlm, rtd, tokenizer or plot (train mlm MODEL --file FILE --steps N --out FOLDER)");
+    usage_wrong(options, "expected what is trained: %s",
+                fine_tunes
+                    ? "sequence, choice, token or qa (finetune sequence MODEL --examples FILE --steps N --out FOLDER)"
+                    : "mlm, rtd, tokenizer or plot (train mlm MODEL --file FILE --steps N --out FOLDER)");
 }
 
 const command command_train = {

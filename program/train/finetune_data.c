@@ -131,7 +131,7 @@ static const text_stream_names *names_of(deberta_training_task task)
     return task == DEBERTA_TRAIN_QA ? &answers : &texts;
 }
 
-static int read_files(finetune_data *data, const text_list *files, example_list *list)
+static void read_files(finetune_data *data, const text_list *files, example_list *list)
 {
     finetune_reader *r = &data->reader;
     for (size_t i = 0; i < files->count; i++) {
@@ -139,33 +139,26 @@ static int read_files(finetune_data *data, const text_list *files, example_list 
         deberta_error error = {0};
         const reading_options reading = {.common = data->options->common, .files = {&files->items[i], 1}};
         const size_t before = list->count;
-        const int opened = text_stream_open(&stream, &reading, names_of(r->task));
-        if (opened != EXIT_OK) return opened;
-        deberta_status status = read_file(r, &stream, list, &error);
-        if (status == DEBERTA_OK && list->count == before)
-            status = status_fail(&error, DEBERTA_E_FORMAT, "%s holds no example", files->items[i]);
+        text_stream_open(&stream, &reading, names_of(r->task));
+        must(&data->options->common, read_file(r, &stream, list, &error), &error);
+        if (list->count == before) end_with(&data->options->common, EXIT_INPUT, "%s holds no example", files->items[i]);
         text_stream_close(&stream);
-        if (status != DEBERTA_OK) return say_error(&data->options->common, &error);
     }
-    return EXIT_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- all */
 
 /* The model's labels and how long texts may be; then its tokenizer. */
-static int open_reader(finetune_data *data)
+static void open_reader(finetune_data *data)
 {
     deberta_error error = {0};
-    deberta_model *model;
     const common_options *common = &data->options->common;
     finetune_reader *r = &data->reader;
-    const int status = open_description(common, &model);
-    if (status != EXIT_OK) return status;
-    deberta_status fine = choose_labels(data, model, &error);
-    if (fine == DEBERTA_OK) fine = choose_length(data, model, &error);
-    if (fine == DEBERTA_OK) fine = deberta_tokenizer_open(&r->tokenizer, r->model, &error);
+    deberta_model *model = open_description(common);
+    must(common, choose_labels(data, model, &error), &error);
+    must(common, choose_length(data, model, &error), &error);
+    must(common, deberta_tokenizer_open(&r->tokenizer, r->model, &error), &error);
     deberta_model_free(&model);
-    return fine == DEBERTA_OK ? EXIT_OK : say_error(common, &error);
 }
 
 static size_t new_outputs(const finetune_data *data)
@@ -240,40 +233,43 @@ static void note_held_out(const finetune_data *data)
 }
 
 /* A new head for batches that somebody else has made. */
-static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
+static void open_labels(finetune_data *data, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};
-    if (choose_new_labels(&data->reader, data->options->labels, &error) != DEBERTA_OK)
-        return say_error(&data->options->common, &error);
+    must(&data->options->common, choose_new_labels(&data->reader, data->options->labels, &error), &error);
     data->reader.regression = data->reader.task == DEBERTA_TRAIN_SEQUENCE && data->reader.labels.count == 1;
     give_labels(data, trainer);
-    return EXIT_OK;
 }
 
-int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
+static void take_collected_labels(finetune_data *data)
 {
+    const common_options *common = &data->options->common;
+    label_list *labels = &data->reader.labels;
     deberta_error error = {0};
-    *data = (finetune_data){.options = o, .train.options = &o->common, .held_out.options = &o->common};
+    must(common, label_list_check(labels, data->reader.task, &error), &error);
+    example_list_renumber(&data->train, label_list_sort(labels));
+    if (labels->count < 2)
+        end_with(common, EXIT_INPUT, "the data has one label, '%s': there is nothing to learn", labels->names[0]);
+    note_labels(data);
+}
+
+void finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
+{
+    const common_options *common = &o->common;
+    deberta_error error = {0};
+    *data = (finetune_data){.options = o, .train.options = common, .held_out.options = common};
     data->reader = (finetune_reader){
-        .options = &o->common, .model = o->common.arguments[0], .task = trainer->task, .labels.options = &o->common};
-    if (o->data.count == 0) return o->labels ? open_labels(data, trainer) : EXIT_OK;
-    int status = open_reader(data);
-    const bool collects = data->reader.labels.collects;
-    if (status == EXIT_OK) status = read_files(data, &o->data, &data->train);
-    if (status != EXIT_OK) return status;
-    if (collects && label_list_check(&data->reader.labels, trainer->task, &error) != DEBERTA_OK)
-        return say_error(&o->common, &error);
-    if (collects) example_list_renumber(&data->train, label_list_sort(&data->reader.labels));
-    if (collects && data->reader.labels.count < 2) {
-        status_fail(&error, DEBERTA_E_FORMAT, "the data has one label, '%s': there is nothing to learn",
-                    data->reader.labels.names[0]);
-        return say_error(&o->common, &error);
+        .options = common, .model = common->arguments[0], .task = trainer->task, .labels.options = common};
+    if (o->data.count == 0) {
+        if (o->labels) open_labels(data, trainer);
+        return;
     }
-    if (collects) note_labels(data);
-    status = read_files(data, &o->held_out, &data->held_out);
-    if (status == EXIT_OK) note_held_out(data);
-    if (status == EXIT_OK && finish(data, trainer, &error) != DEBERTA_OK) return say_error(&o->common, &error);
-    return status;
+    open_reader(data);
+    read_files(data, &o->data, &data->train);
+    if (data->reader.labels.collects) take_collected_labels(data);
+    read_files(data, &o->held_out, &data->held_out);
+    note_held_out(data);
+    must(common, finish(data, trainer, &error), &error);
 }
 
 void finetune_data_close(finetune_data *data)

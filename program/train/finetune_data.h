@@ -8,7 +8,6 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "include/deberta_training.h"
 #include "program/train/finetune_lists.h"
 #include "program/train/train_options.h"
 
@@ -20,6 +19,6 @@ typedef struct finetune_data {
 } finetune_data;
 
 /* Reads the files that were given (none: new labels alone) and adds examples, labels and scorer to what the library is
- * asked for. EXIT_OK or the exit code, after saying why. Close it in any case, behind the trainer. */
-int finetune_data_open(finetune_data *data, const train_options *options, deberta_trainer_options *trainer);
+ * asked for. Close it after the trainer. */
+void finetune_data_open(finetune_data *data, const train_options *options, deberta_trainer_options *trainer);
 void finetune_data_close(finetune_data *data);

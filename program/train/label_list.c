@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "program/frame/input/labelled_text.h"
+#include "core/base/hash.h"
 #include "core/base/status.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
@@ -12,9 +13,7 @@
 /* Where a name is, or the free slot where it would be. slot_count is a power of two, and at least one slot is free. */
 static size_t slot_of(const label_list *labels, const char *name)
 {
-    uint32_t hash = 0x811c9dc5u; /* FNV-1a */
-    for (const char *c = name; *c; c++) hash = (hash ^ (unsigned char)*c) * 0x01000193u;
-    size_t slot = hash & (labels->slot_count - 1);
+    size_t slot = hash_bytes(hash_of_nothing, name, strlen(name)) & (labels->slot_count - 1);
     while (labels->slots[slot] && strcmp(labels->names[labels->slots[slot] - 1], name) != 0)
         slot = (slot + 1) & (labels->slot_count - 1);
     return slot;

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/logits.h"
+#include "analysis/classification.h"
 #include "output/scope.h"
 #include "program/train/score_kinds.h"
-#include "core/base/status.h"
 
 typedef struct tag_scores {
     const example_list *examples;

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "analysis/classification.h"
-#include "analysis/logits.h"
-#include "core/base/status.h"
 #include "program/train/score_kinds.h"
 
 /* ---------------------------------------------------------------------------------------------------------- classes */

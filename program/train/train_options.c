@@ -12,30 +12,29 @@ const train_options train_defaults = {
     .trainer = DEBERTA_TRAINER_DEFAULTS,
 };
 
-int train_options_check(const train_options *o)
+void train_options_check(const train_options *o)
 {
     const deberta_trainer_options *t = &o->trainer;
     if (!o->config == !o->common.argument_count)
-        return say_usage(&o->common, o->config ? "expected MODEL or --config FOLDER, found both"
-                                               : "expected MODEL, or --config FOLDER for a new one");
+        usage_wrong(&o->common, o->config ? "expected MODEL or --config FOLDER, found both"
+                                          : "expected MODEL, or --config FOLDER for a new one");
     if (!t->batch && !train_runs(o))
-        return say_usage(&o->common, "expected %s FILE --steps N --out FOLDER",
-                         option_exists(&o->common, &o->data)        ? "--examples"
-                         : option_exists(&o->common, &t->generator) ? "--generator MODEL --file"
-                                                                    : "--file");
+        usage_wrong(&o->common, "expected %s FILE --steps N --out FOLDER",
+                    option_exists(&o->common, &o->data)        ? "--examples"
+                    : option_exists(&o->common, &t->generator) ? "--generator MODEL --file"
+                                                               : "--file");
     if (o->texts.count && !t->generator && option_exists(&o->common, &t->generator))
-        return say_usage(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
+        usage_wrong(&o->common, "--file needs --generator MODEL, whose draws are what is to be found out");
     if (o->labels && o->new_head)
-        return option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
-    if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
-    if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
+        option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
+    if (train_runs(o) && !options_out(&o->common)) usage_wrong(&o->common, "--steps needs --out FOLDER");
+    if (t->shards & (t->shards - 1)) option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
-        return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
+        option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
     if (t->generator && t->sharing == DEBERTA_SHARING_ES && !t->coupled)
-        return option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
+        option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
     if (t->warmup > 0 && t->warmup > t->steps)
-        return option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
-    return EXIT_OK;
+        option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
 }
 
 /* "layers:2-4" as one pattern a layer; "embeddings" and "encoder" as all of them; anything else as it is. */

@@ -18,8 +18,8 @@ extern const train_options train_defaults;
 extern const option_group train_mlm_groups[], train_rtd_groups[], finetune_sequence_groups[], finetune_token_groups[],
     finetune_choice_groups[], finetune_qa_groups[];
 
-/* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
-int train_options_check(const train_options *options);
+/* The options must make sense together: one step, or a run. */
+void train_options_check(const train_options *options);
 /* Whether it is a run rather than one step. */
 static inline bool train_runs(const train_options *options)
 {

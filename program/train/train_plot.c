@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "program/frame/figure_style.h"
-#include "program/train/train_commands.h"
+#include "program/commands.h"
 #include "program/train/train_log.h"
 #include "viz/chart_columns.h"
 
@@ -167,19 +167,16 @@ static int run(const common_options *options)
     const plot_options *o = (const plot_options *)options;
     plot_job job = {.o = o, .runs = options_take(options, options->argument_count, sizeof *job.runs)};
     deberta_error error = {0};
-    deberta_status status = DEBERTA_OK;
-    if (options->outs.count == 0)
-        return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    if (options->outs.count == 0) usage_wrong(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
-    while (status == DEBERTA_OK && job.run_count < options->argument_count) {
-        status = train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error);
-        job.run_count++;
-    }
-    if (status == DEBERTA_OK) status = draw(&job, &error);
+    for (; job.run_count < options->argument_count; job.run_count++)
+        must(options, train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error), &error);
+    const deberta_status status = draw(&job, &error);
     chart_columns_free(&job.chart);
     for (size_t i = 0; i < job.run_count; i++) scope_free(&job.runs[i].memory);
-    if (status == DEBERTA_OK) return EXIT_OK;
-    return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+    if (status == DEBERTA_E_ARGUMENT) usage_wrong(options, "%s", error.message);
+    must(options, status, &error);
+    return EXIT_OK;
 }
 
 static const option table[] = {

@@ -7,10 +7,8 @@
 #include <unistd.h>
 
 #include "output/scope.h"
-#include "program/train/train_commands.h"
+#include "program/commands.h"
 #include "program/frame/text_output.h"
-#include "core/base/status.h"
-#include "core/io/atomic_file.h"
 #include "include/deberta_training.h"
 
 typedef struct tokenizer_options {
@@ -19,13 +17,12 @@ typedef struct tokenizer_options {
     size_t pieces, layers, hidden, heads;
 } tokenizer_options;
 
-static int wrong_shape(const tokenizer_options *o)
+static void check_shape(const tokenizer_options *o)
 {
-    if (!o->texts.count) return say_usage(&o->common, "expected --file FILE");
-    if (!options_out(&o->common)) return say_usage(&o->common, "expected --out FOLDER");
+    if (!o->texts.count) usage_wrong(&o->common, "expected --file FILE");
+    if (!options_out(&o->common)) usage_wrong(&o->common, "expected --out FOLDER");
     if (o->hidden % o->heads)
-        return option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
-    return EXIT_OK;
+        option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
 }
 
 static deberta_status make_folder(const char *folder, bool *is_new, deberta_error *err)
@@ -73,8 +70,7 @@ static int run(const common_options *options)
     deberta_error error = {0};
     double bits = 0;
     bool is_new = false;
-    const int wrong = wrong_shape(o);
-    if (wrong != EXIT_OK) return wrong;
+    check_shape(o);
     const char *folder = options_out(options);
     const deberta_tokenizer_training training = {.struct_size = sizeof training,
                                                  .texts = o->texts.items,
@@ -85,14 +81,15 @@ static int run(const common_options *options)
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
     if (status != DEBERTA_OK && is_new) rmdir(folder); /* unless something has been written */
-    if (status != DEBERTA_OK) return say_error(options, &error);
+    must(options, status, &error);
     say_note(options,
              "%zu pieces, %.3f bits a character, and a configuration in %s; next: deberta train mlm --config %s",
              o->pieces, bits, folder, folder);
     if (!options->json) return EXIT_OK;
-    return print_json_to(
+    print_json_to(
         options, NULL,
         json_pack("{s:I, s:f, s:s}", "pieces", (json_int_t)o->pieces, "bits_per_character", bits, "folder", folder));
+    return EXIT_OK;
 }
 
 static const option table[] = {

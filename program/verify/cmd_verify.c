@@ -7,12 +7,9 @@
 #include "program/frame/input/input.h"
 #include "program/frame/text_output.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
-#include "check/drawn_run.h"
 #include "program/verify/verify_output.h"
 #include "core/base/integers.h"
 #include "core/base/path.h"
-#include "check/verify.h"
 
 /* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
 enum { DRAWN_CASES = 10, MUTATED_CASES = 400, MOST_CASES = 1000000 };
@@ -37,8 +34,8 @@ static verify_options options_of(const common_options *options)
                              .reference = (deberta_reference)options->reference,
                              .precision = (deberta_precision)options->precision,
                              .memory_limit_bytes = options->memory_limit_bytes,
-                             .ablations = options->ablations,
-                             .ablation_count = options->ablation_count};
+                             .ablations = options->ablated.items,
+                             .ablation_count = options->ablated.count};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         verify.tiers[t] =
             !deberta_isa_missing((deberta_isa)t) && (options->isa == DEBERTA_ISA_AUTO || t == (int)options->isa);
@@ -52,35 +49,33 @@ typedef struct verify_output {
     output_paths paths;
 } verify_output;
 
-static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
+static void draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
     const char *precision = low_precision_name(options);
     const figure_style style = {
         .title = precision ? options_text(options, "errors of %s against float64, by layer", precision)
                            : "errors against float64, by layer",
         .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier."};
-    return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
+    output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
 }
 
-static int publish(const common_options *options, const verify_output *to)
+static void publish(const common_options *options, const verify_output *to)
 {
-    if (to->format == RESULT_TEXT && !to->paths.figure_count) return verify_publish(options, to->paths.text);
-    return say_usage(options, "--publish prints one line: no picture, and no other format");
+    if (to->format != RESULT_TEXT || to->paths.figure_count)
+        usage_wrong(options, "--publish prints one line: no picture, and no other format");
+    verify_publish(options, to->paths.text);
 }
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
 /* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
-static bool check_mutation_output(const common_options *options, const verify_output *to)
+static void check_mutation_output(const common_options *options, const verify_output *to)
 {
-    if (to->paths.figure_count) {
-        say_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
-        return false;
-    }
-    if (to->format == RESULT_TEXT || to->format == RESULT_JSON) return true;
-    say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format or what --out "
-                       "ends in");
-    return false;
+    if (to->paths.figure_count)
+        usage_wrong(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
+    if (to->format != RESULT_TEXT && to->format != RESULT_JSON)
+        usage_wrong(options, "--mutate prints text or JSON, and is asked for another format by --format or what --out "
+                             "ends in");
 }
 
 /* Number k of the faults of the forward pass or of the backward pass; false behind the last. */
@@ -100,16 +95,18 @@ static json_t *describe_mutations(bool of_training)
     return list;
 }
 
-static int list_mutations(const common_options *options, const verify_output *to, bool of_training)
+static void list_mutations(const common_options *options, const verify_output *to, bool of_training)
 {
     const char *name, *description;
     text_output output;
-    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, describe_mutations(of_training));
-    const int status = text_output_open(options, to->paths.text, &output);
-    if (status != EXIT_OK) return status;
+    if (to->format == RESULT_JSON) {
+        print_json_to(options, to->paths.text, describe_mutations(of_training));
+        return;
+    }
+    text_output_open(options, to->paths.text, &output);
     for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
         fprintf(output.file, "%s %s\n", name, description);
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }
 
 /* What a check with a fault in the engine has found. */
@@ -117,7 +114,8 @@ typedef struct verdict {
     size_t checks, failures;
 } verdict;
 
-static int print_verdict(const common_options *options, const verify_output *to, const char *name, const verdict *found)
+static void print_verdict(const common_options *options, const verify_output *to, const char *name,
+                          const verdict *found)
 {
     const bool caught = found->failures > 0;
     result *r = result_new("deberta-verify-mutation/1");
@@ -127,7 +125,7 @@ static int print_verdict(const common_options *options, const verify_output *to,
     result_set(r, "failures", json_integer((json_int_t)found->failures));
     result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", found->failures,
                found->checks);
-    return finish_result(options, to->paths.text, r, to->format);
+    finish_result(options, to->paths.text, r, to->format);
 }
 
 static drawing_options drawing_options_of(const verify_request *request, const verify_options *verify)
@@ -166,21 +164,24 @@ static int mutate(const verify_request *request, verify_options *verify, const v
 {
     const common_options *options = &request->reading.common;
     const char *name = request->mutate;
-    if (!check_mutation_output(options, to)) return EXIT_USAGE;
-    if (strcmp(name, "list") == 0) return list_mutations(options, to, request->training);
+    check_mutation_output(options, to);
+    if (strcmp(name, "list") == 0) {
+        list_mutations(options, to, request->training);
+        return EXIT_OK;
+    }
     const backward_fault *fault = request->training ? backward_fault_find(name) : NULL;
     verify->mutation = request->training ? NULL : mutation_find(name);
     if (!verify->mutation && !fault)
-        return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+        usage_wrong(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     verdict found = {0};
     deberta_error error = {0};
-    if ((fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error)) !=
-        DEBERTA_OK)
-        return say_error(options, &error);
-    const int status = print_verdict(options, to, name, &found);
-    return status == EXIT_OK && found.failures ? EXIT_CHECK_FAILED : status;
+    must(options,
+         fault ? try_backward_fault(request, verify, fault, &found, &error) : try_mutation(verify, &found, &error),
+         &error);
+    print_verdict(options, to, name, &found);
+    return found.failures ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------- drawn cases */
@@ -192,70 +193,64 @@ static int run_drawn(const verify_request *request, const verify_options *verify
     const drawing_options drawing = drawing_options_of(request, verify);
     drawn_report report = {0};
     deberta_error error = {0};
-    int status = EXIT_OK;
-    if (verify_drawn(&report, &drawing, &error) != DEBERTA_OK) status = say_error(options, &error);
-    if (status == EXIT_OK) status = finish_result(options, to->paths.text, drawn_result(&report, &drawing), to->format);
-    if (status == EXIT_OK && report.failures) {
-        say_note(options, "repeat: deberta verify%s --configurations 1 --seed %zu --first %zu",
-                 request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
-        status = EXIT_CHECK_FAILED;
-    }
+    must(options, verify_drawn(&report, &drawing, &error), &error);
+    finish_result(options, to->paths.text, drawn_result(&report, &drawing), to->format);
     scope_free(&report.memory);
-    return status;
+    if (!report.failures) return EXIT_OK;
+    say_note(options, "repeat: deberta verify%s --configurations 1 --seed %zu --first %zu",
+             request->training ? " --training" : "", (size_t)verify->seed, report.first_failed);
+    return EXIT_CHECK_FAILED;
 }
 
-static int verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
+static void verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
 {
     const common_options *options = &request->reading.common;
     const reading_options *reading = &request->reading;
     const char *path = options->arguments[0];
     input_batch input = {0};
-    deberta_model *model = NULL;
     deberta_error error = {0};
     deberta_status done;
-    int status = open_model(options, &model);
-    if (status != EXIT_OK) return status;
+    deberta_model *model = open_model(options);
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
     /* What the engine reads is compared first: a damaged byte may be in a row that these tokens do not use. */
-    if (info.packed == DEBERTA_PACKED_MAPPED && (status = check_packed(options)) != EXIT_OK) return status;
+    if (info.packed == DEBERTA_PACKED_MAPPED) check_packed(options);
     if (reading->ids.count || reading->texts.count || reading->files.count) {
-        status = input_read(reading, path, &info, &input);
-        if (status != EXIT_OK) return status;
+        input_read(reading, path, &info, &input);
         done = verify_sequences(report, verify, path, "", input.ids, input.sequence_starts, input.sequences, &error);
         input_free(&input);
     } else {
         const bool ends = info.position_biased_input || info.has_position_table;
         const size_t most = ends ? info.max_positions : request->tokens;
         if (request->tokens > most && option_given(options, &request->tokens))
-            return option_wrong(options, &request->tokens,
-                                "%zu tokens, but the position table of this model ends at %zu", request->tokens, most);
+            option_wrong(options, &request->tokens, "%zu tokens, but the position table of this model ends at %zu",
+                         request->tokens, most);
         const size_t tokens = minimum(request->tokens, most), starts[2] = {0, tokens};
         int32_t *ids = options_take(options, tokens, sizeof *ids);
         verify_make_ids(ids, tokens, info.vocabulary_size, verify->seed);
         done = verify_sequences(report, verify, path, "", ids, starts, 1, &error);
     }
-    return done == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+    must(options, done, &error);
 }
 
 /* What only a model has, and what needs none. */
-static int check_request(const verify_request *request)
+static void check_request(const verify_request *request)
 {
     const common_options *options = &request->reading.common;
     const void *const of_a_model[] = {&request->against,       &request->reading.ids, &request->reading.texts,
                                       &request->reading.files, &request->tokens,      &request->publish};
     if (options->argument_count && is_drawn(request))
-        return say_usage(options, "--%s makes up its own models: give no MODEL with it",
-                         request->training ? "training" : "configurations");
+        usage_wrong(options, "--%s makes up its own models: give no MODEL with it",
+                    request->training ? "training" : "configurations");
     if (option_given(options, &request->first) && !is_drawn(request))
-        return say_usage(options, "--first is of drawn cases: give --configurations N with it");
+        usage_wrong(options, "--first is of drawn cases: give --configurations N with it");
     if (options->argument_count && request->mutate)
-        return say_usage(options, "--mutate runs on its own models: give no MODEL with it");
+        usage_wrong(options, "--mutate runs on its own models: give no MODEL with it");
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
         if (!options->argument_count && option_given(options, of_a_model[k]))
-            return say_usage(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
-    if (!request->against || path_has_suffix(request->against, ".safetensors")) return EXIT_OK;
-    return option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
+            usage_wrong(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
+    if (request->against && !path_has_suffix(request->against, ".safetensors"))
+        option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
 }
 
 static int run(const common_options *options)
@@ -265,31 +260,30 @@ static int run(const common_options *options)
     verify_report report = {0};
     deberta_error error = {0};
     verify_output output;
-    int status = EXIT_OK;
-    if (check_request(request) != EXIT_OK || !result_format_read(options, &output.format) ||
-        !output_paths_read(options, &output.paths))
-        return EXIT_USAGE;
-    if (request->publish) return publish(options, &output);
+    check_request(request);
+    output.format = result_format_read(options);
+    output_paths_read(options, &output.paths);
     if (request->mutate) return mutate(request, &verify, &output);
     if (is_drawn(request)) return run_drawn(request, &verify, &output);
+    if (request->publish) {
+        publish(options, &output);
+        return EXIT_OK;
+    }
     if (request->against) {
-        status = verify_against_file(options, request->against, request->allow_extra, &verify, &report);
+        verify_against_file(options, request->against, request->allow_extra, &verify, &report);
     } else if (options->argument_count) {
-        status = verify_one(request, &verify, &report);
-    } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
-               verify_sleef(&report, &verify, &error) != DEBERTA_OK ||
-               verify_standard(&report, &verify, &error) != DEBERTA_OK) {
-        status = say_error(options, &error);
+        verify_one(request, &verify, &report);
+    } else {
+        must(options, verify_kernels(&report, &verify, &error), &error);
+        must(options, verify_sleef(&report, &verify, &error), &error);
+        must(options, verify_standard(&report, &verify, &error), &error);
     }
-    if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
-    if (status == EXIT_OK)
-        status = finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
-    if (status == EXIT_OK && report.failures) {
-        say_note(options, "repeat: %s", options_command_line(options, false));
-        status = EXIT_CHECK_FAILED;
-    }
+    draw_report(options, &output.paths, &report);
+    finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
     scope_free(&report.memory);
-    return status;
+    if (!report.failures) return EXIT_OK;
+    say_note(options, "repeat: %s", options_command_line(options, false));
+    return EXIT_CHECK_FAILED;
 }
 
 static const option options[] = {

@@ -11,7 +11,6 @@
 
 #include "output/scope.h"
 #include "program/frame/input/encoded_input.h"
-#include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 
@@ -50,17 +49,16 @@ static deberta_status compare_piece(void *context, const encoded_piece *piece, d
 
 /* Values of another shape answer another input or another model, and must not be read as answers to these. A head of
  * one number a token may have that number as a dimension of its own, or leave it out. */
-static deberta_status expect_shape(const against_job *job, const tensor *t, const export_tensor *ours,
-                                   deberta_error *err)
+static void expect_shape(const against_job *job, const tensor *t, const export_tensor *ours)
 {
     const size_t rank = t->rank < ours->rank ? t->rank : ours->rank;
     bool same = memcmp(t->shape, ours->shape, rank * sizeof *t->shape) == 0 && rank >= 2;
     for (size_t d = rank; d < t->rank; d++) same = same && t->shape[d] == 1;
     for (size_t d = rank; d < ours->rank; d++) same = same && ours->shape[d] == 1;
-    if (same) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%.200s: %.60s has the shape %s, expected %s of this model and its input_ids",
-                 job->path, t->name, shape_describe(t->shape, t->rank).text,
-                 shape_describe(ours->shape, ours->rank).text);
+    if (!same)
+        end_with(job->ours.options, EXIT_INPUT,
+                 "%.200s: %.60s has the shape %s, expected %s of this model and its input_ids", job->path, t->name,
+                 shape_describe(t->shape, t->rank).text, shape_describe(ours->shape, ours->rank).text);
 }
 
 /* The row of the report; errors get larger with every layer. */
@@ -86,12 +84,12 @@ static size_t find_ours(const encoded_input *ours, const tensor *t)
     return k;
 }
 
-static deberta_status compare_tensor(against_job *job, const tensor *t, size_t k, const float *values,
-                                     deberta_error *err)
+static void compare_tensor(against_job *job, const tensor *t, size_t k, const float *values)
 {
     encoded_input *ours = &job->ours;
     const encoded_meaning *what = &ours->meanings[k];
-    DEBERTA_TRY(expect_shape(job, t, &ours->tensors[k], err));
+    deberta_error error;
+    expect_shape(job, t, &ours->tensors[k]);
     comparison c = {.expected = values, .where = "token %zu, column %zu"};
     if (what->kind == ENCODED_ATTENTION) c.where = "token %zu, key %zu";
     if (what->kind == ENCODED_LOGITS && what->which == DEBERTA_TASK_SEQUENCE) c.where = "row %zu, label %zu";
@@ -99,16 +97,11 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, size_t k
     for (size_t e = 0; e < t->elements; e++)
         if (isfinite(values[e])) largest = fmax(largest, fabs((double)values[e]));
     c.scale = FLT_EPSILON * largest;
-    deberta_status status = encoded_walk(ours, k, compare_piece, &c, err);
-    if (status != DEBERTA_OK) {
-        verify_errors_free(&c.errors);
-        return status;
-    }
+    must(ours->options, encoded_walk(ours, k, compare_piece, &c, &error), &error);
     verify_row row = row_of(job, t, what);
     row.values = c.values;
     job->compared++;
     verify_report_add(job->report, &row, &c.errors);
-    return DEBERTA_OK;
 }
 
 /* Tensors of a file that cannot be compared, as a list for a sentence that ends somewhere. */
@@ -131,7 +124,7 @@ static void leave_over(leftovers *list, const tensor *t)
 }
 
 /* A check that passes over something says nothing about it: all that the file holds is compared, or it is refused. */
-static deberta_status expect_all_compared(const against_job *job, deberta_error *err)
+static void expect_all_compared(const against_job *job)
 {
     leftovers unknown = {.count = 0}, unreadable = {.count = 0};
     for (size_t i = 0; i < job->tensors.count; i++) {
@@ -144,42 +137,38 @@ static deberta_status expect_all_compared(const against_job *job, deberta_error 
             leave_over(&unreadable, t);
     }
     if (unreadable.count)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%.100s: %zu of its tensors cannot be compared: %s; expected F32, F64, F16 or "
-                     "BF16",
-                     job->path, unreadable.count, unreadable.names);
+        end_with(job->ours.options, EXIT_INPUT,
+                 "%.100s: %zu of its tensors cannot be compared: %s; expected F32, F64, F16 or BF16", job->path,
+                 unreadable.count, unreadable.names);
     if (unknown.count && !job->extras)
-        DEBERTA_FAIL(
-            err, DEBERTA_E_FORMAT,
-            "%.100s: %zu of its tensors are none that this model computes (hidden_states.*, attn.*, logits.*): %s "
-            "(--allow-extra passes over them)",
-            job->path, unknown.count, unknown.names);
-    return DEBERTA_OK;
+        end_with(job->ours.options, EXIT_INPUT,
+                 "%.100s: %zu of its tensors are none that this model computes (hidden_states.*, attn.*, logits.*): %s "
+                 "(--allow-extra passes over them)",
+                 job->path, unknown.count, unknown.names);
 }
 
-static deberta_status compare_file(against_job *job, deberta_error *err)
+static void compare_file(against_job *job)
 {
-    DEBERTA_TRY(expect_all_compared(job, err));
+    expect_all_compared(job);
     for (size_t k = 0; k < job->tensors.count; k++) {
         const stored_tensor *stored = &job->tensors.items[k];
         const size_t place = find_ours(&job->ours, &stored->tensor);
         if (place == job->ours.count || encoded_is_input(stored->tensor.name)) continue;
         float *values = memory_take((stored->tensor.elements + 1), sizeof *values);
         tensor_convert_f32(values, stored, job->file.bytes, 0, stored->tensor.elements);
-        const deberta_status status = compare_tensor(job, &stored->tensor, place, values, err);
+        compare_tensor(job, &stored->tensor, place, values);
         free(values);
-        DEBERTA_TRY(status);
     }
     if (job->compared == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: none of its %zu tensors is one that this model computes (hidden_states.*, attn.*, logits.*)",
-                     job->path, job->tensors.count);
-    return DEBERTA_OK;
+        end_with(job->ours.options, EXIT_INPUT,
+                 "%s: none of its %zu tensors is one that this model computes (hidden_states.*, attn.*, logits.*)",
+                 job->path, job->tensors.count);
 }
 
-static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error *err)
+static void run_tier(against_job *job, deberta_isa isa)
 {
     encoded_input *ours = &job->ours;
+    deberta_error error;
     deberta_session_options session_options = {.struct_size = sizeof session_options,
                                                .isa = isa,
                                                .threads = job->verify->threads,
@@ -192,44 +181,35 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
     ours->capture.hidden = true;
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&ours->capture, (deberta_component)c);
     for (int task = 0; task < DEBERTA_TASK_COUNT; task++) ours->tasks[task] = ours->info.tasks_present & 1u << task;
-    DEBERTA_TRY(encoded_run(ours, &session_options, err));
-    return compare_file(job, err);
+    must(ours->options, encoded_run(ours, &session_options, &error), &error);
+    compare_file(job);
+    encoded_release(ours);
 }
 
-static deberta_status run_job(against_job *job, deberta_error *err)
+void verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
+                         verify_report *report)
 {
-    encoded_input *ours = &job->ours;
-    const deberta_model_options model_options = {.struct_size = sizeof model_options,
-                                                 .reference = job->verify->reference,
-                                                 .precision = job->verify->precision,
-                                                 .threads = job->verify->threads,
-                                                 .memory_limit_bytes = job->verify->memory_limit_bytes};
-    DEBERTA_TRY(input_read_tensors(&ours->input, job->path, err));
-    if (ours->input.sequences == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: every position is masked", job->path);
-    DEBERTA_TRY(mapped_file_open(&job->file, job->path, err));
-    DEBERTA_TRY(safetensors_list(&job->tensors, job->file.bytes, job->file.size_bytes, job->path, err));
-    DEBERTA_TRY(deberta_model_open(&ours->model, ours->options->arguments[0], &model_options, err));
-    ours->info = *deberta_model_describe(ours->model);
-    DEBERTA_TRY(input_check(&ours->input, &ours->info, job->path, err));
-    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
-        if (!job->verify->tiers[t]) continue;
-        const deberta_status status = run_tier(job, (deberta_isa)t, err);
-        encoded_release(ours);
-        DEBERTA_TRY(status);
-    }
-    return mapped_file_intact(&job->file, err);
-}
-
-int verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
-                        verify_report *report)
-{
-    deberta_error error = {0};
+    deberta_error error;
     against_job job = {
         .verify = verify, .report = report, .path = path, .extras = extras, .ours = {.options = options}};
+    encoded_input *ours = &job.ours;
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = verify->reference,
+                                                 .precision = verify->precision,
+                                                 .threads = verify->threads,
+                                                 .memory_limit_bytes = verify->memory_limit_bytes};
     report->errors_only = true;
-    const deberta_status status = run_job(&job, &error);
+    must(options, input_read_tensors(&ours->input, path, &error), &error);
+    if (ours->input.sequences == 0) end_with(options, EXIT_INPUT, "%s: every position is masked", path);
+    must(options, mapped_file_open(&job.file, path, &error), &error);
+    must(options, safetensors_list(&job.tensors, job.file.bytes, job.file.size_bytes, path, &error), &error);
+    must(options, deberta_model_open(&ours->model, options->arguments[0], &model_options, &error), &error);
+    ours->info = *deberta_model_describe(ours->model);
+    must(options, input_check(&ours->input, &ours->info, path, &error), &error);
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
+        if (verify->tiers[t]) run_tier(&job, (deberta_isa)t);
+    must(options, mapped_file_intact(&job.file, &error), &error);
     tensor_list_free(&job.tensors);
     mapped_file_close(&job.file);
-    encoded_free(&job.ours);
-    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+    encoded_free(ours);
 }

@@ -1,7 +1,6 @@
 /* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "check/verify.h"
 #include "check/drawn_run.h"
 #include "output/result.h"
 #include "program/frame/options.h"
@@ -21,12 +20,12 @@ result *drawn_result(const drawn_report *report, const drawing_options *options)
 
 /* The file holds input_ids [B,N], perhaps attention_mask, token_type_ids, position_ids, and some of hidden_states.*,
  * attn.*, logits.* as `encode` writes them. Only real rows are compared. What cannot be compared is refused, but for
- * names that the model does not compute if `extras` are allowed. EXIT_OK or an exit code after saying why. */
-int verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
-                        verify_report *report);
+ * names that the model does not compute if `extras` are allowed. */
+void verify_against_file(const common_options *options, const char *path, bool extras, const verify_options *verify,
+                         verify_report *report);
 
 /* Prints one line with tabs between: version, processor, instruction set and the parts that its kernels come from,
  * model, its digest, and SHA-256 of ten texts' last hidden states in float32, int16 and int8 and of four steps of
  * training. The first three tell of the machine, the others are the same everywhere; a made-up model has no digest and
- * no training: "-". EXIT_OK or an exit code after saying why. */
-int verify_publish(const common_options *options, const char *out);
+ * no training: "-". */
+void verify_publish(const common_options *options, const char *out);

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "check/verify.h"
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
@@ -146,20 +145,19 @@ static void name_parts(deberta_isa isa, char *text, size_t room)
         used += (size_t)snprintf(text + used, room - used, " not %s", name);
 }
 
-int verify_publish(const common_options *options, const char *out)
+void verify_publish(const common_options *options, const char *out)
 {
     const char *path = options->arguments[0];
     digests found = {.model = "-", .training = "-"};
     deberta_error error = {0};
     char processor[128], parts[256];
     text_output output;
-    if (digest_all(options, path, &found, &error) != DEBERTA_OK) return say_error(options, &error);
+    must(options, digest_all(options, path, &found, &error), &error);
     cpu_name(processor, sizeof processor);
     name_parts(options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa, parts, sizeof parts);
-    const int status = text_output_open(options, out, &output);
-    if (status != EXIT_OK) return status;
+    text_output_open(options, out, &output);
     fprintf(output.file, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", deberta_version(), processor, parts, path, found.model,
             found.outputs[DEBERTA_PRECISION_FLOAT32], found.outputs[DEBERTA_PRECISION_INT16],
             found.outputs[DEBERTA_PRECISION_INT8], found.training);
-    return text_output_close(options, &output);
+    text_output_close(options, &output);
 }

@@ -9,7 +9,7 @@
 
 #include "tests/unit/golden_trace.h"
 #include "viz/chart_columns.h"
-#include "viz/chart_plot.h"
+#include "viz/chart_inside.h"
 #include "viz/ticks.h"
 
 #define MINUS "\xE2\x88\x92"

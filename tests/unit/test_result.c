@@ -41,12 +41,11 @@ static void assert_writes(result *r, result_format format, const char *expected)
     free(text);
 }
 
-/* Columns that only the data knows, of a table in rows without names. */
+/* Columns that only the data knows, of a table. */
 TEST(test_columns_can_be_added)
 {
     result *r = result_new(NULL);
     result_table *table = result_add_table(r, "means", NULL, NULL);
-    result_set_shape(table, ROWS_AS_ARRAYS);
     result_add_column(table, COLUMN_TEXT, NULL, "model");
     for (int k = 0; k < 2; k++) result_add_column(table, COLUMN_REAL, "%.1f", "layer %d", k);
     cell_text(table, "tiny");
@@ -62,8 +61,7 @@ TEST(test_columns_can_be_added)
     fclose(out);
     json_t *whole = json_loads(text, 0, NULL);
     assert_int_equal(json_unpack(whole, "{s:o}", "means", &means), 0);
-    json_t *expected =
-        json_pack("{s:[s,s,s], s:[[s,f,s]]}", "columns", "model", "layer 0", "layer 1", "rows", "tiny", 0.25, "-");
+    json_t *expected = json_pack("[{s:s, s:f, s:s}]", "model", "tiny", "layer 0", 0.25, "layer 1", "-");
     assert_true(json_equal(means, expected));
     json_decref(expected);
     json_decref(whole);
@@ -131,7 +129,6 @@ TEST(test_hidden_data_is_what_csv_shows)
     result *r = make();
     static const result_column one[] = {{"x", NULL, COLUMN_INTEGER, NULL, 0}, {NULL, NULL, COLUMN_TEXT, NULL, 0}};
     result_table *data = result_add_table(r, "data", NULL, one);
-    result_set_shape(data, ROWS_AS_ARRAYS);
     result_set_data(r, data, true);
     cell_integer(data, 5);
     assert_int_equal(result_table_rows(data), 1);

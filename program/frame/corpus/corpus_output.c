@@ -15,7 +15,6 @@
 #include "program/frame/unfinished.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
-#include "core/base/status.h"
 #include "core/base/stream.h"
 #include "core/io/tensor_header.h"
 #include "output/json_text.h"

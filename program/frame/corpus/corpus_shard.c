@@ -10,10 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output/scope.h"
 #include "program/frame/option_scan.h"
 #include "core/base/path.h"
-#include "core/base/status.h"
 #include "core/io/rank_values.h"
 #include "output/json_text.h"
 

@@ -10,7 +10,6 @@
 #include "core/base/cpu.h"
 #include "core/base/path.h"
 #include "core/base/sha256.h"
-#include "core/base/status.h"
 #include "core/io/file_digest.h"
 #include "core/io/json_file.h"
 #include "output/scope.h"

@@ -11,11 +11,7 @@
 
 #include "core/base/path.h"
 #include "core/base/integers.h"
-#include "core/base/status.h"
-#include "output/scope.h"
-#include "program/frame/options.h"
-#include "program/frame/input/context_advice.h"
-#include "program/frame/input/input_batch.h"
+#include "program/frame/open_model.h"
 #include "core/io/input_file.h"
 #include "core/io/quote.h"
 #include "analysis/receptive_field.h"
@@ -189,42 +185,36 @@ deberta_status input_read_tensors(input_batch *input, const char *path, deberta_
     return status;
 }
 
-int token_limit_parse(common_options *options, const char *text, void *target)
+void token_limit_parse(common_options *options, const char *text, void *target)
 {
     token_limit *limit = target;
     char *end;
     if (strcmp(text, "trained") == 0 || strcmp(text, "receptive") == 0) {
         limit->kind = *text == 't' ? LIMIT_TRAINED : LIMIT_RECEPTIVE;
-        return EXIT_OK;
+        return;
     }
     errno = 0;
     const unsigned long long tokens = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno)
-        return say_usage(options, "--max-tokens: expected a whole number, found '%s'", text);
-    if (tokens < 3) return say_usage(options, "--max-tokens: expected a number of at least 3, found %s", text);
+        usage_wrong(options, "--max-tokens: expected a whole number, found '%s'", text);
+    if (tokens < 3) usage_wrong(options, "--max-tokens: expected a number of at least 3, found %s", text);
     *limit = (token_limit){LIMIT_TOKENS, (size_t)tokens};
-    return EXIT_OK;
 }
 
-bool input_token_limit(const reading_options *options, const deberta_model_info *info, size_t *limit)
+size_t input_token_limit(const reading_options *options, const deberta_model_info *info)
 {
     const token_limit given = options->max_tokens;
-    *limit = given.tokens;
-    if (given.kind == LIMIT_NONE || given.kind == LIMIT_TOKENS) return true;
-    if (!info) {
-        say_usage(&options->common,
-                  "--max-tokens %s: this command does not read the model's configuration; give a number",
-                  given.kind == LIMIT_TRAINED ? "trained" : "receptive");
-        return false;
-    }
-    *limit = info->max_positions;
-    if (given.kind == LIMIT_TRAINED) return true;
+    if (given.kind == LIMIT_NONE || given.kind == LIMIT_TOKENS) return given.tokens;
+    if (!info)
+        usage_wrong(&options->common,
+                    "--max-tokens %s: this command does not read the model's configuration; give a number",
+                    given.kind == LIMIT_TRAINED ? "trained" : "receptive");
+    if (given.kind == LIMIT_TRAINED) return info->max_positions;
     /* the longest text of which every distance has a table row for itself */
     deberta_error error = {0};
-    *limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_MICROSOFT, &error);
-    if (*limit) return true;
-    say_usage(&options->common, "--max-tokens receptive: %s", error.message);
-    return false;
+    const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_MICROSOFT, &error);
+    if (!limit) usage_wrong(&options->common, "--max-tokens receptive: %s", error.message);
+    return limit;
 }
 
 /* Tokenizes row r of the texts, with notes of what was changed; *list serves again for the next row. */
@@ -279,17 +269,16 @@ static deberta_status tokenize(const reading_options *options, const char *folde
     return DEBERTA_OK;
 }
 
-int input_refuse_text_options(const reading_options *options, const char *because)
+void input_refuse_text_options(const reading_options *options, const char *because)
 {
     const void *const for_texts[] = {&options->pairs, &options->max_tokens, &options->strict};
     for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts; k++)
         if (option_given(&options->common, for_texts[k]))
-            return option_wrong(&options->common, for_texts[k], "goes with --text or --file%s", because);
-    return EXIT_OK;
+            option_wrong(&options->common, for_texts[k], "goes with --text or --file%s", because);
 }
 
 /* Exactly one source, by the names that the command has. */
-static int check_sources(const reading_options *options)
+static void check_sources(const reading_options *options)
 {
     const common_options *common = &options->common;
     const bool texts = options->texts.count || options->files.count;
@@ -297,33 +286,26 @@ static int check_sources(const reading_options *options)
                takes_tensors = option_exists(common, &options->tensors);
     const int sources = (options->ids.count > 0) + (options->tensors.count > 0) + texts;
     if (sources > 1)
-        return say_usage(common, "give one of --text%s%s%s", option_exists(common, &options->files) ? " or --file" : "",
-                         takes_ids ? ", --ids" : "", takes_tensors ? ", --input" : "");
+        usage_wrong(common, "give one of --text%s%s%s", option_exists(common, &options->files) ? " or --file" : "",
+                    takes_ids ? ", --ids" : "", takes_tensors ? ", --input" : "");
     if (sources == 0)
-        return say_usage(common, takes_ids ? "no input: give --text, --file, --ids or --input"
-                                           : "no text: give --text or --file");
-    return texts ? EXIT_OK : input_refuse_text_options(options, "; --ids and --input are taken as they are");
+        usage_wrong(common,
+                    takes_ids ? "no input: give --text, --file, --ids or --input" : "no text: give --text or --file");
+    if (!texts) input_refuse_text_options(options, "; --ids and --input are taken as they are");
 }
 
-/* Fills p from the one source. EXIT_OK with *status of the library, or an exit code after saying why. */
-static int read_source(const reading_options *options, const char *model_folder, size_t limit, input_batch *input,
-                       padded *p, deberta_status *status, deberta_error *error)
+/* Fills p from the one source. */
+static deberta_status read_source(const reading_options *options, const char *model_folder, size_t limit,
+                                  input_batch *input, padded *p, deberta_error *err)
 {
     const common_options *common = &options->common;
-    if (options->ids.count) {
-        *status = read_ids(&options->ids, p, error);
-        return EXIT_OK;
-    }
-    if (options->tensors.count) {
-        *status = read_file(options->tensors.items[options->tensors.count - 1], p, error);
-        return EXIT_OK;
-    }
+    if (options->ids.count) return read_ids(&options->ids, p, err);
+    if (options->tensors.count) return read_file(options->tensors.items[options->tensors.count - 1], p, err);
     if (strncmp(model_folder, "synthetic:", 10) == 0)
-        return say_usage(common, "a made-up model has no tokenizer%s",
-                         option_exists(common, &options->ids) ? "; give --ids" : "");
-    const int code = text_source_read(options, input);
-    if (code == EXIT_OK) *status = tokenize(options, model_folder, limit, input, p, error);
-    return code;
+        usage_wrong(common, "a made-up model has no tokenizer%s",
+                    option_exists(common, &options->ids) ? "; give --ids" : "");
+    text_source_read(options, input);
+    return tokenize(options, model_folder, limit, input, p, err);
 }
 
 /* Ids have no --max-tokens: of them a limit of memory says how much is wanted. */
@@ -340,47 +322,39 @@ static deberta_status check_lengths(const input_batch *input, const reading_opti
     return DEBERTA_OK;
 }
 
-int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
-               input_batch *input)
+void input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
+                input_batch *input)
 {
     const common_options *common = &options->common;
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
     padded p = {.source = "--ids"}; /* texts have no source of numbers to blame */
-    deberta_status status = DEBERTA_OK;
-    size_t limit;
-    int code = check_sources(options);
-    if (code != EXIT_OK) return code;
+    check_sources(options);
     const char *path = options->tensors.count ? options->tensors.items[options->tensors.count - 1] : NULL;
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
-        return option_wrong(common, &options->tensors, "unknown suffix in '%s', expected .safetensors or .json", path);
-    if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
-    code = read_source(options, model_folder, limit, input, &p, &status, &error);
-    if (code == EXIT_OK && status == DEBERTA_OK) status = pack(input, &p, &error);
-    if (code == EXIT_OK && status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
-    if (code == EXIT_OK && status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
+        option_wrong(common, &options->tensors, "unknown suffix in '%s', expected .safetensors or .json", path);
+    const size_t limit = input_token_limit(options, info);
+    deberta_status status = read_source(options, model_folder, limit, input, &p, &error);
+    if (status == DEBERTA_OK) status = pack(input, &p, &error);
+    if (status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
+    if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     padded_free(&p);
-    if (code == EXIT_OK && status == DEBERTA_OK) {
-        size_t longest = 0;
-        for (size_t s = 0; s < input->sequences; s++)
-            longest = maximum(longest, input->sequence_starts[s + 1] - input->sequence_starts[s]);
-        if (info && (options->texts.count || options->files.count)) note_trained_length(common, longest, info);
-        return EXIT_OK;
-    }
-    input_free(input);
-    if (code != EXIT_OK) return code;
     /* What --ids says is the command line; the rest comes from files. */
-    return options->ids.count && status == DEBERTA_E_ARGUMENT ? say_usage(common, "%s", error.message)
-                                                              : say_error(common, &error);
+    if (options->ids.count && status == DEBERTA_E_ARGUMENT) usage_wrong(common, "%s", error.message);
+    must(common, status, &error);
+    size_t longest = 0;
+    for (size_t s = 0; s < input->sequences; s++)
+        longest = maximum(longest, input->sequence_starts[s + 1] - input->sequence_starts[s]);
+    if (info && (options->texts.count || options->files.count)) note_trained_length(common, longest, info);
 }
 
-bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit)
+void parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit)
 {
     const char *text = *member;
     memset(selected, 0, limit * sizeof *selected);
     if (strcmp(text, "all") == 0) {
         for (size_t k = 0; k < limit; k++) selected[k] = true;
-        return true;
+        return;
     }
     for (const char *at = text;; at++) {
         char *end;
@@ -395,17 +369,12 @@ bool parse_index_list(const common_options *options, const char *const *member, 
             }
             fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
-        if (!fine) {
-            option_wrong(options, member, "expected 'all' or numbers such as 0,3 or 0-5, found '%s'", text);
-            return false;
-        }
-        if (last >= limit) {
+        if (!fine) option_wrong(options, member, "expected 'all' or numbers such as 0,3 or 0-5, found '%s'", text);
+        if (last >= limit)
             option_wrong(options, member, "%llu is out of range, this model has %s%zu", last,
                          limit > 1 ? "0 to " : "only ", limit - 1);
-            return false;
-        }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;
-        if (*end == 0) return true;
+        if (*end == 0) return;
         at = end;
     }
 }

@@ -12,7 +12,6 @@
 #pragma once
 
 #include "program/frame/input/input_batch.h"
-#include "program/frame/input/text_stream.h"
 
 /* The options of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
@@ -33,18 +32,16 @@
     }
 
 /* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
- * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
-int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
-               input_batch *input);
+ * vocabulary; NULL where no model is open, then these two are refused. */
+void input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
+                input_batch *input);
 /* Reads the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 
-/* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */
-int input_refuse_text_options(const reading_options *options, const char *because);
-/* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
-bool input_token_limit(const reading_options *options, const deberta_model_info *info, size_t *limit);
+/* Refuses an option that only texts have a use for. because: ends the sentence. */
+void input_refuse_text_options(const reading_options *options, const char *because);
+/* --max-tokens, 0 where it was not given; info as above. */
+size_t input_token_limit(const reading_options *options, const deberta_model_info *info);
 
-/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. False after saying what is
- * wrong.
- */
-bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);
+/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. */
+void parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);

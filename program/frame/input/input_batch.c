@@ -1,12 +1,18 @@
-/* Values of a batch are compared with the tables of a model, and a batch is given to the library.
+/* Texts of a stream become rows; values of a batch are compared with the tables of a model, and a batch is given to the
+ * library.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input_batch.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/status.h"
+#include "core/base/utf8.h"
 #include "core/io/quote.h"
+#include "program/frame/options.h"
+#include "core/base/grow.h"
 
 void input_free(input_batch *input)
 {
@@ -64,4 +70,105 @@ deberta_status input_check(const input_batch *input, const deberta_model_info *i
         }
     }
     return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------- names of tokens */
+
+const char *token_segment(const input_batch *input, size_t row, size_t column)
+{
+    return input->token_lists[row]->token_types[column] ? input->pairs[row] : input->texts[row];
+}
+
+/* "<E4BD>" */
+static const char *bytes_in_hexadecimal(scope *memory, const char *bytes, size_t count)
+{
+    char *text = scope_take(memory, 2 * count + 3, 1);
+    text[0] = '<';
+    for (size_t k = 0; k < count; k++) snprintf(text + 1 + 2 * k, 3, "%02X", (unsigned char)bytes[k]);
+    text[2 * count + 1] = '>';
+    return text;
+}
+
+const char *token_label(input_batch *input, size_t row, size_t column)
+{
+    const deberta_tokens *list = input->token_lists[row];
+    const char *name = deberta_tokens_text(list, column, NULL);
+    if (strncmp(name, "\u2581", 3) == 0 && name[3]) return name + 3;
+    if (strcmp(deberta_tokenizer_kind_name(input->tokenizer), "byte-level BPE") != 0 ||
+        list->roles[column] != DEBERTA_TOKEN_TEXT)
+        return name;
+    const char *text = token_segment(input, row, column) + list->byte_spans[column].begin;
+    size_t bytes = list->byte_spans[column].end - list->byte_spans[column].begin;
+    if (bytes > 1 && *text == ' ') {
+        text++;
+        bytes--;
+    }
+    if (!bytes || strspn(text, " \t\r\n") >= bytes || memchr(text, 0, bytes)) return name;
+    return utf8_is_valid(text, bytes) ? scope_text(&input->memory, "%.*s", (int)bytes, text)
+                                      : bytes_in_hexadecimal(&input->memory, text, bytes);
+}
+
+/* ------------------------------------------------------------------------------------------------ texts of a stream */
+
+typedef struct record_list {
+    text_record *records;
+    size_t count, capacity;
+} record_list;
+
+static void add_record(record_list *list, text_record *record)
+{
+    list->records = memory_grown(list->records, &list->capacity, list->count + 1, sizeof *list->records);
+    list->records[list->count++] = *record;
+    *record = (text_record){0};
+}
+
+static deberta_status read_all(text_stream *stream, record_list *list, deberta_error *err)
+{
+    text_record record = {0};
+    deberta_status status = DEBERTA_OK;
+    char place[256];
+    for (bool end = false; status == DEBERTA_OK && !end; text_record_free(&record)) {
+        status = text_stream_next(stream, &record, &end, err);
+        if (status != DEBERTA_OK || end) continue;
+        text_record_place(&record, place);
+        if (record.problem)
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s: %s", place, record.problem);
+        else
+            add_record(list, &record);
+    }
+    if (status == DEBERTA_OK && list->count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", stream->path);
+    return status;
+}
+
+/* The texts go from the records to the rows. */
+static void fill_rows(input_batch *input, record_list *list)
+{
+    input->texts = scope_take(&input->memory, list->count, sizeof *input->texts);
+    input->text_bytes = scope_take(&input->memory, list->count, sizeof *input->text_bytes);
+    input->pairs = scope_take(&input->memory, list->count, sizeof *input->pairs);
+    input->pair_bytes = scope_take(&input->memory, list->count, sizeof *input->pair_bytes);
+    input->rows = list->count;
+    for (size_t r = 0; r < list->count; r++) {
+        text_record *record = &list->records[r];
+        input->texts[r] = record->text;
+        input->text_bytes[r] = record->text_bytes;
+        input->pairs[r] = record->pair;
+        input->pair_bytes[r] = record->pair_bytes;
+        record->text = record->pair = NULL;
+    }
+}
+
+void text_source_read(const reading_options *options, input_batch *input)
+{
+    const text_stream_names names = {.text = "text",
+                                     .pair = option_exists(&options->common, &options->pairs) ? "pair" : NULL};
+    record_list list = {0};
+    deberta_error error = {0};
+    text_stream stream;
+    text_stream_open(&stream, options, &names);
+    must(&options->common, read_all(&stream, &list, &error), &error);
+    fill_rows(input, &list);
+    text_stream_close(&stream);
+    for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
+    free(list.records);
 }

@@ -45,8 +45,8 @@ deberta_status input_check(const input_batch *input, const deberta_model_info *i
                            deberta_error *err);
 
 /* Sets rows, texts, text_bytes, pairs and pair_bytes from the whole of a text_stream, in which a line that cannot be
- * used is an error. EXIT_OK or the exit code, after saying why. */
-int text_source_read(const reading_options *options, input_batch *input);
+ * used is an error. */
+void text_source_read(const reading_options *options, input_batch *input);
 
 /* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
 const char *token_segment(const input_batch *input, size_t row, size_t column);

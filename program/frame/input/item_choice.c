@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash.h"
 #include "core/base/random.h"
+#include "output/scope.h"
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
@@ -19,13 +21,13 @@ static bool read_number(const char *text, size_t *number)
     return text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0;
 }
 
-int item_choice_parse_shards(common_options *options, const char *text, void *target)
+void item_choice_parse_shards(common_options *options, const char *text, void *target)
 {
     item_choice *choice = (item_choice *)((char *)target - offsetof(item_choice, shards));
     choice->of_array = strcmp(text, "array") == 0;
-    if (choice->of_array) return EXIT_OK;
-    if (read_number(text, &choice->shards) && choice->shards >= 1 && choice->shards <= MOST_SHARDS) return EXIT_OK;
-    return option_wrong(options, &choice->shards, "expected 1 to %d, or array; found '%s'", MOST_SHARDS, text);
+    if (choice->of_array) return;
+    if (!read_number(text, &choice->shards) || choice->shards < 1 || choice->shards > MOST_SHARDS)
+        option_wrong(options, &choice->shards, "expected 1 to %d, or array; found '%s'", MOST_SHARDS, text);
 }
 
 /* A variable of a Slurm job array; false where it is not set or no number. */
@@ -39,62 +41,52 @@ static bool read_array_variable(const char *suffix, size_t *number)
 
 /* A job array without gaps has one shard a task. With gaps it repeats some tasks of another array, whose size the
  * variables do not tell. */
-static int settle_array(const common_options *options, const item_choice *given, item_choice *settled)
+static void settle_array(const common_options *options, const item_choice *given, item_choice *settled)
 {
     size_t id, count, first, last;
     if (option_given(options, &given->shard))
-        return option_wrong(options, &given->shard, "--shards array takes it from the job array");
+        option_wrong(options, &given->shard, "--shards array takes it from the job array");
     if (!read_array_variable("ID", &id) || !read_array_variable("COUNT", &count) || !read_array_variable("MIN", &first))
-        return option_wrong(options, &given->shards,
-                            "array: SLURM_ARRAY_TASK_ID, _COUNT and _MIN are not set, so this "
-                            "is no task of a job array");
+        option_wrong(options, &given->shards,
+                     "array: SLURM_ARRAY_TASK_ID, _COUNT and _MIN are not set, so this "
+                     "is no task of a job array");
     if (!read_array_variable("MAX", &last)) last = first + count - 1;
     if (last - first + 1 != count || id < first || id > last || count == 0 || count > MOST_SHARDS)
-        return option_wrong(options, &given->shards,
-                            "array: the job array has gaps (%zu tasks from %zu to %zu): give the number of shards",
-                            count, first, last);
+        option_wrong(options, &given->shards,
+                     "array: the job array has gaps (%zu tasks from %zu to %zu): give the number of shards", count,
+                     first, last);
     settled->shards = count;
     settled->shard = id - first;
-    return EXIT_OK;
 }
 
-int item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled)
+void item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled)
 {
     *settled = *given;
-    if (given->of_ranks) return EXIT_OK;
-    if (given->of_array) return settle_array(options, given, settled);
-    if (!given->shards || given->share > 0) return EXIT_OK;
+    if (given->of_ranks) return;
+    if (given->of_array) {
+        settle_array(options, given, settled);
+        return;
+    }
+    if (!given->shards || given->share > 0) return;
     if (!option_given(options, &given->shard) && !read_array_variable("ID", &settled->shard))
-        return option_wrong(options, &given->shards,
-                            "say which one: --shard 0 to %zu (in a job array of Slurm its task is taken)",
-                            given->shards - 1);
-    if (settled->shard < settled->shards) return EXIT_OK;
-    return option_wrong(options, &given->shard, "expected 0 to %zu of %zu shards, found %zu%s", given->shards - 1,
-                        given->shards, settled->shard,
-                        option_given(options, &given->shard) ? "" : " (SLURM_ARRAY_TASK_ID)");
+        option_wrong(options, &given->shards,
+                     "say which one: --shard 0 to %zu (in a job array of Slurm its task is taken)", given->shards - 1);
+    if (settled->shard >= settled->shards)
+        option_wrong(options, &given->shard, "expected 0 to %zu of %zu shards, found %zu%s", given->shards - 1,
+                     given->shards, settled->shard,
+                     option_given(options, &given->shard) ? "" : " (SLURM_ARRAY_TASK_ID)");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ items */
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) /* FNV-1a */
+static uint64_t hash_id(const json_t *id)
 {
-    for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3;
-    return hash;
-}
-
-static const uint64_t empty_hash = 0xcbf29ce484222325;
-
-static bool hash_id(const json_t *id, uint64_t *hash)
-{
-    if (json_is_string(id)) {
-        *hash = hash_bytes(empty_hash, json_string_value(id), json_string_length(id));
-        return true;
-    }
+    if (json_is_string(id)) return hash_bytes(hash_of_nothing, json_string_value(id), json_string_length(id));
     char *text = json_dumps(id, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
-    if (!text) return false;
-    *hash = hash_bytes(empty_hash, text, strlen(text));
+    if (!text) memory_short();
+    const uint64_t hash = hash_bytes(hash_of_nothing, text, strlen(text));
     free(text);
-    return true;
+    return hash;
 }
 
 /* The folder does not count: another machine may have the corpus elsewhere. */
@@ -104,23 +96,15 @@ static uint64_t hash_place(const item_name *name)
     const char *source = name->source ? name->source : "", *slash = strrchr(source, '/');
     if (slash) source = slash + 1;
     const int length = snprintf(line, sizeof line, ":%zu", name->line);
-    return hash_bytes(hash_bytes(empty_hash, source, strlen(source)), line, (size_t)length);
+    return hash_bytes(hash_bytes(hash_of_nothing, source, strlen(source)), line, (size_t)length);
 }
 
-bool item_is_taken(const item_choice *choice, const item_name *name, bool *taken)
+bool item_is_taken(const item_choice *choice, const item_name *name)
 {
-    uint64_t hash;
-    if (!choice->shards && choice->share == 0) {
-        *taken = true;
-        return true;
-    }
-    if (!name->id)
-        hash = hash_place(name);
-    else if (!hash_id(name->id, &hash))
-        return false;
+    if (!choice->shards && choice->share == 0) return true;
+    const uint64_t hash = name->id ? hash_id(name->id) : hash_place(name);
     /* The low bits of that hash are not even; one step of the generator mixes them. */
     uint64_t state = hash, draw = hash ^ random_next(&(uint64_t){choice->seed});
-    *taken = choice->share > 0 ? random_fraction(&draw) < choice->share
-                               : random_next(&state) % choice->shards == choice->shard;
-    return true;
+    return choice->share > 0 ? random_fraction(&draw) < choice->share
+                             : random_next(&state) % choice->shards == choice->shard;
 }

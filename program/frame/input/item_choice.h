@@ -23,10 +23,9 @@ typedef struct item_choice {
 } item_choice;
 
 /* The value of --shards: a number or "array". */
-int item_choice_parse_shards(common_options *options, const char *text, void *target);
-/* Fills what the variables of a Slurm job array say. EXIT_OK or an exit code, after saying why. given: the member of
- * the command's struct. */
-int item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled);
+void item_choice_parse_shards(common_options *options, const char *text, void *target);
+/* Fills what the variables of a Slurm job array say. given: the member of the command's struct. */
+void item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled);
 
 /* What names an item. */
 typedef struct item_name {
@@ -34,5 +33,4 @@ typedef struct item_name {
     const char *source;
     size_t line;
 } item_name;
-/* *taken is left alone where memory ran out, and false is returned. */
-bool item_is_taken(const item_choice *choice, const item_name *name, bool *taken);
+bool item_is_taken(const item_choice *choice, const item_name *name);

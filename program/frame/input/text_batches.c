@@ -6,9 +6,7 @@
 
 #include "output/scope.h"
 #include "program/frame/input/input.h"
-#include "program/frame/input/context_advice.h"
 #include "program/frame/open_model.h"
-#include "program/frame/options.h"
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/status.h"
@@ -16,19 +14,18 @@
 
 enum { DEFAULT_BATCH_TOKENS = 2048 };
 
-static int open_tokenizer(text_batches *batches)
+static void open_tokenizer(text_batches *batches)
 {
     deberta_error error;
     const common_options *options = &batches->options->common;
     const char *folder = options->arguments[0];
     if (strncmp(folder, "synthetic:", 10) == 0)
-        return say_usage(options, "a made-up model has no tokenizer, so it cannot read texts");
-    if (!check_model_place(options)) return EXIT_INPUT;
-    if (deberta_tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
-    return say_error(options, &error);
+        usage_wrong(options, "a made-up model has no tokenizer, so it cannot read texts");
+    check_model_place(options);
+    must(options, deberta_tokenizer_open(&batches->tokenizer, folder, &error), &error);
 }
 
-int text_batches_open(text_batches *batches, const reading_options *options, unsigned features)
+void text_batches_open(text_batches *batches, const reading_options *options, unsigned features)
 {
     *batches = (text_batches){.options = options,
                               .strict = options->strict,
@@ -36,15 +33,13 @@ int text_batches_open(text_batches *batches, const reading_options *options, uns
     fill_session_options(&options->common, &batches->session_options);
     batches->session_options.features = features;
     /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
-    int status = open_tokenizer(batches);
-    if (status == EXIT_OK) status = open_model(&options->common, &batches->model);
-    if (status != EXIT_OK) return status;
+    open_tokenizer(batches);
+    batches->model = open_model(&options->common);
     batches->info = *deberta_model_describe(batches->model);
-    if (!input_token_limit(options, &batches->info, &batches->cut)) return EXIT_USAGE;
+    batches->cut = input_token_limit(options, &batches->info);
     batches->longest = batches->cut ? batches->cut : INPUT_LONGEST_UNASKED;
     if (batches->info.position_biased_input && batches->info.max_positions < batches->longest)
         batches->longest = batches->info.max_positions;
-    return EXIT_OK;
 }
 
 static void free_session(text_batches *batches)

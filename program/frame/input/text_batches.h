@@ -7,7 +7,6 @@
 #pragma once
 
 #include "program/frame/ablate.h"
-#include "program/frame/options.h"
 #include "program/frame/input/text_stream.h"
 
 /* One sequence; borrows its arrays. */
@@ -36,8 +35,8 @@ typedef struct text_batches {
     size_t replaced_texts, cut_texts; /* with broken UTF-8, and longer than `cut`; the first few are named */
 } text_batches;
 
-/* Reads the options, opens model and tokenizer. EXIT_OK or an exit code, after saying why. features: of the session. */
-int text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
+/* Reads the options, opens model and tokenizer. features: of the session. */
+void text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
 void text_batches_close(text_batches *batches);
 
 /* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "core/base/byte_order_mark.h"
+#include "core/base/hash.h"
 #include "core/base/no_texts.h"
 #include "core/base/path.h"
-#include "core/base/status.h"
 #include "core/base/stream.h"
 #include "output/scope.h"
 
@@ -112,24 +112,16 @@ static void read_object(text_record *record, const text_stream_names *names, con
 
 /* -------------------------------------------------------------------------------------------------------- opening */
 
-static int check_given(const text_stream *stream)
+static void check_given(const text_stream *stream)
 {
     const text_stream_names *names = stream->names;
     const common_options *options = &stream->options->common;
     const size_t texts = stream->options->texts.count, pairs = names->pair ? stream->options->pairs.count : 0;
-    if (texts + stream->files.count == 0) return say_usage(options, "no text: give --%s or --file", names->text);
-    if (pairs > texts) return say_usage(options, "--%s was given more often than --%s", names->pair, names->text);
+    if (texts + stream->files.count == 0) usage_wrong(options, "no text: give --%s or --file", names->text);
+    if (pairs > texts) usage_wrong(options, "--%s was given more often than --%s", names->pair, names->text);
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
-        return say_usage(options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
-    return EXIT_OK;
-}
-
-static int complain_of_file(const text_stream *stream, const char *path, const char *why)
-{
-    deberta_error error = {.code = DEBERTA_E_FILE};
-    snprintf(error.message, sizeof error.message, "%s: %s", path, why);
-    return say_error(&stream->options->common, &error);
+        usage_wrong(options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
 }
 
 /* Why a regular file holds no texts, or NULL. */
@@ -145,8 +137,9 @@ static const char *find_no_texts(const char *path)
 
 /* Looking at each file before anything runs: a name misspelt should not show after an hour. A named pipe is not opened:
  * that would wait for whoever writes to it, and lose what that has written. */
-static int measure_files(text_stream *stream)
+static void measure_files(text_stream *stream)
 {
+    const common_options *options = &stream->options->common;
     bool regular = true;
     for (size_t k = 0; k < stream->files.count; k++) {
         const char *path = stream->files.items[k];
@@ -155,24 +148,23 @@ static int measure_files(text_stream *stream)
         const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
         const bool folder = found && S_ISDIR(about.st_mode);
         if (!found || folder || (!standard && access(path, R_OK) != 0))
-            return complain_of_file(stream, path, folder ? "is a folder" : strerror(errno));
+            end_with(options, EXIT_INPUT, "%s: %s", path, folder ? "is a folder" : strerror(errno));
         const char *why = S_ISREG(about.st_mode) ? find_no_texts(path) : NULL;
-        if (why) return complain_of_file(stream, standard ? "standard input" : path, why);
+        if (why) end_with(options, EXIT_INPUT, "%s: %s", standard ? "standard input" : path, why);
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;
     }
     if (!regular) stream->total_bytes = 0;
-    return EXIT_OK;
 }
 
-int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names)
+void text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names)
 {
     const common_options *common = &options->common;
     *stream = (text_stream){.options = options, .names = names, .files = options->files};
     if (names->file_arguments) stream->files = (text_list){common->arguments + 1, common->argument_count - 1};
-    int status = names->file_arguments ? EXIT_OK : check_given(stream);
-    if (status == EXIT_OK) status = item_choice_settle(common, &options->items, &stream->choice);
-    return status == EXIT_OK ? measure_files(stream) : status;
+    if (!names->file_arguments) check_given(stream);
+    item_choice_settle(common, &options->items, &stream->choice);
+    measure_files(stream);
 }
 
 void text_stream_close(text_stream *stream)
@@ -268,15 +260,9 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     return DEBERTA_OK;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count) /* FNV-1a */
-{
-    if (hash == 0) hash = 0xcbf29ce484222325;
-    for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3;
-    return hash;
-}
-
 static uint64_t hash_record(uint64_t hash, const text_record *record)
 {
+    if (hash == 0) hash = hash_of_nothing;
     hash = hash_bytes(hash, record->text, record->text ? record->text_bytes : 0);
     hash = hash_bytes(hash, "\n", 1);
     hash = hash_bytes(hash, record->pair, record->pair ? record->pair_bytes : 0);
@@ -294,12 +280,11 @@ static deberta_status next_counted(text_stream *stream, text_record *record, boo
 
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err)
 {
-    for (bool taken = false;; text_record_free(record)) {
+    for (;; text_record_free(record)) {
         DEBERTA_TRY(next_counted(stream, record, end, err));
         if (*end) return DEBERTA_OK;
         const item_name name = {record->id, record->source, record->line};
-        if (!item_is_taken(&stream->choice, &name, &taken)) memory_short();
-        if (taken) return DEBERTA_OK;
+        if (item_is_taken(&stream->choice, &name)) return DEBERTA_OK;
     }
 }
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "program/frame/input/item_choice.h"
-#include "program/frame/options.h"
 
 /* --max-tokens: a number, or as many as the model was trained with, or as many as have distances of their own. */
 typedef enum token_limit_kind { LIMIT_NONE, LIMIT_TOKENS, LIMIT_TRAINED, LIMIT_RECEPTIVE } token_limit_kind;
@@ -19,7 +18,7 @@ typedef struct token_limit {
     token_limit_kind kind;
     size_t tokens; /* of LIMIT_TOKENS */
 } token_limit;
-int token_limit_parse(common_options *options, const char *text, void *target);
+void token_limit_parse(common_options *options, const char *text, void *target);
 
 /* What commands that read texts or ids begin their struct with; each has rows for the members that it takes. */
 typedef struct reading_options {
@@ -79,9 +78,8 @@ typedef struct text_stream {
     size_t problems; /* of records, reported or counted */
 } text_stream;
 
-/* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
- * code. */
-int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names);
+/* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here. */
+void text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names);
 /* Fills the record and sets *end to false, or sets it to true after the last. Items of other shards are passed over.
  * Records are the caller's, to be freed. */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
