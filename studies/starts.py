@@ -150,8 +150,7 @@ def report(s, rows, texts):
                         ["models", "all places", *(f"{first} to {end - 1}" if end - first > 1 else str(first) for first, end in GROUPS)])
     for kind in kinds:
         table.add(names[kind], *map(change, worth[kind]))
-    if all(kind in kinds for kind in KINDS[:2]):
-        far, near = KINDS[:2]
+    for far, near in ((KINDS[0], near) for near in kinds if KINDS[0] in kinds and near != KINDS[0]):
         more = [one - other for one, other in zip(worth[far], worth[near])]
         table.add(f"{names[far]} less {names[near]}", *map(change, more))
     probed = [kind for kind in kinds if (*kind, UNTRAINED) in by_cell]

@@ -57,7 +57,7 @@ def sample(kinds: Sequence[Sequence[str]], count: int) -> List[str]:
     return chosen
 
 
-def write(folder: Path, corpus: Any) -> None:
+def write(folder: Path, corpus: Any, learned: int = LEARNED, measured: int = MEASURED) -> None:
     """TASK-train and TASK-test of all tasks. corpus: a folder of train.txt and valid.txt; None: paragraphs of the repository."""
     if corpus:
         train, test = ((Path(corpus) / name).read_text(encoding="utf-8").splitlines() for name in ("train.txt", "valid.txt"))
@@ -66,21 +66,29 @@ def write(folder: Path, corpus: Any) -> None:
         train, test = ([line.rpartition("\t")[2] for line in lines[part::2]] for part in (0, 1))
     folder.mkdir(parents=True, exist_ok=True)
     for task in TASKS:
-        for name, lines, count in (("train", train, LEARNED), ("test", test, MEASURED)):
+        for name, lines, count in (("train", train, learned), ("test", test, measured)):
             (folder / f"{task}-{name}.tsv").write_text("".join(sample(labelled(task, lines), count)), encoding="utf-8")
 
 
-def finetune(model: Path, data: Path, task: str, seed: int, options: Sequence[str] = (), threads: int = 1) -> Dict[str, float]:
+def finetune(model: Path, data: Path, task: str, seed: int, options: Sequence[str] = (), threads: int = 1, steps: int = STEPS, batch: int = BATCH,
+             rate: str = RATE) -> Dict[str, float]:
     """Of held-out examples after the last step: accuracy (of words where words are labelled) and loss; what SiFT adds in the last third of the steps."""
     with tempfile.TemporaryDirectory() as scratch:
         out = Path(scratch) / "model"
         trained.program("finetune", "token" if task == "named" else "sequence", str(model), "--examples", str(data / f"{task}-train.tsv"), "--new-head",
-                        "--eval", str(data / f"{task}-test.tsv"), "--steps", str(STEPS), "--warmup", str(STEPS // 10), "--learning-rate", RATE,
-                        "--batch-sequences", str(BATCH), "--dropout", "0", "--seed", str(seed), "--threads", str(threads), "--quiet", "--out", str(out), *options)
+                        "--eval", str(data / f"{task}-test.tsv"), "--steps", str(steps), "--warmup", str(steps // 10), "--learning-rate", rate,
+                        "--batch-sequences", str(batch), "--dropout", "0", "--seed", str(seed), "--threads", str(threads), "--quiet", "--out", str(out), *options)
         log = trained.log(out)
-    last = [one for one in log if one["step"] > STEPS * 2 // 3 and "loss_clean" in one]
+    last = [one for one in log if one["step"] > steps * 2 // 3 and "loss_clean" in one]
     added = sum(one["loss"] - one["loss_clean"] for one in last) / len(last) if last else 0.0
     return {"accuracy": log[-1]["eval_accuracy"], "loss": log[-1]["eval_loss"], "added": added}
+
+
+def most_frequent(data: Path, task: str) -> float:
+    """The share of right answers to held-out examples if all have the most frequent label."""
+    lines = [line.split("\t") for line in (data / f"{task}-test.tsv").read_text(encoding="utf-8").splitlines() if line]
+    labels = [cells[1] if task == "named" else cells[0] for cells in lines]
+    return max(map(labels.count, set(labels))) / len(labels)
 
 
 def remembered(folder: Path, make: Any) -> Dict[str, Any]:

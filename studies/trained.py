@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import deberta_c
 import numpy as np
@@ -73,6 +73,16 @@ def commit() -> str:
 
 def log(folder: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def windows(model: deberta_c.Model, lines: Sequence[str], tokens: int) -> Tuple[np.ndarray, int]:
+    """[windows, tokens]: texts on end, cut, each with the frame; and the id of [MASK]."""
+    first, last = model.tokenize("a").ids[[0, -1]]
+    stream = np.concatenate([model.tokenize(line).ids[1:-1] for line in lines])
+    spelled = model.tokenize("[MASK]")
+    ids = np.pad(stream[:len(stream) // (tokens - 2) * (tokens - 2)].reshape(-1, tokens - 2), ((0, 0), (1, 1)))
+    ids[:, 0], ids[:, -1] = first, last
+    return ids, int(spelled.ids[spelled.roles == study.SPELLED][0])
 
 
 def logits(folder: Path, ids: Any, head: str, ablate: str = "") -> np.ndarray:

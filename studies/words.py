@@ -33,17 +33,10 @@ def cut(folder, k):
 
 @functools.lru_cache(maxsize=None)
 def windows(name):
-    """[windows, TOKENS]: the texts of a file on end, cut, each with the frame; and the id of [MASK]."""
+    """Of a file of the repository."""
     lines = [line.rpartition("\t")[2] for _, line in study.lines_of([str(DATA / name)])]
     with trained.deberta_c.Model(DEMO, threads=1) as model:
-        first, last = model.tokenize("a").ids[[0, -1]]
-        stream = np.concatenate([model.tokenize(line).ids[1:-1] for line in lines])
-        tokens = model.tokenize("[MASK]")
-        mask = int(tokens.ids[tokens.roles == study.SPELLED][0])
-    inside = stream[:len(stream) // (TOKENS - 2) * (TOKENS - 2)].reshape(-1, TOKENS - 2)
-    ids = np.pad(inside, ((0, 0), (1, 1)))
-    ids[:, 0], ids[:, -1] = first, last
-    return ids, mask
+        return trained.windows(model, lines, TOKENS)
 
 
 def hidden(ids, mask, random):
@@ -66,7 +59,7 @@ def recipe(k, seed):
 
 def models(quick):
     """k, 0 for the model's own log buckets; seed."""
-    return [(k, 1) for k in (2, 16)] if quick else [(k, seed) for seed in range(1, trained.SEEDS + 1) for k in (16, 2, 8)]
+    return [(k, 1) for k in (2, 16)] if quick else [(k, seed) for seed in range(1, trained.SEEDS + 1) for k in (16, 2, 8, 4, 0)]
 
 
 def measure(folder, settings):
@@ -93,7 +86,7 @@ def asked(folder):
 def main():
     s = study.begin(trained.command_line(__doc__, "losses by seed"))
     rows = trained.rows_of(s, models, measure, lambda settings: recipe(*settings))
-    trained_rows = {k: sorted((row for row in rows if row["k"] == k and row["steps"]), key=lambda row: row["seed"]) for k in sorted({row["k"] for row in rows})}
+    trained_rows = {k: sorted((row for row in rows if row["k"] == k and row["steps"]), key=lambda row: row["seed"]) for k in sorted({row["k"] for row in rows}, key=lambda k: (k == 0, k))}
     losses = {k: np.array([row["loss"] / row["asked"] for row in of_k]) for k, of_k in trained_rows.items()}
     table = s.add_table("words", "Masked pieces of another book: loss (nats) before and after training with k, and its change from k = 16",
                         ["k", "seeds", "cut only", "trained", "right (%)", "against 16"])

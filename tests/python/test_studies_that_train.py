@@ -17,6 +17,7 @@ sys.path.append(str(ROOT / "tools"))
 import label_flips  # noqa: E402
 import place  # noqa: E402
 import reach  # noqa: E402
+import replaced  # noqa: E402
 import seeds  # noqa: E402
 import shift  # noqa: E402
 import sift  # noqa: E402
@@ -155,7 +156,32 @@ def test_a_scaled_table_is_the_same_model(tmp_path):
     assert (trained.read_tensors(large / "model.safetensors")[sift.TABLE] == sift.SCALE * trained.read_tensors(sift.DEMO / "model.safetensors")[sift.TABLE]).all()
 
 
-def test_starts_and_sift_have_the_changes_of_their_files():
+def test_models_of_a_seed_read_the_same_windows(tmp_path):
+    """More steps begin with the steps of the others; nine pieces of a window are asked, none of its frame; no window comes twice where there are enough."""
+    ids = np.random.default_rng(1).integers(5, 1990, (2 * replaced.STEPS * replaced.SEQUENCES, replaced.TOKENS))
+    ids[:, 0] = np.arange(len(ids))  # tells windows apart
+    np.savez(tmp_path / "windows.npz", ids=ids, mask=1999)
+    short, long, other = (replaced.batches(tmp_path, *which) for which in ((3, replaced.STEPS), (3, replaced.STEPS * 3 // 2), (4, replaced.STEPS)))
+    assert all((long[name][:replaced.STEPS] == short[name]).all() for name in short) and (other["labels"] != short["labels"]).any()
+    asked = long["labels"] != trained.NOT_ASKED
+    assert (asked.sum(-1) == replaced.HIDDEN).all() and not asked[..., [0, -1]].any() and (long["input_ids"][asked] == 1999).all()
+    which = long["input_ids"][..., 0].reshape(-1)
+    assert len(set(which.tolist())) == len(which)
+    assert (np.where(asked, long["labels"], long["input_ids"]).reshape(-1, replaced.TOKENS) == ids[which]).all()
+
+
+def test_a_generator_begins_as_the_lower_layers(tmp_path):
+    """With the table of its discriminator, so that no way of sharing starts ahead; the mean cosine is that of all pairs."""
+    trained.program("train", "tokenizer", "--file", str(DATA / "decoder.txt"), "--vocabulary", "300", "--depth", "4", "--width", "64", "--head-count", "2", "--out", str(tmp_path / "tokenizer"))
+    folders = [replaced.begun(tmp_path, tmp_path, layers, 7, 1) for layers in (replaced.LAYERS, replaced.GENERATOR_LAYERS)]
+    whole, lower = (trained.read_tensors(folder / "model.safetensors") for folder in folders)
+    assert lower.keys() < whole.keys() and all((lower[name] == whole[name]).all() for name in lower)
+    rows = whole[replaced.TABLE][1:].astype(float)
+    pairs = [rows[i] @ rows[j] / np.linalg.norm(rows[i]) / np.linalg.norm(rows[j]) for i in range(len(rows)) for j in range(i)]
+    assert abs(replaced.cosine(folders[0]) - np.mean(pairs)) < 1e-12
+
+
+def test_starts_sift_and_replaced_have_the_changes_of_their_files():
     """Differences paired by seed with their t-intervals, computed again from the files of results."""
     def interval(one, other, form):
         changes = [one[seed] - other[seed] for seed in sorted(one)]
@@ -174,6 +200,9 @@ def test_starts_and_sift_have_the_changes_of_their_files():
     first = columns("starts", "at0", ("k", "cls", "head"))
     assert f"| {interval(first['4', '0', 'EMD'], first['4', '0', 'one place'], '%+.3f')} |" in plain("starts")
     loss = columns("sift-dose", "loss", ("task", "kind", "start", "step", "scale"))
+    right = columns("replaced", "spoken_accuracy", ("kind",))
+    points = {kind: {seed: 100 * value for seed, value in of_kind.items()} for kind, of_kind in right.items()}
+    assert f"| {interval(points['rtd-gdes',], points['mlm',], '%+.2f')} |" in plain("replaced")
     for kind in ("normalized", "raw"):
         assert f"| {interval(loss['asked', kind, '0.01', '1', '1'], loss['asked', 'base', '0', '0', '1'], '%+.4f')} |" in plain("sift")
 
@@ -187,6 +216,12 @@ def test_tasks_of_a_paragraph():
     (named,) = tasks.labelled("named", lines)
     assert named == ["the\tO\ncaptain\tNAME\nand\tO\ni\tO\nwent\tO\nto\tO\nboston.\tNAME\n\n"]
     assert sorted(tasks.sample([["a"] * 9, ["b"] * 9], 6)) == ["a"] * 3 + ["b"] * 3
+
+
+def test_always_one_answer(tmp_path):
+    (tmp_path / "asked-test.tsv").write_text("asked\tis it\nsaid\tit is\nsaid\tso it is\n")
+    (tmp_path / "named-test.tsv").write_text("tom\tNAME\nwent\tO\n\nhome\tO\nsir\tO\n\n")
+    assert tasks.most_frequent(tmp_path, "asked") == 2 / 3 and tasks.most_frequent(tmp_path, "named") == 3 / 4
 
 
 def test_batches_of_a_seed_are_the_grids():
