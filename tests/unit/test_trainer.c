@@ -2,7 +2,11 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
 
 #include "tests/unit/test.h"
 
@@ -204,6 +208,70 @@ TEST(test_clean_losses_of_moved_texts)
             assert_true(fabs(steps[i].loss_clean - steps[0].loss) < 1e-6 * steps[0].loss);
         const double once = steps[1].loss - steps[1].loss_clean, four_times = steps[2].loss - steps[2].loss_clean;
         assert_true(once > 1e-9 && fabs(four_times - 4 * once) < 1e-6 * four_times);
+    }
+}
+
+/* The loss of a golden case whose configuration has this rate of one kind, and 0 of the others. */
+static double loss_with_dropout(const char *name, deberta_training_task task, const char *kind, double rate)
+{
+    static const char *const kinds[] = {"hidden_dropout_prob", "attention_probs_dropout_prob", "pooler_dropout",
+                                        "cls_dropout"};
+    char folder[] = "/tmp/deberta-trainer-XXXXXX", path[300], weights[300], *target;
+    deberta_error err = {0};
+    deberta_trainer *trainer;
+    deberta_training_step step;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "tests/golden_train/%s/config.json", name);
+    json_t *config = json_load_file(path, 0, NULL);
+    for (size_t i = 0; i < 4; i++)
+        json_object_set_new(config, kinds[i], json_real(strcmp(kinds[i], kind) == 0 ? rate : 0));
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    assert_int_equal(json_dump_file(config, path, 0), 0);
+    json_decref(config);
+    snprintf(weights, sizeof weights, "tests/golden_train/%s/model.safetensors", name);
+    target = realpath(weights, NULL);
+    snprintf(weights, sizeof weights, "%s/model.safetensors", folder);
+    assert_int_equal(symlink(target, weights), 0);
+    free(target);
+    deberta_trainer_options o = options_of_batch();
+    char file[200];
+    snprintf(file, sizeof file, "tests/golden_train/%s/batch.safetensors", name);
+    o.batch = file;
+    o.model = folder;
+    o.task = task;
+    if (deberta_trainer_open(&trainer, &o, &err) != DEBERTA_OK) fail_msg("%s, %s: %s", name, kind, err.message);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_OK);
+    deberta_trainer_free(&trainer);
+    unlink(path);
+    unlink(weights);
+    rmdir(folder);
+    return step.loss;
+}
+
+/* Each kind of dropout has a place of its own: without it, at half, and not where the task has no such place. */
+TEST(test_each_kind_of_dropout_shows)
+{
+    static const struct {
+        const char *name;
+        deberta_training_task task;
+        bool has_pooler, has_classifier;
+    } cases[] = {{"07-v1-sequence-types", DEBERTA_TRAIN_SEQUENCE, true, true},
+                 {"18-v3-choice", DEBERTA_TRAIN_CHOICE, true, true},
+                 {"08-v2-conv-token", DEBERTA_TRAIN_TOKEN, false, true},
+                 {"10-v3-qa", DEBERTA_TRAIN_QA, false, false},
+                 {"03-v3-mlm-emd", DEBERTA_TRAIN_MLM, false, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double without = loss_with_dropout(cases[i].name, cases[i].task, "none", 0);
+        const struct {
+            const char *kind;
+            bool shows;
+        } kinds[] = {{"hidden_dropout_prob", true},
+                     {"attention_probs_dropout_prob", true},
+                     {"pooler_dropout", cases[i].has_pooler},
+                     {"cls_dropout", cases[i].has_classifier}};
+        for (size_t k = 0; k < 4; k++)
+            if ((loss_with_dropout(cases[i].name, cases[i].task, kinds[k].kind, 0.5) != without) != kinds[k].shows)
+                fail_msg("%s: %s %s", cases[i].name, kinds[k].kind, kinds[k].shows ? "does not show" : "shows");
     }
 }
 
