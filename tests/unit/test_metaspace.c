@@ -185,6 +185,7 @@ static deberta_tokenizer *open_changed(const char *folder, const char *key, cons
 
 #define BLANKS      "{'type': 'Replace', 'pattern': {'Regex': '\\\\s{2,}|[\\\\n\\\\r\\\\t]'}, 'content': ' '}"
 #define STEPS(s)    "{'type': 'Sequence', 'normalizers': [" s "]}"
+#define BEFORE(s)   "{'type': 'Sequence', 'pretokenizers': [" s "]}"
 #define NFC         "{'type': 'NFC'}"
 #define RIGHT       "{'type': 'Strip', 'strip_left': false, 'strip_right': true}"
 #define METASPACE   "{'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'always'"
@@ -213,6 +214,13 @@ static const struct {
     {"pre_tokenizer", METASPACE "}", NULL, 1},
     {"pre_tokenizer", METASPACE ", 'split': false}", "split", 0},
     {"pre_tokenizer", "{'type': 'Metaspace', 'replacement': '\u2581', 'prepend_scheme': 'twice'}", "'twice'", 0},
+    {"pre_tokenizer", BEFORE("{'type': 'Punctuation'}," METASPACE "}"), NULL, 1},
+    {"pre_tokenizer", BEFORE("{'type': 'Punctuation', 'behavior': 'Isolated'}," METASPACE "}"), NULL, 1},
+    {"pre_tokenizer", BEFORE("{'type': 'Punctuation', 'behavior': 'Removed'}," METASPACE "}"), "expected 'Isolated'", 0},
+    {"pre_tokenizer", BEFORE(METASPACE "}," METASPACE "}"), "'Metaspace' follows Metaspace", 0},
+    {"pre_tokenizer", BEFORE(METASPACE "},{'type': 'Punctuation'}"), "'Punctuation' follows Metaspace", 0},
+    {"pre_tokenizer", BEFORE("{'type': 'Digits'}," METASPACE "}"), "'Digits' is not supported", 0},
+    {"pre_tokenizer", "{'type': 'Metaspace', 'replacement': '_', 'prepend_scheme': 'always'}", "expected U+2581", 0},
     {"pre_tokenizer", "null", "expected Metaspace", 0},
     {"pre_tokenizer", NULL, "expected Metaspace", 0},
     {"post_processor", NULL, "no post_processor", 0},
