@@ -106,7 +106,28 @@ TEST(tiny_tables)
     for (int j = 0; j < 6; j++) assert_int_equal(position_row(&v1, 0 - j), v1_row[j]);
 }
 
-/* A table too short for its buckets means nothing, but must not divide by zero or overflow. */
+/* transformers' make_log_bucket_position where its buckets fall with the distance; here none is beyond 2B. */
+TEST(buckets_of_a_table_too_short_for_them)
+{
+    static const int distances[] = {-60, -33, -12, -6, -5, -3, 0, 2, 3, 4, 5, 6, 9, 12, 20, 33, 60};
+    static const struct {
+        size_t buckets, max_distance;
+        int bucket[sizeof distances / sizeof *distances];
+    } cases[] = {
+        {5, 2, {2, 2, 0, -1, -1, -2, 0, 2, 2, 1, 1, 1, 0, 0, -1, -2, -2}},
+        {8, 3, {7, 5, 0, -3, -4, -3, 0, 2, 3, 4, 4, 3, 1, 0, -2, -5, -7}},
+        {8, 1, {-4, -4, -4, -4, -4, -3, 0, 2, 3, 4, 4, 4, 4, 4, 4, 4, 4}},
+        {31, 5, {-1, -7, -12, -6, -5, -3, 0, 2, 3, 4, 5, 6, 9, 12, 12, 7, 1}},
+        {9, 4, {18, 18, 7, 0, -2, -3, 0, 2, 3, 4, 2, 0, -4, -7, -12, -18, -18}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        position_rule rule = rule_of(cases[i].buckets, cases[i].max_distance, DEBERTA_REFERENCE_HF);
+        for (size_t k = 0; k < sizeof distances / sizeof *distances; k++)
+            assert_int_equal(position_bucket(&rule, distances[k]), cases[i].bucket[k]);
+    }
+}
+
+/* M - 1 = mid makes the quotient infinite, which must not overflow. */
 TEST(meaningless_settings_stay_in_the_table)
 {
     for (size_t max_distance = 1; max_distance < 10; max_distance++) {
