@@ -6,6 +6,7 @@
     tools/mutation.py --seconds 100       begins no test after so long, and ends with status 75 if something is left
     tools/mutation.py --limit 100         seconds of tests for one mutant
     tools/mutation.py --only PATH         mutants below this path, as core/text
+    tools/mutation.py --suites NAMES      tests of these suites alone, as unit,golden: a first look
     tools/mutation.py --again             once more those that survived, with the tests as they are now
     tools/mutation.py --share 1/2         every second mutant, when another call that runs at the same time has the others; a first one has to build
     tools/mutation.py --report            builds and runs nothing: prints what is known, with the survivors
@@ -244,10 +245,11 @@ class Trials:
         chosen = {"DEBERTA_MUTANT": str(number)} if number else {"DEBERTA_MUTANTS_REACHED": reached} if reached else {}
         return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, 10 + SLOWER * seconds)
 
-    def look_at_reach(self, limit):
+    def look_at_reach(self, limit, suites=()):
         """Runs once without a mutant what a mutant may meet; what is known from an earlier call is kept. False if there was no time for all."""
         os.makedirs(os.path.join(self.place, "reached"), exist_ok=True)
-        names = sorted((name for name, test in self.tree.tests.items() if wanted(test) and test.priority <= limit), key=lambda name: self.tree.tests[name].priority)
+        names = sorted((name for name, test in self.tree.tests.items() if wanted(test) and test.priority <= limit
+                        and (not suites or test.suites & suites)), key=lambda name: self.tree.tests[name].priority)
         left = []
         for number, name in enumerate(names):
             path = os.path.join(self.place, "reached", re.sub(r"\W+", "_", name) + ".json")
@@ -360,7 +362,7 @@ def run(options):
             if row["result"] == "survived":
                 note(options.seed, mutant, {**row, "result": "again"})
     trials, known = Trials(tree, end, share=options.share), known_rows(options.seed)
-    if not trials.look_at_reach(options.limit):
+    if not trials.look_at_reach(options.limit, set(filter(None, options.suites.split(",")))):
         return False
     for place, (number, mutant) in enumerate(built.items()):
         if place % options.share[1] == options.share[0] and (mutant not in known or known[mutant]["result"] == "again"):
@@ -442,6 +444,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--only", metavar="PATH", default="")
+    parser.add_argument("--suites", metavar="NAMES", default="")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--share", default="1/1")
     parser.add_argument("--report", action="store_true")
