@@ -105,7 +105,7 @@ def claims(bench):
     head, short = text.split("\n## ")[0], text.split("\n## Claims 26 to ")[1].split("\n## ")[0]
     sections = re.split(r"^## (?=\d+\.)", text.replace(short, ""), flags=re.M)[1:]
     verdicts = dict(re.findall(r"^\| (\d+) \|.*\| (true|false|conditional|open)[^|]*\|$", head, re.M))
-    rows = re.findall(r"^\| (\d+) \| ([PRIKN, ]+) \| ([^|]+) \| (true|false|conditional|open)[^|]* \| ([^|]{4,}) \|$", short, re.M)
+    rows = re.findall(r"^\| (\d+) \| ([PRIKNV, ]+) \| ([^|]+) \| (true|false|conditional|open)[^|]* \| ([^|]{4,}) \|$", short, re.M)
     assert len(verdicts) == len(re.findall(r"^\| \d+ \|", head, re.M)) and len(rows) == len(re.findall(r"^\| \d+ \|", short, re.M))
     numbers = [*map(int, verdicts), *(int(row[0]) for row in rows)]
     assert len(numbers) >= 53 and numbers == list(range(1, len(numbers) + 1)), numbers
