@@ -29,7 +29,8 @@ static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)
     double middle = (double)(rule->buckets / 2);
     double ratio = log((double)distance / middle) / log((double)(rule->max_distance - 1) / middle);
     double steps = ceil(ratio * (middle - 1));
-    /* M - 1 < mid makes it fall with the distance, as transformers computes it; M - 1 = mid makes it infinite. Either must not overflow. */
+    /* M - 1 < mid makes it fall with the distance, as transformers computes it; M - 1 = mid makes it infinite. Either
+     * must not overflow. */
     double bucket = isfinite(steps) ? steps + middle : (double)rule->buckets, most = 2.0 * (double)rule->buckets;
     return (ptrdiff_t)fmax(-most, fmin(bucket, most));
 }
