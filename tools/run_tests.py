@@ -47,7 +47,7 @@ import sys
 import time
 
 from testing import stages
-from testing.machine import has_flag
+from testing.machine import DAY, day, has_flag
 from testing.processes import ROOT
 from testing.schedule import Schedule
 from testing.stage import Stage, say
@@ -126,6 +126,7 @@ def summarize(ran, skipped, unasked):
     with open(TIMES, "w", encoding="utf-8") as table:
         table.write("processor_seconds\tseconds\tbegan\tprogram\n")
         table.write("".join(f"{used:.1f}\t{seconds:.1f}\t{began:.1f}\t{name}\n" for used, seconds, began, name in times))
+    say(f"what is drawn by the day: {DAY}={day()} draws it again")
     if unasked:
         say(unasked)
     for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):

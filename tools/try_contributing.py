@@ -10,12 +10,13 @@ The last line is `N passed, N failed`.
 
 SPDX-License-Identifier: MIT
 """
-import datetime
 import os
 import re
 import subprocess
 import sys
 import tempfile
+
+from testing.machine import day
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8}
@@ -88,7 +89,7 @@ def try_all(folder, drawn):
     examples = [(section.split("\n")[0], *found) for section in sections for found in EXAMPLE.findall(section)]
     attempt("as a whole", lambda: shell(ROOT, f"test {len(examples)} -ge 3"))
     if drawn:
-        examples = [examples[datetime.date.today().toordinal() % len(examples)]]
+        examples = [examples[day() % len(examples)]]
         print(f"of the diffs: {examples[0][0]}")
     tried = [(what, commands) for what, diff, commands in examples if attempt(what, add, what, diff)]
     if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled -Dkernels=plain; ninja -C build"):

@@ -1,10 +1,19 @@
-"""What this machine is asked for: its tiers.
+"""What this machine is asked for: its tiers, and the day by which samples are drawn.
 
 SPDX-License-Identifier: MIT
 """
+import datetime
 import os
 
 from testing.processes import ROOT, execute
+
+
+DAY = "DEBERTA_TEST_DAY"
+
+
+def day():
+    """Other samples every day; DAY in the environment has those of another one again."""
+    return int(os.environ.get(DAY) or datetime.date.today().toordinal())
 
 
 def has_flag(flag):

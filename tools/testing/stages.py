@@ -2,7 +2,6 @@
 
 A stage is a function that puts its jobs on the schedule; `full` says whether the run takes everything. SPDX-License-Identifier: MIT
 """
-import datetime
 import functools
 import os
 import re
@@ -11,7 +10,7 @@ import subprocess
 import sys
 
 from testing.builds import FIRST
-from testing.machine import has_flag, native_tiers
+from testing.machine import day, has_flag, native_tiers
 from testing.processes import ROOT
 from testing.stage import Tests
 
@@ -77,8 +76,7 @@ def without_fma(stage, _full):
 
 def parts_of_today():
     """Two of the five, others every day; the nightly stage neon-whole takes all."""
-    first = datetime.date.today().toordinal()
-    return [PARTS[(first + k) % len(PARTS)] for k in (0, 2)]
+    return [PARTS[(day() + k) % len(PARTS)] for k in (0, 2)]
 
 
 def neon(stage, _full):
@@ -275,7 +273,7 @@ def long_runs(stage, _full):
 def drawn_cases(stage, _full):
     """Other models, texts and ways of training every day."""
     built = native_build(stage, targets=["deberta"])
-    seed = str(datetime.date.today().toordinal())
+    seed = str(day())
     for first in range(0, 2000, 500):
         stage.program(f"drawn cases, seed {seed}, from {first}", ["build/deberta", "verify", "--configurations", "500", "--first", str(first), "--seed", seed],
                       of_tiers=False, expected=150, after=[built])
