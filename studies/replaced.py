@@ -171,12 +171,8 @@ def measure(folder, settings):
 
 
 def main():
-    parser = trained.command_line(__doc__, "what models learned, by kind and seed")
-    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt (docs/studies/data), for --train")
-    s = study.begin(parser)
+    s = trained.begin_with_corpus(trained.command_line(__doc__, "what models learned, by kind and seed"))
     o = s.options
-    if o.train and not o.corpus and not o.quick:
-        study.refuse(study.WRONG_USE, "--train needs --corpus")
     report(s, trained.rows_of(s, models, measure, lambda settings: settings, lambda settings, state, threads: learned(settings, state, threads, o.corpus)))
 
 

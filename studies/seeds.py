@@ -158,15 +158,12 @@ def tabulate(s, study_name, cells):
 
 def main():
     parser = trained.command_line(__doc__, "held-out losses")
-    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt (docs/studies/data), for --train")
     for name in PAIRS:
         parser.add_argument(f"--{name}", metavar="FILE", help=f"losses of the models of the {name} by seed")
-    s = study.begin(parser)
+    s = trained.begin_with_corpus(parser)
     o = s.options
     held_out = stream = None
     if o.train or o.quick:
-        if not o.corpus and not o.quick:
-            study.refuse(study.WRONG_USE, "--train needs --corpus")
         stream, test = streams(o.corpus)
         held_out = study_models.held_out_batch(test, GRID)
     rows = trained.rows_of(s, settings_of, lambda folder, settings: measure(folder, settings, held_out), lambda settings: recipe(stream, *settings))

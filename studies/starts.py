@@ -104,15 +104,11 @@ def measure(folder, settings, held_out):
 
 
 def main():
-    parser = trained.command_line(__doc__, "losses by model")
-    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt (docs/studies/data), for --train")
-    s = study.begin(parser)
+    s = trained.begin_with_corpus(trained.command_line(__doc__, "losses by model"))
     o = s.options
     stream = held_out = None
     texts = QUICK_TEXTS if o.quick and not o.corpus else TEXTS
     if o.train or o.quick:
-        if not o.corpus and not o.quick:
-            study.refuse(study.WRONG_USE, "--train needs --corpus")
         stream, test = streams(o.corpus)
         whole = test.texts(texts, CHARACTERS)
         held_out = whole, study_models.mask(whole, np.random.default_rng(15), ASKED)

@@ -153,6 +153,15 @@ def command_line(documentation: str, table: str) -> Any:
     return parser
 
 
+def begin_with_corpus(parser: Any) -> study.Study:
+    """Of a study that trains on texts of a folder: --corpus is what --train needs, and --quick does without."""
+    parser.add_argument("--corpus", metavar="FOLDER", help="of train.txt and valid.txt (docs/studies/data), for --train")
+    s = study.begin(parser)
+    if s.options.train and not s.options.corpus and not s.options.quick:
+        study.refuse(study.WRONG_USE, "--train needs --corpus")
+    return s
+
+
 Row = Dict[str, Any]
 
 
