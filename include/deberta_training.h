@@ -154,7 +154,8 @@ typedef struct deberta_trainer_options {
     /* No bit depends on these. */
     deberta_isa isa;
     size_t threads;
-    size_t memory_limit_bytes; /* opening refuses what would need more; 0: no limit */
+    size_t memory_limit_bytes; /* opening refuses what would need more, and a step where more than a quarter of the
+                                * tokens have labels and EMD's rows would; 0: no limit */
     size_t micro_tokens; /* tokens whose activations are in memory at once: as many neighbouring shards, 1, 2, 4 ..., as
                           * have no more, and one at least; with sift_weight moved copies count. 0: whole steps.
                           * Gradients of parts wait for others: up to log2(shards) times the weights */

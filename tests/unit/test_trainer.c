@@ -138,6 +138,42 @@ TEST(test_memory_limit)
     deberta_trainer_free(&trainer);
 }
 
+/* More labels than a plan expects take more memory, which a limit bounds as well; the step can be taken again. */
+TEST(test_memory_limit_of_many_labels)
+{
+    static const char *const texts[] = {readme};
+    deberta_error err;
+    deberta_trainer *trainer;
+    deberta_training_step free_step, step;
+    deberta_trainer_options o = options_of_batch();
+    o.model = demo;
+    o.batch = NULL;
+    o.texts = texts;
+    o.text_count = 1;
+    o.sequence_tokens = 64;
+    o.batch_sequences = 8;
+    o.steps = 1;
+    o.mask_probability = 0.9;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    const size_t planned = deberta_trainer_memory_bytes(trainer);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &free_step, &err), DEBERTA_OK);
+    const size_t grown = deberta_trainer_memory_bytes(trainer);
+    assert_true(grown > planned);
+    deberta_trainer_free(&trainer);
+    o.memory_limit_bytes = planned;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_E_MEMORY);
+        assert_non_null(strstr(err.message, "labelled tokens needs"));
+    }
+    deberta_trainer_free(&trainer);
+    o.memory_limit_bytes = grown;
+    assert_int_equal(deberta_trainer_open(&trainer, &o, &err), DEBERTA_OK);
+    assert_int_equal(deberta_trainer_gradients(trainer, NULL, &step, &err), DEBERTA_OK);
+    assert_true(step.loss == free_step.loss && step.gradient_norm == free_step.gradient_norm);
+    deberta_trainer_free(&trainer);
+}
+
 /* The same step gives the same once more, whatever its memory held: of every task, and after a step of another shape.
  */
 TEST(test_a_step_leaves_nothing_behind)

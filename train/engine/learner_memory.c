@@ -342,27 +342,36 @@ static size_t layers_that_keep(const learner *l, size_t bytes)
     return keeps ? minimum(room / each, l->model->config.layers - (l->options.decodes ? 1 : 0)) : 0;
 }
 
+/* bytes: of all that training has then, with so many tokens of a kind in a step. */
+static deberta_status check_limit(const learner *l, size_t bytes, size_t tokens, const char *kind, deberta_error *err)
+{
+    const size_t limit = l->options.memory_limit_bytes;
+    if (limit == 0 || bytes <= limit) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu %stokens needs %s, but the limit is %s",
+                 l->set.name, tokens, kind, bytes_describe(bytes).text, bytes_describe(limit).text);
+}
+
 /* Refuses before the largest part is taken, and finds room for what is kept to save time. */
 static deberta_status plan_memory(learner *l, deberta_error *err)
 {
     size_t bytes = 0, decoder_bytes = 0;
-    const size_t limit = l->options.memory_limit_bytes;
     DEBERTA_TRY(arena_predict(&l->memory.arena, "training", 0, &bytes, err));
     DEBERTA_TRY(arena_predict(&l->memory.decoder_arena, "the decoder", 0, &decoder_bytes, err));
     bytes += decoder_bytes + learner_bytes(l);
-    if (limit && bytes > limit)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
-                     l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
+    DEBERTA_TRY(check_limit(l, bytes, l->options.max_tokens, "", err));
     l->kept_layers = layers_that_keep(l, bytes);
     return DEBERTA_OK;
 }
 
 deberta_status learner_decoder_reserve(const learner *l, step_memory *m, size_t rows, deberta_error *err)
 {
+    size_t bytes = 0;
     if (rows <= m->decoder_rows) return DEBERTA_OK;
     arena_release(&m->decoder_arena);
     m->decoder_rows = 0;
     carve_decoder(l, m, &m->decoder_arena, rows);
+    DEBERTA_TRY(arena_predict(&m->decoder_arena, "the decoder", 0, &bytes, err));
+    DEBERTA_TRY(check_limit(l, bytes + learner_bytes(l), rows, "labelled ", err));
     DEBERTA_TRY(arena_allocate(&m->decoder_arena, "the decoder", 0, err));
     carve_decoder(l, m, &m->decoder_arena, rows);
     m->decoder_rows = rows;
