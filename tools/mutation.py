@@ -6,17 +6,18 @@
     tools/mutation.py --seconds 100       begins no test after so long, and ends with status 75 if something is left
     tools/mutation.py --limit 100         seconds of tests for one mutant
     tools/mutation.py --only PATH         mutants below this path, as core/text
-    tools/mutation.py --suites NAMES      tests of these suites alone, as unit,golden: a first look
+    tools/mutation.py --tests WORDS       single tests alone whose names contain one of these words, as "cli train,golden"
     tools/mutation.py --again             once more those that survived, with the tests as they are now
     tools/mutation.py --share 1/2         every second mutant, when another call that runs at the same time has the others; a first one has to build
     tools/mutation.py --report            builds and runs nothing: prints what is known, with the survivors
 
 A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a function of core/, simd/ or train/; a line
 is drawn, then one of its changes. All of them are compiled into one build, and the environment chooses one (tools/testing/mutants.py). Each
-test first says which mutants it comes to; these tests then try a mutant in turn, the quickest first. Where none comes, nobody notices.
+single test (tools/testing/single.py) first says which mutants it comes to; some of these then try a mutant in turn: those that noticed others
+nearby, then the quickest of each program or file of cases, then the next ones, until their seconds are used up. Where none comes, nobody notices.
 Assertions are on, as in the stages with sanitizers. A test fails, or takes more processor time than SLOWER allows, or waits with nothing running; a busy machine is no failure.
 
-What came of each stands in build-mutation/mutants.tsv; tests/survivors.tsv says of survivors what a reader found.
+What came of each stands in build-mutation/mutants.tsv, the first result and later ones; tests/survivors.tsv says of survivors what a reader found.
 Not counted: what does not compile, what this machine does not compile, and what compiles to the same code.
 Fails below LEAST percent noticed.
 
@@ -36,8 +37,9 @@ import shutil
 import subprocess
 import sys
 import time
+import zlib
 
-from testing import builds, mutants, processes, watched
+from testing import builds, mutants, processes, single, watched
 from testing.processes import ROOT
 
 FOLDER = "build-mutation"
@@ -46,10 +48,12 @@ ROOMS = ("core", "simd", "train")
 COUNT, SEED, LEAST = 300, 20240229, 85.0
 SLOWER = 5  # times the processor time that a test takes without a mutant, and ten seconds
 FEW = 3
-LIMIT = 300  # seconds of tests for a mutant; those that would take longer are left out
+LIMIT = 40  # seconds of tests for a mutant; those that would take longer are left out
+NEARBY = 4  # tests that noticed others of the same file, and as many of the same folder, go first
 OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=false"]
 CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as well
 # What tests tests, or draws figures, or compares other languages, comes to no place of its own.
+CLOCKS = {"cli encode_corpus", "cli info", "cli limits", "cli signals", "cli train_interrupted"}  # they may fail of themselves where it is busy
 LEFT_OUT = {"checkasm catches broken kernels", "golden notices a flipped bit", "mutations", "train faults", "identity", "appendix", "fuzz hang"}
 CASES = {"cli " + name for name in ("attention corpus drawn encode_corpus eval finetune heads info limits made_up misuse pack precision results "
                                     "signals train train_edges train_interrupted train_limits").split()}
@@ -232,7 +236,7 @@ def draw_and_build(tree, options):
 # ------------------------------------------------------------------------------------------------------------- the tests
 
 class Trials:
-    """The tests of the program. reached: {test: (seconds of processor, numbers of mutants)}"""
+    """The tests of the program. reached: {single test: (seconds of processor, numbers of mutants)}"""
 
     def __init__(self, tree, end, place=os.path.join(ROOT, FOLDER), share=(0, 1)):
         self.tree, self.end, self.place, self.share, self.reached = tree, end, place, share, {}
@@ -240,59 +244,110 @@ class Trials:
     def over(self):
         return time.monotonic() > self.end
 
-    def run(self, name, number, seconds, reached=None):
-        test = self.tree.tests[name]
+    def run(self, test, number, seconds, reached=None):
         chosen = {"DEBERTA_MUTANT": str(number)} if number else {"DEBERTA_MUTANTS_REACHED": reached} if reached else {}
-        return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, 10 + SLOWER * seconds)
+        return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, seconds)
 
-    def look_at_reach(self, limit, suites=()):
+    def look_at_reach(self, limit, words=()):
         """Runs once without a mutant what a mutant may meet; what is known from an earlier call is kept. False if there was no time for all."""
         os.makedirs(os.path.join(self.place, "reached"), exist_ok=True)
-        names = sorted((name for name, test in self.tree.tests.items() if wanted(test) and test.priority <= limit
-                        and (not suites or test.suites & suites)), key=lambda name: self.tree.tests[name].priority)
-        left = []
-        for number, name in enumerate(names):
-            path = os.path.join(self.place, "reached", re.sub(r"\W+", "_", name) + ".json")
-            if not os.path.exists(path) and number % self.share[1] == self.share[0] and not self.over():
-                self.look_at_one(name, path)
-            if os.path.exists(path):
-                with open(path, encoding="utf-8") as file:
-                    self.reached[name] = json.load(file)
-            else:
-                left.append(name)
-        return not left
+        self.reached, whole = {}, True
+        for test in sorted(filter(wanted, self.tree.tests.values()), key=lambda test: test.priority):
+            parts = self.parts_of(single.Single(test), limit, words)
+            whole = whole and parts is not None
+            for name in parts or ():
+                one = single.Single(test, name)
+                if not words or any(word in one.name for word in words):
+                    seen = self.seen(one, limit)
+                    whole = whole and seen is not None
+                    if seen is not None:
+                        self.reached[one] = (seen["seconds"], set(seen["reached"]))
+        return whole
 
-    def look_at_one(self, name, path):
+    def parts_of(self, test, limit, words):
+        """Names of what is tried alone; [""] for a test that is tried as a whole, None if there was no time to see."""
+        if not test.lists() and words and not any(word in test.name for word in words):
+            return []
+        if test.folders():
+            return test.folders()
+        seen = self.seen(test, limit)
+        return None if seen is None else seen["parts"] or [""]
+
+    def seen(self, test, limit):
+        """What a run without a mutant showed, of this call or of an earlier one; None if there was no time."""
+        path = os.path.join(self.place, "reached", re.sub(r"\W+", "_", test.name)[:80] + "_" + hashlib.sha256(test.name.encode()).hexdigest()[:8] + ".json")
+        stamp = os.stat(test.source()).st_mtime_ns
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as file:
+                known = json.load(file)
+            if known["stamp"] == stamp and known.get("beyond", limit) >= limit:
+                return known
+        if zlib.crc32(test.name.encode()) % self.share[1] != self.share[0] or self.over():
+            return None
+        known = {"stamp": stamp, **(self.listed(test) if test.lists() and test.name == test.group else self.look_at_one(test, limit, path))}
+        write_json(path, known)
+        return known
+
+    def listed(self, test):
+        said = processes.execute([*test.command, "--list"], test.environment, folder=test.folder)
+        expect(said, f"the list of {test.name}")
+        names = said.output.split("\n")[:-1]
+        if len(names) <= single.MOST:
+            return {"seconds": 0, "reached": [], "parts": names}
+        return self.look_at_one(test, 300, os.path.join(self.place, "reached", "a whole test"))
+
+    def look_at_one(self, test, limit, path):
         reached = path + f".{os.getpid()}.bytes"
         with open(reached, "wb") as file:
             file.write(bytes(mutants.MOST))
-        outcome = self.run(name, 0, 300, reached)
+        outcome = self.run(test, 0, limit, reached)
         with open(reached, "rb") as file:
             numbers = [number for number, byte in enumerate(file.read()) if byte]
         os.remove(reached)
+        known = {"seconds": round(outcome.processor, 2), "reached": numbers, "parts": [] if outcome.fault else test.parts_said(outcome)}
         if outcome.fault:
-            print(f"{name} fails without a mutant ({outcome.fault}), so it tries none\n{outcome.output[-1500:]}", flush=True)
-            numbers = []
-        write_json(path, [round(outcome.processor, 2), numbers])
+            print(f"{test.name} fails without a mutant ({outcome.fault}), so it tries none\n{outcome.output[-1500:]}", flush=True)
+            known["reached"] = []
+        return {**known, "beyond": limit} if outcome.fault == "too much processor time" else known
 
-    def tests_of(self, number):
-        return sorted((seconds, name) for name, (seconds, numbers) in self.reached.items() if number in numbers)
+    def tests_of(self, number, noticed=()):
+        """[(seconds, test)] in the order in which they try it. noticed: [counts by test's name] of other mutants, the nearest first."""
+        left = [(seconds, test) for test, (seconds, numbers) in self.reached.items() if number in numbers]
+        order = []
+        for counts in noticed:
+            near = sorted((row for row in left if counts[row[1].name]), key=lambda row: (row[0] + 0.3) / counts[row[1].name])[:NEARBY]
+            order += near
+            left = [row for row in left if row not in near]
+        rounds, ranks = [], collections.Counter()
+        for seconds, test in sorted(left, key=lambda row: (row[0], row[1].name)):
+            group = test.group.split()[0] if test.group.startswith("fuzz") else test.group
+            rounds.append((ranks[group], seconds, test.name, test))
+            ranks[group] += 1
+        return order + [(seconds, test) for _, seconds, _, test in sorted(rounds, key=lambda row: row[:3])]
 
-    def judge(self, number, limit):
+    def judge(self, number, limit, noticed=()):
         """What came of a mutant, or None if time was over."""
-        tests, tried, spent = self.tests_of(number), 0, 0.0
-        for seconds, name in tests:
+        tests, tried, spent = self.tests_of(number, noticed), 0, 0.0
+        for seconds, test in tests:
             if spent + seconds > limit:
                 continue
             if self.over():
                 return None
             spent += seconds
             tried += 1
-            fault = self.run(name, number, seconds).fault
+            fault = self.run(test, number, 10 + SLOWER * seconds).fault
             # A test that looks at the clock may fail of itself.
-            if fault and not (self.tree.tests[name].alone and self.run(name, 0, seconds).fault):
-                return {"result": "noticed", "by": name, "how": fault, "tried": tried, "of": len(tests)}
+            if fault and not ((test.alone or test.group in CLOCKS) and self.run(test, 0, 10 + SLOWER * seconds).fault):
+                return {"result": "noticed", "by": test.name, "how": fault, "tried": tried, "of": len(tests)}
         return {"result": "survived", "by": "", "how": "", "tried": tried, "of": len(tests)}
+
+
+def noticed_near(mutant, rows):
+    """[{a test's name: how many other mutants it noticed}] of the same file and of the same folder."""
+    others = [(other.file, row["by"]) for other, row in rows.items() if row["result"] == "noticed" and other != mutant]
+    folder = os.path.dirname(mutant.file)
+    return [collections.Counter(by for name, by in others if name == mutant.file),
+            collections.Counter(by for name, by in others if os.path.dirname(name) == folder)]
 
 
 def write_json(path, value):
@@ -328,15 +383,16 @@ def log_path():
     return os.path.join(ROOT, FOLDER, "mutants.tsv")
 
 
-def known_rows(seed):
-    """{mutant: its last row}"""
+def known_rows(seed, first=False):
+    """{mutant: its last row}, or its first one."""
     rows = {}
     if os.path.exists(log_path()):
         with open(log_path(), encoding="utf-8") as file:
             for line in file:
                 row = dict(zip(COLUMNS, line.rstrip("\n").split("\t")))
-                if row["seed"] == str(seed):
-                    rows[mutants.Mutant(row["file"], int(row["line"]), int(row["column"]), row["old"], row["new"])] = row
+                mutant = mutants.Mutant(row["file"], int(row["line"]), int(row["column"]), row["old"], row["new"])
+                if row["seed"] == str(seed) and not (first and mutant in rows):
+                    rows[mutant] = row
     return rows
 
 
@@ -357,20 +413,23 @@ def run(options):
         expect(tree.ninja(), "the build with its mutants")
     tree.open()
     if options.again:
-        shutil.rmtree(os.path.join(ROOT, FOLDER, "reached"), ignore_errors=True)
         for mutant, row in known_rows(options.seed).items():
             if row["result"] == "survived":
                 note(options.seed, mutant, {**row, "result": "again"})
-    trials, known = Trials(tree, end, share=options.share), known_rows(options.seed)
-    if not trials.look_at_reach(options.limit, set(filter(None, options.suites.split(",")))):
+    trials = Trials(tree, end, share=options.share)
+    if not trials.look_at_reach(options.limit, options.tests):
         return False
     for place, (number, mutant) in enumerate(built.items()):
+        known = known_rows(options.seed)  # another share's as well
         if place % options.share[1] == options.share[0] and (mutant not in known or known[mutant]["result"] == "again"):
-            what = trials.judge(number, options.limit)
+            what = trials.judge(number, options.limit, noticed_near(mutant, known))
             if what is None:
                 return False
+            if what["result"] == "survived" and mutant in known:
+                what["how"] = known[mutant]["how"]  # what its code was found to be
             note(options.seed, mutant, what)
-    if any(row["result"] == "again" for row in known_rows(options.seed).values()) or not known_rows(options.seed).keys() >= set(built.values()):
+    known = known_rows(options.seed)
+    if any(row["result"] == "again" for row in known.values()) or not known.keys() >= set(built.values()):
         return False
     return look_at_survivors(tree, options.seed, end)
 
@@ -412,12 +471,10 @@ def line_of(mutant):
 
 def report(options):
     """The exit status: 1 if too few were noticed."""
-    rows, read = known_rows(options.seed), readings()
+    rows, first, read = known_rows(options.seed), known_rows(options.seed, first=True), readings()
     sums = collections.defaultdict(collections.Counter)
     for mutant, row in sorted(rows.items()):
-        result = row["result"]
-        if result == "again":
-            continue
+        result = "survived" if row["result"] == "again" else row["result"]
         if result == "survived":
             kind, why = read.get((mutant.file, line_of(mutant), mutant.old, mutant.new), ("unread", ""))
             if kind == "equal":
@@ -426,12 +483,14 @@ def report(options):
                   f" [{kind}] {why}")
         for room in (mutant.file.split(os.sep)[0], "all"):
             sums[room][result] += 1
-    fine = True
+            sums[room]["noticed at first"] += first[mutant]["result"] == "noticed"
+    fine = bool(sums)
     for room, count in sorted(sums.items(), key=lambda item: item[0] == "all"):
         real = count["noticed"] + count["survived"]
         share = 100 * count["noticed"] / real if real else 0.0
         print(f"{room}: {real + count['equal']} mutants, {count['noticed']} noticed, {count['survived']} not; {count['equal']} are equal, as read; noticed of the"
-              f" others: {share:.1f} %; {count['same code']} more are the same code")
+              f" others: {share:.1f} %, by the first trial {100 * count['noticed at first'] / real if real else 0.0:.1f} %;"
+              f" {count['same code']} more are the same code")
         fine = share >= LEAST
     print(f"{int(fine)} passed, {int(not fine)} failed")
     return 0 if fine else 1
@@ -444,12 +503,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--limit", type=float, default=LIMIT)
     parser.add_argument("--only", metavar="PATH", default="")
-    parser.add_argument("--suites", metavar="NAMES", default="")
+    parser.add_argument("--tests", metavar="WORDS", default="")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--share", default="1/1")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
     options.share = (int(options.share.split("/")[0]) - 1, int(options.share.split("/")[1]))
+    options.tests = [word for word in options.tests.split(",") if word]
     os.chdir(ROOT)
     if not options.report and not run(options):
         report(options)

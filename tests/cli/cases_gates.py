@@ -3,6 +3,7 @@ reader that crashes, a command that does not look at its writes, a digest of oth
 
 SPDX-License-Identifier: MIT
 """
+import collections
 import contextlib
 import io
 import os
@@ -124,7 +125,7 @@ def test_mutants_are_noticed_or_listed(bench):
     trials = mutation.Trials(tree, float("inf"), bench.folder)
     with mock.patch.object(mutation, "wanted", lambda test: True):
         check(trials.look_at_reach(100), "all tests have run")
-    equal(trials.reached["small"][1], [1, 2, 3], "nobody calls the last one")
+    equal({test.name: numbers for test, (_, numbers) in trials.reached.items()}, {"small": {1, 2, 3}}, "nobody calls the last one")
     results = {number: trials.judge(number, 100) for number in valid}
     equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "survived"], results)
     equal([result["of"] for result in results.values()], [1, 1, 1, 0], results)
@@ -139,6 +140,30 @@ def test_mutants_are_noticed_or_listed(bench):
     equal(status, 1)
     contains(said.getvalue(), "survived 1 of 1 tests: core/small.c:11: return a * 2;: 2 -> 3 [unread]", "[equal] of equal ones either is right",
              "all: 4 mutants, 1 noticed, 2 not; 1 are equal, as read; noticed of the others: 33.3 %", "0 passed, 1 failed")
+
+
+def test_single_tests_try_a_mutant_in_turn(bench):
+    trials = mutation.Trials(None, 0)
+    listed = {name: mock.Mock(command=["x"], environment={}, suites=set()) for name in ("golden", "cli train", "fuzz json", "fuzz zip")}
+    for name, test in listed.items():
+        test.name = name
+    for name, part, seconds in (("golden", "01", 3), ("golden", "02", 1), ("cli train", "train/a", 2), ("cli train", "train/b", 4), ("cli train", "train/c", 9),
+                                ("fuzz json", "", 1.5), ("fuzz zip", "", 1.6)):
+        trials.reached[mutation.single.Single(listed[name], part)] = (seconds, {7})
+    trials.reached[mutation.single.Single(listed["golden"], "03")] = (1, {8})
+    names = lambda *noticed: [test.name for _, test in trials.tests_of(7, noticed)]
+    equal(names(), ["golden: 02", "fuzz json", "cli train: train/a", "fuzz zip", "golden: 01", "cli train: train/b", "cli train: train/c"])
+    counts = collections.Counter({"cli train: train/c": 9, "golden: 01": 1, "golden: 03": 5})
+    equal(names(counts)[:3], ["cli train: train/c", "golden: 01", "golden: 02"])
+    one = mutation.single.Single(listed["cli train"], "train/a")
+    equal(one.command, ["x", "--only", "train/a"])
+
+
+def test_one_case_of_the_program_by_its_name(bench):
+    """Not those as well that only contain it."""
+    runner = [sys.executable, ROOT / "tests" / "cli" / "run_cli_tests.py", "--program", bench.program, "--cases", "train", "--list", "--only"]
+    names = {word: subprocess.run([*runner, word], stdout=subprocess.PIPE, text=True, check=True).stdout.split() for word in ("train/resum", "train/resume")}
+    equal(names, {"train/resum": ["train/resume", "train/resume-pair", "train/resume-refused"], "train/resume": ["train/resume"]})
 
 
 def test_a_mutant_without_end_is_noticed_by_processor_time(bench):

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Tests of the program from outside: what it prints, how it ends, what it writes and what it leaves behind.
 
-    run_cli_tests.py --program build/deberta [--cases NAME,...] [--only WORD] [--jobs N] [--tap] [--update] [--show]
+    run_cli_tests.py --program build/deberta [--cases NAME,...] [--only WORD] [--jobs N] [--tap] [--update] [--show] [--list]
 
 A test is a function that takes a `Bench`: what the file cases_NAME.py calls test_*, and what its tests(settings) yields with a name.
 Functions in the file's REQUIRES are called before each test_* and may skip it.
---cases: only these files. --only: only tests whose names contain the word. --tap: for meson, as the Test Anything Protocol has it.
---update writes the golden texts in expected/ anew; --show prints every message that wrong use brings, to be read through.
+--cases: only these files. --only: the test of that name, or those whose names contain the word. --list prints their names and runs none.
+--tap: for meson, as the Test Anything Protocol has it. --update writes the golden texts in expected/ anew; --show prints every message that
+wrong use brings, to be read through.
 
 Every test runs in a process and a working folder of its own. helpers.py has what tests share. The last line is
 `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
@@ -157,7 +158,7 @@ def collect(settings):
             assert test_name not in tests, f"two tests are called '{test_name}'"
             if settings.only in test_name:
                 tests[test_name] = test
-    return tests
+    return {settings.only: tests[settings.only]} if settings.only in tests else tests
 
 
 # -------------------------------------------------------------------------------------------------------------- running
@@ -215,7 +216,7 @@ def parse_arguments():
     parser.add_argument("--cases", default=",".join(case_files()))
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
-    for flag in ("--tap", "--update", "--show"):
+    for flag in ("--tap", "--update", "--show", "--list"):
         parser.add_argument(flag, action="store_true")
     settings = parser.parse_args()
     settings.program, settings.golden = os.path.abspath(settings.program), os.path.abspath(settings.golden)
@@ -233,6 +234,9 @@ def main():
     settings, begin, counts = parse_arguments(), time.monotonic(), {"passed": 0, "failed": 0, "skipped": 0}
     with tempfile.TemporaryDirectory(prefix="deberta-cli-shared-") as settings.shared:
         SETTINGS, TESTS = settings, collect(settings)
+        if settings.list:
+            print(*TESTS, sep="\n")
+            return 0
         if settings.tap:
             print(f"1..{len(TESTS)}")
         for name, outcome, text in run_all(1 if settings.show else settings.jobs):

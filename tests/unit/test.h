@@ -1,6 +1,6 @@
 /* Tests of one program, run by cmocka in the order in which they stand: TEST(name) { ... }. A test registers itself, so
  * that none is forgotten. A program that has something to do before its tests defines TESTS_HAVE_A_MAIN, and calls
- * run_registered_tests. SPDX-License-Identifier: MIT */
+ * run_registered_tests. DEBERTA_TEST_ONLY in the environment names the only test to run. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <setjmp.h>
@@ -36,6 +36,12 @@ static inline void register_test(struct CMUnitTest test)
         exit(1);
     }
     registered_tests[registered_count++] = test;
+}
+
+__attribute__((constructor)) static void choose_test(void)
+{
+    const char *only = getenv("DEBERTA_TEST_ONLY");
+    if (only) cmocka_set_test_filter(only);
 }
 
 static inline int run_registered_tests(void)
