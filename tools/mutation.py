@@ -3,12 +3,12 @@
 
     tools/mutation.py                     draws 300 mutants, builds one program that holds them all, tries each; goes on where a call stopped
     tools/mutation.py --count N --seed S  more of them, or others
-    tools/mutation.py --seconds 100       begins no test after so long, and ends with status 75 if something is left
+    tools/mutation.py --seconds 100       begins with no other mutant after so long, and ends with status 75 if something is left
     tools/mutation.py --limit 100         seconds of tests for one mutant
     tools/mutation.py --only PATH         mutants below this path, as core/text
     tools/mutation.py --tests WORDS       single tests alone whose names contain one of these words, as "cli train,golden"
     tools/mutation.py --again             once more those that survived, with the tests as they are now
-    tools/mutation.py --share 1/2         every second mutant, when another call that runs at the same time has the others; a first one has to build
+    tools/mutation.py --share 1/2         every second mutant, when another call that runs at the same time has the others; the first one looks at their code
     tools/mutation.py --report            builds and runs nothing: prints what is known, with the survivors
 
 A mutant changes an operator, a comparison, a constant or a bound, or drops a statement, in a function of core/, simd/ or train/; a line
@@ -25,6 +25,7 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import collections
+import concurrent.futures
 import fcntl
 import glob
 import hashlib
@@ -47,7 +48,6 @@ READ = os.path.join("tests", "survivors.tsv")
 ROOMS = ("core", "simd", "train")
 COUNT, SEED, LEAST = 300, 20240229, 85.0
 SLOWER = 5  # times the processor time that a test takes without a mutant, and ten seconds
-FEW = 3
 LIMIT = 40  # seconds of tests for a mutant; those that would take longer are left out
 NEARBY = 4  # tests that noticed others of the same file, and as many of the same folder, go first
 OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=false"]
@@ -96,14 +96,21 @@ class Tree:
 
     def update(self, kept):
         """As the working folder has it, but for the files that are kept, since they hold mutants; and configured."""
-        listed = processes.execute(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], folder=self.origin).output
-        for name in filter(None, listed.split("\0")):
+        for name in self.listed():
             source, copy = os.path.join(self.origin, name), os.path.join(self.root, name)
-            if name not in kept and os.path.lexists(source) and not (os.path.lexists(copy) and same_file(source, copy)):
+            if name not in kept and os.path.lexists(source) and self.differs(name):
                 os.makedirs(os.path.dirname(copy), exist_ok=True)
                 shutil.copy(source, copy, follow_symlinks=False)
         if not os.path.exists(os.path.join(self.build, "build.ninja")):
             expect(processes.execute(["meson", "setup", self.build, self.root, "-Dtests=enabled", *OPTIONS]), "meson")
+
+    def listed(self):
+        said = processes.execute(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], folder=self.origin).output
+        return list(filter(None, said.split("\0")))
+
+    def differs(self, name):
+        source, copy = os.path.join(self.origin, name), os.path.join(self.root, name)
+        return not (os.path.lexists(copy) and same_file(source, copy))
 
     def ninja(self, *targets):
         return processes.execute(["ninja", "-C", self.build, "-j", str(os.cpu_count() or 1), "-k", "0", *targets])
@@ -138,45 +145,67 @@ class Tree:
             text = (text if chosen else mutants.HEADER + text) + mutants.SELECTION
         write(os.path.join(self.root, name), text)
 
-    def compiles(self, name):
-        """A header of core/ or train/ is tried in a few of its places, one of simd/ in every tier."""
-        return self.ninja(*(self.objects[name] if name.startswith("simd") else self.objects[name][:FEW])).status == 0
+    def plant_all(self, chosen):
+        """These mutants, {number: mutant}, and no others in their files."""
+        for name in {mutant.file for mutant in chosen.values()} | {self.carrier}:
+            self.plant(name, {number: mutant for number, mutant in chosen.items() if mutant.file == name})
 
-    def compiled_numbers(self, name):
-        """The mutants of a file that the preprocessor leaves in."""
+    def valid_of(self, chosen):
+        """Those mutants that can be part of one program; their files are left with them, and with some that are in no object."""
+        chosen = {number: mutant for number, mutant in chosen.items() if self.can_be_written(mutant)}
+        while True:
+            self.plant_all(chosen)
+            outcome = self.ninja(*self.library_targets())
+            if outcome.status == 0:
+                there = self.compiled_numbers()
+                return {number: mutant for number, mutant in chosen.items() if number in there}
+            errors = {(name, int(line)) for name, line in re.findall(r"^(?:\.\./)*([\w/.]+):(\d+):\d+: (?:fatal )?error: ", outcome.output, re.M)}
+            wrong = {number for number, mutant in chosen.items() if any((mutant.file, line) in errors for line in self.lines_of(mutant))}
+            # An error elsewhere in the file: one of its mutants must have brought it.
+            wrong = wrong or {number for number, mutant in chosen.items() if mutant.file in {name for name, _ in errors}}
+            if not wrong:
+                expect(outcome, "the library with its mutants")
+            files = collections.Counter(chosen[number].file for number in wrong)
+            for name in files:
+                self.plant(name, {})
+            wrong -= {number for number in wrong if files[chosen[number].file] > 1 and self.can_be_built(number, chosen[number])}
+            chosen = {number: mutant for number, mutant in chosen.items() if number not in wrong}
+
+    def can_be_built(self, number, mutant):
+        """Alone in its file, which is left as it was."""
+        self.plant(mutant.file, {number: mutant})
+        fine = self.ninja(*self.library_targets()).status == 0
+        self.plant(mutant.file, {})
+        return fine
+
+    def lines_of(self, mutant):
+        """Of all that stands beside its change."""
+        source = mutants.source_of(self.origin, mutant.file)
+        first, last, _ = source.place(mutant)
+        begin, end = (source.text.count("\n", 0, source.tokens[index][0]) + 1 for index in (first, last))
+        return range(begin, end + 1)
+
+    def compiled_numbers(self):
+        """The mutants that the preprocessor leaves in some object of the library."""
         with open(os.path.join(self.build, "compile_commands.json"), encoding="utf-8") as rows:
             commands = {row["output"]: row for row in json.load(rows)}
-        found = set()
-        for target in self.objects[name] if name.startswith("simd") else self.objects[name][:FEW]:
+
+        def numbers_in(target):
             words = shlex.split(commands[target]["command"])
             words[words.index("-o") + 1] = "-"
             said = subprocess.run([*[word for word in words if word != "-c"], "-E"], cwd=commands[target]["directory"], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True, check=False).stdout
-            found.update(int(number) for number in re.findall(r"mutants_reached\[(\d+)\] = 1", said))
-        return found
+            return {int(number) for number in re.findall(r"mutants_reached\[(\d+)\] = 1", said)}
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            return set().union(*pool.map(numbers_in, self.library_targets()))
 
-    def valid_of(self, name, chosen):
-        """Those mutants of a file that can be part of the program; it is left with them."""
-        chosen = {number: mutant for number, mutant in chosen.items() if self.can_be_written(mutant)} if self.objects[name] else {}
-        self.plant(name, chosen)
-        if chosen and not self.compiles(name):
-            alone = {}
-            for number, mutant in chosen.items():
-                self.plant(name, {number: mutant})
-                if self.compiles(name):
-                    alone[number] = mutant
-            chosen = alone
-            self.plant(name, chosen)
-            expect(self.ninja(*self.objects[name][:FEW]), f"{name} with its mutants")
-        there = self.compiled_numbers(name) if chosen else set()
-        if not there.issuperset(chosen):
-            chosen = {number: mutant for number, mutant in chosen.items() if number in there}
-            self.plant(name, chosen)
-        return chosen
+    def changed_files(self):
+        """Those of the library that hold mutants, or the choice."""
+        return [name for name in self.listed() if name.split(os.sep)[0] in ROOMS and self.differs(name)]
 
     def can_be_written(self, mutant):
         try:
-            mutants.source_of(self.origin, mutant.file).place(mutant)
+            mutants.source_of(self.origin, mutant.file).with_choices({1: mutant})
             return True
         except mutants.NoMutant:
             return False
@@ -204,31 +233,19 @@ def places_below(root, path):
 
 
 def draw_and_build(tree, options):
-    """{number: mutant} of all that the program holds; the same for the same sources, count and seed."""
+    """{number: mutant}; the same for the same sources, count and seed. The program may hold a few more, which nobody chooses."""
     places = places_below(tree.origin, options.only)
     rng, drawn, valid = random.Random(options.seed), [], {}
     tree.update(set())
-    tree.plant(tree.carrier, {})
-    expect(tree.ninja(*tree.library_targets()), "the library without a mutant")
-    tree.open()
     while len(valid) < options.count:
         begin = len(drawn)
         while len(drawn) < begin + max(4, int(1.2 * (options.count - len(valid)))):
             mutant = mutants.draw(rng, tree.origin, places)
             if mutant not in drawn:
                 drawn.append(mutant)
-        by_file = collections.defaultdict(dict)
-        for number, mutant in enumerate(drawn, 1):
-            if number > begin or number in valid:
-                by_file[mutant.file][number] = mutant
-        for name, chosen in by_file.items():
-            if any(number > begin for number in chosen):
-                kept = tree.valid_of(name, chosen)
-                valid.update(kept)
+        valid = tree.valid_of({**valid, **dict(enumerate(drawn[begin:], begin + 1))})
     numbers = sorted(valid)[:options.count]
     valid = {number: valid[number] for number in numbers}
-    for name in {mutant.file for mutant in drawn} | {tree.carrier}:
-        tree.plant(name, {number: mutant for number, mutant in valid.items() if mutant.file == name})
     print(f"seed {options.seed}: {len(places)} lines can be changed; {numbers[-1]} changes drawn, {len(valid)} of them can be built", flush=True)
     return valid
 
@@ -326,13 +343,11 @@ class Trials:
         return order + [(seconds, test) for _, seconds, _, test in sorted(rounds, key=lambda row: row[:3])]
 
     def judge(self, number, limit, noticed=()):
-        """What came of a mutant, or None if time was over."""
+        """What came of a mutant."""
         tests, tried, spent = self.tests_of(number, noticed), 0, 0.0
         for seconds, test in tests:
             if spent + seconds > limit:
                 continue
-            if self.over():
-                return None
             spent += seconds
             tried += 1
             fault = self.run(test, number, 10 + SLOWER * seconds).fault
@@ -357,7 +372,7 @@ def write_json(path, value):
 
 
 def built_mutants(tree, options):
-    """{number: mutant}, of this call or of an earlier one with the same wish."""
+    """({number: mutant}, the files that hold some), of this call or of an earlier one with the same wish."""
     path, wish = os.path.join(ROOT, FOLDER, "built.json"), [options.count, options.seed, options.only, digest_of_sources(ROOT)]
     known = {}
     if os.path.exists(path):
@@ -366,8 +381,9 @@ def built_mutants(tree, options):
     if known.get("wish") != wish:
         shutil.rmtree(os.path.join(ROOT, FOLDER, "reached"), ignore_errors=True)
         known = {"wish": wish, "mutants": draw_and_build(tree, options)}
+        known["changed"] = tree.changed_files()
         write_json(path, known)
-    return {int(number): mutants.Mutant(*mutant) for number, mutant in known["mutants"].items()}
+    return {int(number): mutants.Mutant(*mutant) for number, mutant in known["mutants"].items()}, set(known["changed"])
 
 
 def digest_of_sources(root):
@@ -402,14 +418,14 @@ def note(seed, mutant, what):
 
 
 def run(options):
-    """False if there was no time for all."""
+    """False if something is left."""
     end = time.monotonic() + options.seconds
     tree = Tree()
     os.makedirs(tree.root, exist_ok=True)
     with open(os.path.join(ROOT, FOLDER, "lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of calls that share the mutants one builds
-        built = built_mutants(tree, options)
-        tree.update({mutant.file for mutant in built.values()} | {CARRIER})
+        built, changed = built_mutants(tree, options)
+        tree.update(changed)
         expect(tree.ninja(), "the build with its mutants")
     tree.open()
     if options.again:
@@ -419,15 +435,17 @@ def run(options):
     trials = Trials(tree, end, share=options.share)
     if not trials.look_at_reach(options.limit, options.tests):
         return False
-    for place, (number, mutant) in enumerate(built.items()):
+    for number, mutant in list(built.items())[options.share[0]::options.share[1]]:
         known = known_rows(options.seed)  # another share's as well
-        if place % options.share[1] == options.share[0] and (mutant not in known or known[mutant]["result"] == "again"):
-            what = trials.judge(number, options.limit, noticed_near(mutant, known))
-            if what is None:
+        if mutant not in known or known[mutant]["result"] == "again":
+            if trials.over():
                 return False
+            what = trials.judge(number, options.limit, noticed_near(mutant, known))
             if what["result"] == "survived" and mutant in known:
                 what["how"] = known[mutant]["how"]  # what its code was found to be
             note(options.seed, mutant, what)
+    if options.share[0] > 0:
+        return True
     known = known_rows(options.seed)
     if any(row["result"] == "again" for row in known.values()) or not known.keys() >= set(built.values()):
         return False

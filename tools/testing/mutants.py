@@ -177,14 +177,14 @@ class Source:
         return first, last
 
     def spell(self, first, last, index=None, new=""):
-        """The tokens as text without comments, one of them another."""
+        """The tokens in one line without comments, one of them another; so the lines of the file keep their numbers."""
         text, end = "", self.tokens[first][0]
         for number in range(first, last + 1):
             begin, after, word = self.tokens[number]
             gap = self.text[end:begin]
             if "#" in gap:
                 raise NoMutant("a directive inside")
-            text += ("\n" if "\n" in gap else " " if gap else "") + (new if number == index else word)
+            text += (" " if gap else "") + (new if number == index else word)
             end = after
         return text
 
