@@ -56,7 +56,7 @@ CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as wel
 CLOCKS = {"cli encode_corpus", "cli info", "cli limits", "cli signals", "cli train_interrupted"}  # they may fail of themselves where it is busy
 LEFT_OUT = {"checkasm catches broken kernels", "golden notices a flipped bit", "mutations", "train faults", "identity", "appendix", "fuzz hang"}
 CASES = {"cli " + name for name in ("attention corpus drawn encode_corpus eval finetune heads info limits made_up misuse pack precision results "
-                                    "signals train train_edges train_interrupted train_limits").split()}
+                                    "signals train train_edges train_interrupted train_limits train_memory").split()}
 COLUMNS = ["seed", "file", "line", "column", "old", "new", "result", "by", "how", "tried", "of"]
 
 
