@@ -1,6 +1,7 @@
 /* Tests of one program, run by cmocka in the order in which they stand: TEST(name) { ... }. A test registers itself, so
  * that none is forgotten. A program that has something to do before its tests defines TESTS_HAVE_A_MAIN, and calls
- * run_registered_tests. DEBERTA_TEST_ONLY in the environment names the only test to run. SPDX-License-Identifier: MIT */
+ * run_registered_tests. DEBERTA_TEST_ONLY in the environment names the only test to run. SPDX-License-Identifier: MIT
+ */
 #pragma once
 
 #include <setjmp.h>
