@@ -42,7 +42,7 @@ class Single:
         """The cases of those that have a folder for each."""
         if self.group not in BY_CASE:
             return []
-        top = self.command[self.command.index("--folder") + 1]
+        top = os.path.join(self.folder, self.command[self.command.index("--folder") + 1])
         return sorted(name for place in (top, os.path.join(top, "formats")) if os.path.isdir(place) for name in os.listdir(place)
                       if os.path.exists(os.path.join(place, name, "config.json")))
 
@@ -55,5 +55,5 @@ class Single:
         """The file that changes when the test does: its program, or its cases."""
         if self.is_of_the_program():
             script = next(word for word in self.command if word.endswith("run_cli_tests.py"))
-            return os.path.join(os.path.dirname(script), f"cases_{self.command[self.command.index('--cases') + 1]}.py")
-        return next(word for word in self.command if not word.endswith("cmocka_tap.sh"))
+            return os.path.join(self.folder, os.path.dirname(script), f"cases_{self.command[self.command.index('--cases') + 1]}.py")
+        return os.path.join(self.folder, next(word for word in self.command if not word.endswith("cmocka_tap.sh")))
