@@ -45,4 +45,4 @@ def test_exercises_print_what_they_show():
     nbformat.validate(notebook)
     shown = printed(notebook)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
-    assert printed(notebook) == shown and sum(map(bool, shown)) == 5
+    assert printed(notebook) == shown and sum(map(bool, shown)) == 6
