@@ -51,6 +51,7 @@ SLOWER = 5  # times the processor time that a test takes without a mutant, and t
 LIMIT = 40  # seconds of tests for a mutant; those that would take longer are left out
 NEARBY = 4  # tests that noticed others of the same file, and as many of the same folder, go first
 OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=false"]
+QUICK = {"DEBERTA_TEST_QUICK": "1"}
 CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as well
 # What tests tests, or draws figures, or compares other languages, comes to no place of its own.
 CLOCKS = {"cli encode_corpus", "cli info", "cli limits", "cli signals", "cli train_interrupted"}  # they may fail of themselves where it is busy
@@ -264,7 +265,7 @@ class Trials:
 
     def run(self, test, number, seconds, reached=None):
         chosen = {"DEBERTA_MUTANT": str(number)} if number else {"DEBERTA_MUTANTS_REACHED": reached} if reached else {}
-        return watched.run(test, {"DEBERTA_TEST_QUICK": "1", **test.environment, **chosen}, seconds)
+        return watched.run(test, {**QUICK, **test.environment, **chosen}, seconds)
 
     def look_at_reach(self, limit, words=()):
         """Runs once without a mutant what a mutant may meet; what is known from an earlier call is kept. False if there was no time for all."""
@@ -307,7 +308,7 @@ class Trials:
         return known
 
     def listed(self, test):
-        said = processes.execute([*test.command, "--list"], test.environment, folder=test.folder)
+        said = processes.execute([*test.command, "--list"], {**QUICK, **test.environment}, folder=test.folder)
         expect(said, f"the list of {test.name}")
         names = said.output.split("\n")[:-1]
         if len(names) <= single.MOST:
