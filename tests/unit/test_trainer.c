@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -208,6 +210,115 @@ TEST(test_a_step_leaves_nothing_behind)
         }
         assert_true(steps[0].loss > 0 && isfinite(steps[0].gradient_norm));
         deberta_trainer_free(&trainer);
+    }
+}
+
+/* Two ranks in one process: each is a thread that takes the other's memory. */
+typedef struct meeting {
+    pthread_barrier_t barrier;
+    const void *shown[2];
+} meeting;
+
+typedef struct rank_work {
+    meeting *together;
+    deberta_ranks ranks;
+    deberta_trainer_options options;
+    deberta_status status;
+    deberta_error err;
+    deberta_training_step steps[2];
+} rank_work;
+
+static const void *shown_by_other(rank_work *work, const void *mine)
+{
+    work->together->shown[work->ranks.rank] = mine;
+    pthread_barrier_wait(&work->together->barrier);
+    return work->together->shown[!work->ranks.rank];
+}
+
+static void trade_in_memory(void *context, const float *all, float *received, size_t floats)
+{
+    rank_work *work = context;
+    const size_t me = work->ranks.rank, bytes = floats * sizeof *all;
+    const float *other = shown_by_other(work, all);
+    memcpy(received + me * floats, all + me * floats, bytes);
+    memcpy(received + !me * floats, other + me * floats, bytes);
+    pthread_barrier_wait(&work->together->barrier);
+}
+
+static void gather_in_memory(void *context, float *all, size_t floats)
+{
+    rank_work *work = context;
+    const size_t he = !work->ranks.rank;
+    const float *other = shown_by_other(work, all);
+    memcpy(all + he * floats, other + he * floats, floats * sizeof *all);
+    pthread_barrier_wait(&work->together->barrier);
+}
+
+static void join_in_memory(void *context, void *bytes, size_t size)
+{
+    rank_work *work = context;
+    unsigned char *mine = bytes, *copy = malloc(size);
+    memcpy(copy, shown_by_other(work, bytes), size);
+    pthread_barrier_wait(&work->together->barrier);
+    for (size_t i = 0; i < size; i++) mine[i] |= copy[i];
+    free(copy);
+}
+
+static void *run_rank(void *context)
+{
+    rank_work *work = context;
+    deberta_trainer *trainer;
+    work->status = deberta_trainer_open(&trainer, &work->options, &work->err);
+    for (size_t i = 0; i < 2 && work->status == DEBERTA_OK; i++)
+        work->status = deberta_trainer_step(trainer, &work->steps[i], &work->err);
+    if (trainer) deberta_trainer_free(&trainer);
+    return NULL;
+}
+
+static void run_two_ranks(rank_work works[2], const deberta_trainer_options *options)
+{
+    meeting together;
+    pthread_t threads[2];
+    pthread_barrier_init(&together.barrier, NULL, 2);
+    for (size_t i = 0; i < 2; i++) {
+        works[i] = (rank_work){.together = &together,
+                               .options = *options,
+                               .ranks = {&works[i], i, 2, trade_in_memory, gather_in_memory, join_in_memory}};
+        works[i].options.ranks = &works[i].ranks;
+    }
+    works[1].options.seed += options->seed == 2; /* the second differs */
+    for (size_t i = 0; i < 2; i++) assert_int_equal(pthread_create(&threads[i], NULL, run_rank, &works[i]), 0);
+    for (size_t i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&together.barrier);
+}
+
+/* Steps of two ranks are those of one process; what one of them has otherwise, both name. */
+TEST(test_two_ranks)
+{
+    static const char *const texts[] = {readme};
+    rank_work alone = {.options = DEBERTA_TRAINER_DEFAULTS}, works[2];
+    deberta_trainer_options *o = &alone.options;
+    o->model = demo;
+    o->texts = texts;
+    o->text_count = 1;
+    o->sequence_tokens = 24;
+    o->batch_sequences = 6;
+    o->threads = 1;
+    o->steps = 2;
+    run_rank(&alone);
+    if (alone.status != DEBERTA_OK) fail_msg("%s", alone.err.message);
+    run_two_ranks(works, o);
+    for (size_t i = 0; i < 2; i++) {
+        if (works[i].status != DEBERTA_OK) fail_msg("%s", works[i].err.message);
+        for (size_t k = 0; k < 2; k++)
+            assert_true(works[i].steps[k].loss == alone.steps[k].loss &&
+                        works[i].steps[k].gradient_norm == alone.steps[k].gradient_norm);
+    }
+    o->seed = 2;
+    run_two_ranks(works, o);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(works[i].status, DEBERTA_E_FORMAT);
+        assert_non_null(strstr(works[i].err.message, "rank 1 has another 'seed' than rank 0"));
     }
 }
 
