@@ -333,7 +333,7 @@ def test_a_digest_of_other_bits_is_noticed(bench):
         bench.write("published.tsv", "\t".join([name, *expected]) + "\n")
         bench.golden, failed = bench.folder, False
         try:
-            cases_info.published_digests(bench)
+            cases_info.published_digests(0)(bench)
         except AssertionError:
             failed = True
         equal(failed, changed is not None, changed)
