@@ -275,6 +275,10 @@ def test_new_model(bench):
     corpus = bench.write("corpus.txt", text)
     said = bench.fine("train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--depth", "1", "--width", "32", "--head-count", "2", "--out", "new")
     contains(said.err, "80 pieces", "bits a character")
+    with open(bench.path("new/spm.model"), "rb") as file:
+        written = file.read()
+    for field, name in ((45, b"[UNK]"), (46, b"[CLS]"), (47, b"[SEP]"), (48, b"[PAD]")):  # of trainer_spec
+        assert bytes([field * 8 % 128 + 128 + 2, field // 16, len(name)]) + name in written, name
     tokens = bench.fine("tokenize", "new", "--text", "The sailor followed the captain.").out
     contains(tokens, "\u2581The", "\u2581the")
     assert "[UNK]" not in tokens, tokens
