@@ -140,6 +140,16 @@ static int raise_it(void)
     return 0;
 }
 
+/* One signal of a thread to itself, and one of a process to itself, which the kernel tells apart. */
+static int send_ignored(void)
+{
+    signal(SIGBUS, SIG_IGN);
+    if (deberta_guard_files(NULL) != DEBERTA_OK) return 95;
+    raise(SIGBUS);
+    kill(getpid(), SIGBUS);
+    return 41;
+}
+
 TEST_BETWEEN(signals_about_something_else_go_where_they_went_before, begin, end)
 {
     write_zeros(inside("foreign"), FILE_BYTES);
@@ -147,6 +157,7 @@ TEST_BETWEEN(signals_about_something_else_go_where_they_went_before, begin, end)
     write_zeros(inside("foreign"), FILE_BYTES);
     assert_int_equal(outcome(touch_foreign_handled), 42);
     assert_int_equal(outcome(raise_it), -SIGBUS);
+    assert_int_equal(outcome(send_ignored), 41);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ encode */
