@@ -293,6 +293,7 @@ def test_new_model(bench):
     result = bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "5000", "--out", "other")
     assert result.code != 0
     contains(result.err, "expected 4996", "fewer")
+    contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "1000000", "--out", "other").err, "expected 999996", "fewer")
     contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "80", "--out", "new").err, "holds a model already")
     contains(bench.run("train", "tokenizer", "--file", corpus, "--vocabulary", "10", "--out", "tiny").err, "characters", "6 pieces")
     contains(bench.run(*words[:2], DEMO, *words[2:], "--out", "x").err, "found both")

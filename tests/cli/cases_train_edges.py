@@ -62,6 +62,14 @@ def test_many_labels(bench):
                 assert values == found[1][tensor][2], (task, more, tensor)
 
 
+def test_more_words_than_a_weight_holds(bench):
+    """Their gradients are summed in parts where the width fills no panel; those of the bias of a softmax cancel."""
+    made_up = "synthetic:v3-small,layers=1,hidden=24,heads=2,intermediate=32,vocab=97,positions=64,buckets=8,lm=1"
+    bench.fine("train", "mlm", made_up, *TRAIN, "--one-batch", os.path.join(case(bench, "03-v3-mlm-emd"), "batch.safetensors"), "--gradients", "g.safetensors")
+    gradients = tensors(bench.path("g.safetensors"))["grad.lm_predictions.lm_head.bias"][2]
+    assert len(gradients) == 97 and max(gradients) > 1e-3 and abs(sum(gradients)) < 1e-5, (max(gradients), sum(gradients))
+
+
 def test_many_choices(bench):
     """SiFT compares the distribution over 1,100 choices; groups of shards do not change it."""
     folder, choices = case(bench, "18-v3-choice"), 1100
