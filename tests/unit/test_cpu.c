@@ -54,11 +54,8 @@ TEST(test_kernels_say_where_they_come_from)
 #if defined(__x86_64__)
 enum { AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C };
 
-static bool compiled(deberta_isa isa)
-{
-    const char *reason = cpu_missing(isa, ~0u);
-    return !reason || !strstr(reason, "this build has no");
-}
+/* As the build says, not the library that is tested. */
+static bool compiled(deberta_isa isa) { return isa == DEBERTA_ISA_AVX2 ? HAVE_AVX2 : HAVE_AVX512; }
 
 TEST(test_messages_name_the_first_missing_part)
 {
