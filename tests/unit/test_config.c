@@ -317,7 +317,7 @@ TEST(test_refusals)
         {MICROSOFT ",\"padding_idx\":4294967296}", "padding_idx is 4294967296"},
         {V2 ",\"num_labels\":-1}", "num_labels is -1"},
         {V2 ",\"id2label\":[\"a\"]}", "id2label is an array"},
-        {V2 ",\"id2label\":{\"x\":\"a\"}}", "the key 'x'"},
+        {V2 ",\"id2label\":{\"x\":\"a\"}}", "the key 'x', expected integers from 0 to 1048575"},
         {V2 ",\"id2label\":{\"-1\":\"a\"}}", "the key '-1'"},
         {V2 ",\"id2label\":{\"0\":\"a\",\"00\":\"b\"}}", "the key '00'"},
         {V2 ",\"id2label\":{\"99999999999999999999\":\"a\"}}", "the key '9999"},
