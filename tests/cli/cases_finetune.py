@@ -64,6 +64,15 @@ def test_held_out_lines_of_one_label_are_noticed(bench):
         equal("texts of --eval have one label, 'a'" in done.err, noticed)
 
 
+def test_held_out_lines_that_are_longer(bench):
+    """The memory of steps has room for them, whatever is learned from is short."""
+    examples = bench.write("train.tsv", "a\tone\nb\ttwo\n")
+    held_out = bench.write("held-out.tsv", "".join(f"{label}\t{'one fine day and two bad days ' * 9}\n" for label in "ab" * 8))
+    words = ["finetune", "sequence", DEMO, "--examples", examples, "--eval", held_out, "--new-head", "--batch-sequences", "2"]
+    bench.fine(*words, "--steps", "1", "--out", "run")
+    equal([line["eval_sequences"] for line in evaluations(bench, "run")], [16])
+
+
 def test_sequence(bench):
     """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
     needs_speed(bench)
