@@ -241,6 +241,7 @@ static void test_a_delayed_thread_holds_up_one_task_only(void **state)
 typedef struct settings {
     sigset_t signals[MAX_THREADS];
     cpu_set_t processors[MAX_THREADS];
+    char names[MAX_THREADS][16];
     bool seen[MAX_THREADS];
     meeting all;
 } settings;
@@ -250,6 +251,7 @@ static void record_settings(void *context, size_t task, size_t worker)
     settings *s = context;
     pthread_sigmask(SIG_SETMASK, NULL, &s->signals[worker]);
     sched_getaffinity(0, sizeof s->processors[worker], &s->processors[worker]);
+    pthread_getname_np(pthread_self(), s->names[worker], sizeof s->names[worker]);
     s->seen[worker] = true;
     meet(&s->all, task, worker);
 }
@@ -263,7 +265,7 @@ static bool same_signals(const sigset_t *a, const sigset_t *b)
     return true;
 }
 
-static void test_workers_block_signals_but_not_faults(void **state)
+static void test_workers_have_names_and_block_signals_but_not_faults(void **state)
 {
     (void)state;
     sigset_t before, after;
@@ -278,6 +280,7 @@ static void test_workers_block_signals_but_not_faults(void **state)
     assert_int_equal(sigismember(&s.signals[1], SIGINT), 1);
     assert_int_equal(sigismember(&s.signals[1], SIGSEGV), 0);
     assert_true(same_signals(&s.signals[0], &before));
+    assert_string_equal(s.names[1], "worker-1");
     executor_free(&pool);
 }
 
@@ -542,7 +545,7 @@ int main(void)
     const struct CMUnitTest pools[] = {
         cmocka_unit_test(test_waiting_ends_in_sleep),
         cmocka_unit_test(test_spinning_ends_with_the_hurry),
-        cmocka_unit_test(test_workers_block_signals_but_not_faults),
+        cmocka_unit_test(test_workers_have_names_and_block_signals_but_not_faults),
         cmocka_unit_test(test_pinned_workers_have_one_processor_each),
         cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
     };
