@@ -198,6 +198,13 @@ static void check_shape(const made *m, const char *name, size_t rank, size_t row
     if (rank > 1) assert_int_equal(found.shape[1], columns);
 }
 
+static void not_empty(void *context, const char *name, const weight_tensor *tensor)
+{
+    for (size_t i = 0; i < tensor->rank; i++)
+        if (tensor->shape[i] == 0) fail_msg("%s has no values", name);
+    ++*(size_t *)context;
+}
+
 TEST(heads_of_tasks)
 {
     made all, none;
@@ -217,6 +224,9 @@ TEST(heads_of_tasks)
                                          "qa_outputs.weight", "mask_predictions.dense.weight"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         assert_false(none.source.find(none.source.context, absent[i], &found));
+    size_t count = 0;
+    synthetic_visit(&none.weights, not_empty, &count); /* there are no token types, as an example */
+    assert_true(count > 100);
     config_free(&all.config);
     config_free(&none.config);
 }
