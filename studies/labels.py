@@ -17,7 +17,7 @@ import study
 import trained
 
 SHOWN = {"avx512 hidden": "AVX2 only", "vnni hidden": "no VNNI", "alone": "alone", "another order": "another order"}
-FEW = {"avx hidden": "SSE only", "2 threads": "2 threads", "again": "again"}
+FEW = {"avx hidden": "SSE only", "2 threads": "2 threads", "again": "again", "aarch64": "Arm (emulated)"}
 QUICK = ["deberta", "deberta int8", "onnxruntime", "onnxruntime int8 dynamic"]
 QUICK_TEXTS = 1024
 COLORS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7"]
@@ -59,10 +59,11 @@ def tabulate(s, found, engines):
             texts = {row["texts"] for row in rows if row}
             for of in sorted(texts, reverse=True):  # a line for each number of texts
                 table.add(engine, of, *(show(row if row and row["texts"] == of else None) for row in rows))
-    few = [engine for engine in engines if any((engine, condition, "all") in found for condition in FEW)]
-    table = few and s.add_table("few", "The same of fewer texts: with another label; that differ in a bit, of how many", ["engine", *FEW.values()])
+    there = [condition for condition in FEW if any((engine, condition, "all") in found for engine in engines)]
+    few = [engine for engine in engines if any((engine, condition, "all") in found for condition in there)]
+    table = few and s.add_table("few", "The same: with another label; that differ in a bit, of how many", ["engine", *(FEW[condition] for condition in there)])
     for engine in few:
-        rows = [found.get((engine, condition, "all")) for condition in FEW]
+        rows = [found.get((engine, condition, "all")) for condition in there]
         table.add(engine, *("-" if row is None else f"{row['flips']}; {row['bits']:,} of {row['texts']:,}" for row in rows))
     table = s.add_table("kinds", "Another label, by kind of text, of 1,000; pairs of texts ranked otherwise, of 100,000",
                         ["engine", "against", "own books", "another book", "pairs"])

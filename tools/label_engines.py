@@ -8,6 +8,8 @@ Packages are imported by the engine that uses them. SPDX-License-Identifier: MIT
 """
 import importlib.util
 import os
+import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,23 @@ import numpy as np
 
 def deberta(precision):
     def opened(work, threads):
+        if os.environ.get("LABELS_PROGRAM"):
+            return lambda ids, mask: encoded(work, precision, threads, [row[:n] for row, n in zip(ids, mask.sum(1))])
         import deberta_c
         model = deberta_c.Model(str(work / "model"), threads=threads, precision=precision)
         return lambda ids, mask: model.encode([list(map(int, row[:n])) for row, n in zip(ids, mask.sum(1))], hidden=None, logits=True)["logits.sequence"]
     return opened
+
+
+def encoded(work, precision, threads, rows):
+    """Logits by a program instead of the library: of another architecture, under an emulator."""
+    import safetensors.numpy
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch) / "logits.safetensors"
+        texts = [word for row in rows for word in ("--ids", ",".join(map(str, row)))]
+        command = [*os.environ["LABELS_PROGRAM"].split(), "encode", str(work / "model"), *texts, "--precision", precision, "--threads", str(threads)]
+        subprocess.run([*command, "--logits", "--quiet", "-o", str(out)], check=True)
+        return safetensors.numpy.load_file(out)["logits.sequence"]
 
 
 def pytorch(precision):

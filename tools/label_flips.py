@@ -3,6 +3,7 @@
 
     tools/label_flips.py prepare MODEL --work W [--corpus CORPUS] [--hide]   texts as ids, graphs, quantised graphs, copies of libraries
     tools/label_flips.py run --work W [--engines E,...] [--conditions C,...] [--texts N]   the logits that W lacks, one fresh process each
+    tools/label_flips.py run --work W --engines deberta --conditions aarch64 --aarch64 'qemu-aarch64-static -cpu max build-arm64/deberta'
     tools/label_flips.py table --work W RESULTS.csv      counts and intervals, for studies/labels.py
 
 MODEL is a folder with a sequence classifier that transformers opens. Batches are padded to their longest text; all engines get the same ids.
@@ -29,7 +30,8 @@ HELD_OUT = 20, 7  # of train.txt every 20th paragraph from the 7th on was kept f
 CALIBRATION = 256  # sentences of its training for static scales
 # Features that are hidden, texts of a batch, threads, seed of the order.
 CONDITIONS = {"base": ("", BATCH, 1, 0), "again": ("", BATCH, 1, 0), "vnni hidden": ("vnni", BATCH, 1, 0), "avx512 hidden": ("avx512", BATCH, 1, 0),
-              "avx hidden": ("avx", BATCH, 1, 0), "alone": ("", 1, 1, 0), "another order": ("", BATCH, 1, 1), "2 threads": ("", BATCH, 2, 0)}
+              "avx hidden": ("avx", BATCH, 1, 0), "alone": ("", 1, 1, 0), "another order": ("", BATCH, 1, 1), "2 threads": ("", BATCH, 2, 0),
+              "aarch64": ("", BATCH, 1, 0)}
 DRAWN_PAIRS, RESAMPLES = 100_000, 1000
 
 
@@ -120,11 +122,14 @@ def classify(work, engine, condition, count, out):
     np.save(out, logits)
 
 
-def environment(work, hidden):
-    """In which an engine's libraries are told of fewer features."""
+def environment(options, condition):
+    """In which an engine's libraries are told of fewer features, or another program takes the place of this project's library."""
+    if condition == "aarch64":
+        return {**os.environ, "LABELS_PROGRAM": options.aarch64}
+    hidden = CONDITIONS[condition][0]
     if not hidden:
         return os.environ
-    folder = (work / "hidden").resolve()
+    folder = (options.work / "hidden").resolve()
     own = next(folder.glob("*/libdeberta.so.0"), None)
     return {**os.environ, "CPUID_HIDE": hidden, "LD_PRELOAD": str(folder / "hide_features.so"), **({"DEBERTA_LIBRARY": str(own)} if own else {}),
             "PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
@@ -134,10 +139,10 @@ def run(options):
     for condition in options.conditions:
         for engine in options.engines:
             out = options.work / "logits" / f"{engine}@{condition}.npy"
-            if out.exists():
+            if out.exists() or (condition == "aarch64" and not (options.aarch64 and engine.startswith("deberta"))):
                 continue
             done = subprocess.run([sys.executable, __file__, "one", "--work", str(options.work), "--engines", engine, "--conditions", condition,
-                                   "--texts", str(options.texts), str(out.with_suffix(".part.npy"))], env=environment(options.work, CONDITIONS[condition][0]),
+                                   "--texts", str(options.texts), str(out.with_suffix(".part.npy"))], env=environment(options, condition),
                                   capture_output=True, text=True)
             if done.returncode:
                 print(f"{engine}, {condition}: {done.stderr.strip().splitlines()[-1:]}", flush=True)
@@ -216,6 +221,7 @@ def main():
     parser.add_argument("--work", type=Path, required=True, help="folder for texts, graphs and logits")
     parser.add_argument("--corpus", type=Path, help="folder of train.txt and valid.txt (docs/studies/data); default: the sentences of the repository")
     parser.add_argument("--hide", action="store_true", help="prepare: copies of libraries for conditions with hidden features")
+    parser.add_argument("--aarch64", metavar="COMMAND", help="run: an emulator and this project's program, for the condition of that name")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
     parser.add_argument("--conditions", type=lambda text: text.split(","), default=list(CONDITIONS))
     parser.add_argument("--texts", type=int, default=10**9, help="the first N texts")

@@ -10,10 +10,12 @@ import sys
 
 import numpy as np
 import pytest
+from deberta_c import _program
 from studies_bench import ROOT
 
 sys.path.append(str(ROOT / "studies"))
 sys.path.append(str(ROOT / "tools"))
+import label_engines  # noqa: E402
 import label_flips  # noqa: E402
 import place  # noqa: E402
 import reach  # noqa: E402
@@ -263,3 +265,15 @@ def test_flips_of_planted_logits():
     assert float(row["low"]) == 0 and 3 < float(row["high"]) < 12  # one paragraph of eight has all of them
     same = label_flips.compared(one, one, paragraphs)
     assert (same["flips"], same["bits"], same["reordered"]) == (0, 0, 0) and abs(float(same["high"]) - 40 * 3.84 / 11.84) < 0.06
+
+
+def test_logits_by_a_program_are_the_librarys(tmp_path, monkeypatch):
+    """What stands in for the library on another architecture, here the program of this one."""
+    pytest.importorskip("safetensors")
+    (tmp_path / "model").symlink_to(ROOT / "models" / "demo")
+    ids, mask = label_flips.padded([np.array([1, 7, 3, 2]), np.array([1, 9, 40, 50, 60, 2])])
+    for engine in ("deberta", "deberta int8"):
+        monkeypatch.delenv("LABELS_PROGRAM", raising=False)
+        library = label_flips.ENGINES[engine](tmp_path, 1)(ids, mask)
+        monkeypatch.setenv("LABELS_PROGRAM", str(_program.PROGRAM))
+        assert (label_engines.ENGINES[engine](tmp_path, 1)(ids, mask) == library).all() and library.shape == (2, 16)
