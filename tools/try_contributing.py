@@ -4,7 +4,7 @@
     tools/try_contributing.py [--drawn] [FOLDER]
 
 --drawn: one of the diffs, another every day. FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
-more than five, of an instruction set more than eight, fails: adding something must not mean searching for all the places that know of it.
+more than five, of an instruction set more than eight, of a study more than one, fails: adding something must not mean searching for all the places that know of it.
 Needs meson, ninja and, for a kernel or an instruction set, cmocka.
 The last line is `N passed, N failed`.
 
@@ -19,7 +19,7 @@ import tempfile
 from testing.machine import day
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8}
+MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8, "Add a study": 1}
 USUAL_MOST_FILES = 3
 # A diff, and the commands that show what it has added.
 EXAMPLE = re.compile(r"^```diff\n(.*?)^```\n.*?^```sh\n(.*?)^```$", re.M | re.S)
