@@ -104,10 +104,10 @@ def claims(bench):
         text = file.read()
     head, short = text.split("\n## ")[0], text.split("\n## Claims 26 to ")[1].split("\n## ")[0]
     sections = re.split(r"^## (?=\d+\.)", text.replace(short, ""), flags=re.M)[1:]
-    verdicts = dict(re.findall(r"^\| (\d+) \|.*\| (true|false|conditional|open)[^|]*\|$", head, re.M))
+    verdicts = {number: verdict for verdict, numbers in re.findall(r"^\| (true|false|conditional|open) \| ([\d, ]+) \|$", head, re.M) for number in numbers.split(", ")}
     rows = re.findall(r"^\| (\d+) \| ([PRIKNV, ]+) \| ([^|]+) \| (true|false|conditional|open)[^|]* \| ([^|]{4,}) \|$", short, re.M)
-    assert len(verdicts) == len(re.findall(r"^\| \d+ \|", head, re.M)) and len(rows) == len(re.findall(r"^\| \d+ \|", short, re.M))
-    numbers = [*map(int, verdicts), *(int(row[0]) for row in rows)]
+    assert len(rows) == len(re.findall(r"^\| \d+ \|", short, re.M))
+    numbers = [*sorted(map(int, verdicts)), *(int(row[0]) for row in rows)]
     assert len(numbers) >= 53 and numbers == list(range(1, len(numbers) + 1)), numbers
     verdicts |= {row[0]: row[3] for row in rows}
     named = [int(section.split(".")[0]) for section in sections]
