@@ -89,7 +89,7 @@ if [ $action = test ]; then
     need git has_command git
     need binutils has_command objdump
     need python3-sentencepiece has_module sentencepiece
-    [ $viz = disabled ] || need poppler-utils has_command pdfinfo
+    [ $viz = disabled ] || need_later poppler-utils has_command pdfinfo
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need ccache has_command ccache
@@ -118,7 +118,7 @@ if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
     need_later wasi-libc has_package wasi-libc
     need_later libclang-rt-19-dev-wasm32 has_package libclang-rt-19-dev-wasm32
     need python3 has_command python3
-    need nodejs has_command node
+    need_later nodejs has_command node
 fi
 
 # All that a build needs, as each family of systems calls it. rpm finds a library by the name that pkg-config knows.
@@ -138,8 +138,8 @@ tell_other_systems() {
     fi >&2
 }
 
+if has_command apt-get >/dev/null && [ $install = 1 ]; then later="$later$fonts" fonts=; fi
 [ $action = test ] || { packages="$packages$later" later=; }
-if has_command apt-get >/dev/null && [ $install = 1 ]; then packages="$packages$fonts" fonts=; fi
 missing=$packages$later
 log=${TMPDIR:-/tmp}/deberta-install.log
 run_installation() { eval "$1" >>"$log" 2>&1 || { tail -n 15 "$log" >&2; refuse "this failed: $1"; }; }

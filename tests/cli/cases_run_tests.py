@@ -20,7 +20,7 @@ from testing.stage import Stage, Tests
 
 def row(name, **about):
     """A test as `meson introspect --tests` shows it."""
-    return {"name": name, "cmd": ["run", name], "env": {}, "workdir": None, "timeout": 30, "suite": ["deberta:golden"], "is_parallel": True, "priority": 0,
+    return {"name": name, "cmd": ["run", name], "env": {}, "workdir": None, "timeout": 30, "suite": ["deberta:golden"], "priority": 0,
             "protocol": "exitcode", "depends": [], **about}
 
 
@@ -119,7 +119,7 @@ def test_where_a_test_runs(bench):
 
 
 def test_processors_are_shared(bench):
-    """The longest begins first, two run at a time, one waits for another, and what must be alone comes last."""
+    """The longest begins first, two run at a time, one waits for another, and one that takes all processors has no neighbour."""
     plan, log = schedule.Schedule(2), []
 
     def job(name, seconds, **about):
@@ -127,18 +127,16 @@ def test_processors_are_shared(bench):
         return plan.add(schedule.Job(["sh", "-c", script], lambda ended: log.append((name, *map(int, ended.output.split()))), **about))
     long = job("long", 0.4, expected=9)
     job("short", 0.1, expected=1)
-    job("alone", 0.1, expected=99, alone=True)
     job("middle", 0.2, expected=5)
     job("after", 0.1, expected=50, after=[long])
     job("both", 0.1, expected=0.1, processors=8)
     plan.run()
     times = {name: (begin, end) for name, begin, end in log}
-    equal(len(times), 6)
+    equal(len(times), 5)
     check(times["long"][0] < times["short"][0] and times["middle"][0] < times["short"][0], times)
     check(times["after"][0] >= times["long"][1] and times["short"][0] < times["long"][1], times)
-    for name in ("alone", "both"):
-        check(all(begin >= times[name][1] or end <= times[name][0] for other, (begin, end) in times.items() if other != name), (name, times))
-    equal(max(times, key=lambda name: times[name][0]), "alone")
+    both = times.pop("both")
+    check(all(begin >= both[1] or end <= both[0] for begin, end in times.values()), (both, times))
 
 
 def test_one_more_runs_while_others_wait(bench):
@@ -155,7 +153,7 @@ def test_one_more_runs_while_others_wait(bench):
         with mock.patch.object(schedule, "PERIOD", 0.1), mock.patch.object(schedule, "idle_seconds", lambda: idle * time.monotonic()):
             plan.run()
         equal(sorted(log) if idle else log[0], ["last", "makes", "waits", "waits"] if idle else "stopped")
-        equal((plan.free, plan.lent), (2, False))
+        equal((plan.free, plan.lent), (2, 0))
         for name in ("made", "last"):
             pathlib.Path(bench.path(name)).unlink(missing_ok=True)
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The Python package as somebody gets it: a wheel is built, installed into a virtual environment of its own, and tested there.
 
-    tests/python/run.py [--work FOLDER] [--prepare | --part K/N | --alone | --engines | --sanitized LIBRARY] [pytest arguments]
+    tests/python/run.py [--work FOLDER] [--prepare | --part K/N | --engines | --sanitized LIBRARY] [pytest arguments]
 
 --prepare makes the environment and installs the wheel, and tests nothing. With what was prepared --part runs the K-th of N parts of the
-tests, which can run side by side, and --alone those that look at clocks (pytest's mark `alone`). LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
+tests, which can run side by side. LIBRARY: one that clang's address sanitizer was built into; the environment that is there then runs the tests of the library with it,
 without the program. --engines: the tests in Ray, datasets and datatrove, with the wheel that is there, in an environment of their own. FOLDER (default build-python) keeps the environments, which are made anew when their requirements change. Where packages cannot be installed,
 everything is skipped with a sentence. The last line is `N passed, N failed, N skipped`.
 
@@ -107,14 +107,13 @@ def main():
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--prepare", action="store_true")
     what.add_argument("--part")
-    what.add_argument("--alone", action="store_true")
     what.add_argument("--sanitized", type=Path)
     what.add_argument("--engines", action="store_true")
     options, rest = parser.parse_known_args()
     work = options.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    python = environment(work, options.engines, options.part or options.alone)
-    problem = None if options.sanitized or options.part or options.alone else build_and_install(python, work, options.engines)
+    python = environment(work, options.engines, options.part)
+    problem = None if options.sanitized or options.part else build_and_install(python, work, options.engines)
     if problem:
         print(problem + "\n0 passed, 1 failed, 0 skipped")
         return 1
@@ -137,10 +136,8 @@ def main():
         tests = [engines]
     elif options.sanitized:
         tests = [HERE / "test_model.py"]
-    elif options.alone:
-        tests = [*(file for file in files if "pytest.mark.alone" in file.read_text(encoding="utf-8")), "-m", "alone"]
     elif options.part:
-        tests = [*part_of(files, options.part), "-m", "not alone"]
+        tests = part_of(files, options.part)
     else:
         tests = sorted(files)
     done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", *tests, *rest], cwd=work, env=own,

@@ -132,26 +132,36 @@ TEST(test_clocks_run)
     assert_true(clock == 0 || (clock > 0.02 && clock < 20)); /* emulators are slow */
 }
 
+/* Adding products of bytes is no slower than half of multiplying floats, int16 a third of int8; scalar has no peak. */
+static bool peaks_have_their_order(const machine_roofs *roofs)
+{
+    for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
+        const double of_floats = machine_peak_gflops(roofs, (deberta_isa)isa, 1);
+        const double of_bytes = machine_peak_of(roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT8);
+        assert_float_equal(3 * machine_peak_of(roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT16), of_bytes, 1e-6);
+        if (isa == DEBERTA_ISA_SCALAR || of_floats == 0) assert_true(of_bytes == 0);
+        if (isa != DEBERTA_ISA_SCALAR && of_floats > 0 && of_bytes <= of_floats / 2) return false;
+    }
+    return true;
+}
+
 TEST(test_limits_of_the_machine)
 {
+    enum { TRIES = 5 }; /* neighbours take a processor away for a while */
     static machine_roofs roofs;
     const size_t threads[] = {1, 2};
     deberta_error err = {0};
-    if (machine_measure_roofs(&roofs, threads, 2, ~0u, false, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    bool in_order = false;
+    for (int i = 0; i < TRIES && !in_order; i++) {
+        if (machine_measure_roofs(&roofs, threads, 2, ~0u, false, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+        in_order = peaks_have_their_order(&roofs);
+    }
+    assert_true(in_order);
     assert_int_equal(roofs.count, 2);
     assert_true(machine_peak_gflops(&roofs, deberta_isa_best(), 1) > 0);
     assert_true(machine_peak_gflops(&roofs, DEBERTA_ISA_AUTO, 1) == 0);
     assert_true(machine_peak_gflops(&roofs, deberta_isa_best(), 3) == 0);
     assert_null(machine_find_roof(&roofs, 3));
-    /* Adding products of bytes is no slower than half of multiplying floats, int16 a third of int8; scalar has no peak.
-     */
-    for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
-        const double of_floats = machine_peak_gflops(&roofs, (deberta_isa)isa, 1);
-        const double of_bytes = machine_peak_of(&roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT8);
-        assert_float_equal(3 * machine_peak_of(&roofs, (deberta_isa)isa, 1, DEBERTA_PRECISION_INT16), of_bytes, 1e-6);
-        if (isa == DEBERTA_ISA_SCALAR || of_floats == 0) assert_true(of_bytes == 0);
-        if (isa != DEBERTA_ISA_SCALAR && of_floats > 0) assert_true(of_bytes > of_floats / 2);
-    }
     assert_true(roofs.roof[0].read_gbs == 0);
     for (size_t i = 0; i < 2; i++) assert_true(roofs.roof[i].typical_share > 0 && roofs.roof[i].typical_share <= 1);
     size_t many[MACHINE_MAX_ROOFS + 1] = {0};

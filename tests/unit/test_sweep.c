@@ -77,8 +77,21 @@ TEST(test_defaults)
     scope_free(&results.memory);
 }
 
+/* Is most of every encode inside of its stages? */
+static bool stages_fill_the_encode(const bench_results *results)
+{
+    for (size_t i = 0; i < results->count; i++) {
+        const bench_result *r = &results->result[i];
+        double sum = 0;
+        for (int s = 0; s < PROFILE_STAGES; s++) sum += r->breakdown[s].seconds;
+        if (sum <= 0.5 * r->breakdown_s) return false;
+    }
+    return true;
+}
+
 TEST(test_variants_of_attention)
 {
+    enum { TRIES = 5 }; /* a neighbour may take the processor away between two stages */
     const term_selection terms[] = {TERM_SELECTION_FULL, TERM_SELECTION_C2C};
     sweep_options options = quick_options();
     options.lengths = list_of("20");
@@ -88,6 +101,11 @@ TEST(test_variants_of_attention)
     options.breakdown = true;
     options.threads = list_of("1");
     bench_results results = swept(&options);
+    for (int i = 1; i < TRIES && !stages_fill_the_encode(&results); i++) {
+        scope_free(&results.memory);
+        results = swept(&options);
+    }
+    assert_true(stages_fill_the_encode(&results));
     assert_int_equal(results.count, 4);
     assert_int_equal(results.disagreements, 0);
     assert_true(results.result[0].position_cache && !results.result[1].position_cache);
@@ -98,10 +116,10 @@ TEST(test_variants_of_attention)
     for (size_t i = 0; i < 4; i++) {
         const bench_result *r = &results.result[i];
         assert_true(r->has_breakdown);
-        /* With one thread the stages are what the encode does: they take no longer, and little is outside of them. */
+        /* With one thread the stages are what the encode does: they take no longer. */
         double sum = 0;
         for (int s = 0; s < PROFILE_STAGES; s++) sum += r->breakdown[s].seconds;
-        assert_true(sum > 0.5 * r->breakdown_s && sum <= 1.001 * r->breakdown_s);
+        assert_true(sum <= 1.001 * r->breakdown_s);
         double parts = 0; /* the same of attention */
         for (int p = 0; p < PROFILE_PARTS; p++) parts += r->parts[p].seconds;
         assert_true(parts > 0 && parts <= 1.001 * r->breakdown[PROFILE_ATTENTION].seconds);

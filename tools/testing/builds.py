@@ -18,7 +18,7 @@ class Listed:
     def __init__(self, row, build):
         self.name, self.command, self.environment = row["name"], row["cmd"], row["env"]
         self.folder, self.limit, self.priority = row["workdir"] or os.path.join(ROOT, build), row["timeout"], row["priority"]
-        self.alone, self.tap, self.needs = not row["is_parallel"], row["protocol"] == "tap", row["depends"]
+        self.tap, self.needs = row["protocol"] == "tap", row["depends"]
         self.suites = {suite.rpartition(":")[2] for suite in row["suite"]}
 
 

@@ -1,8 +1,7 @@
 """Jobs next to each other, so that every processor has work until the end.
 
 A job is one process. It starts when the jobs that it waits for have ended well and its processors are free; of those that may start, the
-longest does. While jobs only wait, for a browser, a launcher or a download, one more may run. A job that looks at clocks is alone: it runs when
-all others have ended, one at a time.
+longest does. While jobs only wait, for a browser, a launcher or a download, others may run.
 
 SPDX-License-Identifier: MIT
 """
@@ -13,7 +12,7 @@ import time
 
 from testing import processes
 
-PERIOD = 2.0  # seconds over which idle processors are looked at
+PERIOD = 0.5  # seconds over which idle processors are looked at
 IDLE = 0.4  # processors that do nothing, from which on another job may run
 
 
@@ -31,20 +30,20 @@ class Job:
     """command: what runs, or a function that knows it when it is to begin. expected: seconds, roughly. ended(outcome): called once it has run, and may add jobs. given_up(): called instead of running, since
     a job before it has failed. well(outcome): may what waits for it begin?"""
 
-    def __init__(self, command, ended, environment=None, limit=1800, folder=processes.ROOT, expected=1.0, processors=1, alone=False, after=(),
-                 given_up=None, well=lambda outcome: outcome.status == 0):
+    def __init__(self, command, ended, environment=None, limit=1800, folder=processes.ROOT, expected=1.0, processors=1, after=(), given_up=None,
+                 well=lambda outcome: outcome.status == 0):
         self.command, self.ended, self.environment, self.limit, self.folder = command, ended, environment, limit, folder
-        self.expected, self.processors, self.alone = expected, processors, alone
+        self.expected, self.processors = expected, processors
         self.after, self.given_up, self.well = list(after), given_up, well
         self.state = "waiting"  # then "running", then "well" or "bad"
         self.began = 0.0  # seconds after the schedule
 
 
 class Schedule:
-    """shared: between several stages. lent: whether one job more runs than there are processors; the next that ends takes its place away."""
+    """shared: between several stages. lent: how many jobs more run than there are processors; each that ends takes such a place away."""
 
     def __init__(self, processors, shared=False):
-        self.processors, self.free, self.shared, self.lent = processors, processors, shared, False
+        self.processors, self.free, self.shared, self.lent = processors, processors, shared, 0
         self.waiting, self.running, self.endings = [], [], queue.Queue()
         self.seconds_busy = 0.0  # of processor time
         self.began = 0.0
@@ -74,26 +73,22 @@ class Schedule:
 
     def _lend(self, idle_processors):
         """To a job that could begin now, where the running ones leave a processor idle."""
-        whole = any(job.alone or job.processors > 1 for job in self.running)
-        could = any(not job.alone and job.processors == 1 and all(before.state == "well" for before in job.after) for job in self.waiting)
-        if idle_processors >= IDLE and self.free == 0 and could and not self.lent and not whole:
-            self.free, self.lent = 1, True
+        whole = any(job.processors > 1 for job in self.running)
+        could = any(job.processors == 1 and all(before.state == "well" for before in job.after) for job in self.waiting)
+        if idle_processors >= IDLE and self.free == 0 and could and self.lent < self.processors and not whole:
+            self.free, self.lent = 1, self.lent + 1
 
     def _start_jobs(self):
         self._give_up_what_cannot_begin()
         ready = [job for job in self.waiting if all(before.state == "well" for before in job.after)]
-        for job in sorted(ready, key=lambda job: (job.alone, -job.expected)):
-            # One that must be alone begins when nothing runs and nothing else could.
-            fits = self.free == self.processors and all(other.alone for other in ready) if job.alone else job.processors <= self.free
-            if fits:
+        for job in sorted(ready, key=lambda job: -job.expected):
+            if job.processors <= self.free:
                 self._start(job)
 
     def _start(self, job):
         self.waiting.remove(job)
         self.running.append(job)
         job.state, job.began = "running", time.monotonic() - self.began
-        if job.alone:
-            job.processors = self.processors
         self.free -= job.processors
 
         def work():
@@ -109,7 +104,7 @@ class Schedule:
         self.running.remove(job)
         self.free += job.processors
         if self.lent:
-            self.free, self.lent = self.free - 1, False
+            self.free, self.lent = self.free - 1, self.lent - 1
         self.seconds_busy += outcome.processor
         job.state = "well" if job.well(outcome) else "bad"
         job.ended(outcome)

@@ -110,7 +110,7 @@ class Stage:
         for test in chosen:
             self.program(tests.title, tests.wrapper + test.command, group, test.name, test.tap, of_tiers=bool(test.suites & TIER_SUITES),
                          environment={**test.environment, **tests.environment}, limit=test.limit * (builds.EMULATED_LIMIT if tests.quick else 1),
-                         folder=test.folder, expected=max(test.priority, 0.5) * tests.slower, alone=test.alone, after=[after])
+                         folder=test.folder, expected=max(test.priority, 0.5) * tests.slower, after=[after])
         self.finish_one()
 
     # ------------------------------------------------------------------------------------------------------ what came of it

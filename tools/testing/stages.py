@@ -223,7 +223,6 @@ def python_package(stage, _full):
                              expected=2 * FIRST)
     for part in PYTHON_PARTS:
         stage.program(f"tests/python, {part}", [sys.executable, "tests/python/run.py", "--part", part], limit=3000, of_tiers=False, expected=150, after=[prepared])
-    stage.program("tests/python, clocks", [sys.executable, "tests/python/run.py", "--alone"], of_tiers=False, alone=True, after=[prepared])
     stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=120, after=[prepared])
     with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
         version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
