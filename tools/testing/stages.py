@@ -22,7 +22,7 @@ THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dviz=disabled"]
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
-PYTHON_PARTS = ("1/3", "2/3", "3/3")
+PYTHON_PARTS = ("1/2", "2/2")
 X86 = os.uname().machine == "x86_64"
 
 
