@@ -73,14 +73,20 @@ def entry(letter, name, value, text):
     return f".TP\n{short}\\fB{roff('--' + name)[3:-3]}\\fR{f' {chr(92)}fI{roff(value)}{chr(92)}fR' if value else ''}\n{text}\n"
 
 
-def takers_of(commands, count):
-    """Who takes it, where that are not all and can be said in a line."""
-    if len(commands) == count or len(commands) > 5:
-        return ""
+def by_first_word(commands):
     groups = {}
     for name in commands:
         groups.setdefault(name.split()[0], []).append(name)
-    return "(" + ", ".join(", ".join([names[0], *(name.split()[-1] for name in names[1:])]) for names in groups.values()) + ") "
+    return groups
+
+
+def takers_of(commands, section):
+    """Which commands of a section take it, where that are not all and can be said in a line. All of the section that begin alike are called by that word."""
+    if len(commands) == len(section) or len(commands) > 5:
+        return ""
+    whole = by_first_word(section)
+    return "(" + ", ".join(word if len(names) > 1 and names == whole.get(word) else ", ".join([names[0], *(name.split()[-1] for name in names[1:])])
+                           for word, names in by_first_word(commands).items()) + ") "
 
 
 def options_of(program, commands, is_common=False):
@@ -104,9 +110,10 @@ def shared_options(program, sections):
     return {key for key, count in counts.items() if count > 1}
 
 
-def described(name, texts, count, also):
+def described(name, texts, section, also, above=False):
+    """above: its help stands among the shared options."""
     letter, value, _ = next(iter(texts))
-    words = [takers_of(takers, count) + sentence(text) for (_, _, text), takers in texts.items()]
+    words = ["See SHARED OPTIONS."] if above else [takers_of(takers, section) + sentence(text) for (_, _, text), takers in texts.items()]
     return entry(letter, name, value, roff(" ".join(words + [also.pop(name)] if name in also else words)))
 
 
@@ -114,15 +121,16 @@ def option_entries(program, commands, also, shared):
     """The options of a section, or of all commands, or those of several sections."""
     out, elsewhere = [], {}
     if commands == ["shared"]:
-        out = [described(name, {(letter, value, text): []}, 0, also) for name, letter, value, text in sorted(shared)]
+        out = [described(name, {(letter, value, text): []}, [], also) for name, letter, value, text in sorted(shared)]
     else:
         is_common = commands == ["common"]
         for name, texts in options_of(program, program.options if is_common else commands, is_common).items():
-            if not is_common and len(texts) == 1 and (name, *next(iter(texts))) in shared and name not in also:
+            above = not is_common and len(texts) == 1 and (name, *next(iter(texts))) in shared
+            if above and name not in also:
                 (takers,) = texts.values()
-                elsewhere.setdefault(takers_of(takers, len(commands)), []).append(f"--{name}")
+                elsewhere.setdefault(takers_of(takers, commands), []).append(f"--{name}")
             else:
-                out.append(described(name, texts, 0 if is_common else len(commands), also))
+                out.append(described(name, texts, [] if is_common else commands, also, above))
     if also:
         raise SystemExit(f"docs/deberta.1.in: {', '.join(commands)}: no option is called {', '.join(also)}")
     named = "; ".join(takers + ", ".join(names) for takers, names in elsewhere.items())
