@@ -18,7 +18,7 @@ class Single:
     def __init__(self, test, part=""):
         self.test, self.group, self.name = test, test.name, f"{test.name}: {part}" if part else test.name
         self.command, self.environment = test.command + self._words(part), dict(test.environment)
-        self.folder, self.tap, self.alone = test.folder, test.tap, test.alone
+        self.folder, self.tap = test.folder, test.tap
         if part and not self._words(part):
             self.environment["DEBERTA_TEST_ONLY"] = part  # tests/unit/test.h
 
