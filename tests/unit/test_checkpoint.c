@@ -10,6 +10,7 @@
 #include <pthread.h>
 
 #include "core/io/checkpoint.h"
+#include "core/io/tensor_names.h"
 #include "core/io/input_file.h"
 #include "core/model/config.h"
 #include "core/model/weight_loader.h"
@@ -322,6 +323,19 @@ TEST(test_names)
         checkpoint_close(&weights);
     }
     remove_folder(folder);
+}
+
+TEST(test_names_of_a_pair)
+{
+    static const struct {
+        const char *name;
+        bool is_of_half;
+    } cases[] = {{"generator.dense.weight", true},
+                 {"module.generator.dense.weight", true},
+                 {"generators.dense.weight", false},
+                 {"recovered.dense.weight", false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(tensor_name_is_of_half(cases[i].name, "generator"), cases[i].is_of_half);
 }
 
 TEST(test_shards)
