@@ -53,9 +53,9 @@ NEARBY = 4  # tests that noticed others of the same file, and as many of the sam
 OPTIONS = ["-Dviz=disabled", "-Dmpi=disabled", "-Doptimization=1", "-Db_ndebug=false"]
 QUICK = {"DEBERTA_TEST_QUICK": "1"}
 CARRIER = os.path.join("core", "base", "status.c")  # it holds the choice as well
-# What tests tests, or draws figures, or compares other languages, comes to no place of its own.
 # They may fail of themselves where it is busy.
 CLOCKS = {"cli encode_corpus", "cli info", "cli limits", "cli signals", "cli train_interrupted", "machine", "parallel", "session", "sweep"}
+# What tests tests, or draws figures, or compares other languages, comes to no place of its own.
 LEFT_OUT = {"checkasm catches broken kernels", "golden notices a flipped bit", "mutations", "train faults", "identity", "appendix", "fuzz hang"}
 CASES = {"cli " + name for name in ("attention corpus drawn encode_corpus eval finetune heads info limits made_up misuse pack precision results "
                                     "signals train train_edges train_interrupted train_limits train_memory").split()}
