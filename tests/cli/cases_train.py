@@ -468,6 +468,15 @@ def test_held_out(bench):
     bench.fine(*words, *held_out, "--stop-at", "4", "--out", "cut")
     bench.fine(*words, *held_out, "--resume", "--out", "cut")
     assert log_without_time(bench, "cut") == log_without_time(bench, "whole")
+    # the best of the steps before it was interrupted is read from the log: here one that no later step reaches, then one that all do
+    for loss, stays in ((0.0625, True), (100.0, False)):
+        folder = f"best{loss}"
+        bench.fine(*words, *held_out, "--stop-at", "2", "--out", folder)
+        before = digest(bench, f"{folder}/best/model.safetensors")
+        lines = [line | {"eval_loss": loss} if "eval_loss" in line else line for line in read_log(bench, folder)]
+        bench.write(f"{folder}/log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+        bench.fine(*words, *held_out, "--resume", "--out", folder)
+        assert (digest(bench, f"{folder}/best/model.safetensors") == before) == stays, loss
     # a run of a step with rate 0 on these texts alone, all in one batch, has the same masks only by number; so one sequence
     bench.write("one.txt", "She sold her boat to the man.\n")
     one = ["train", "mlm", demo, *TRAIN, "--file", "one.txt", "--eval", "one.txt", "--batch-sequences", "1", "--steps", "1", "--learning-rate", "0"]

@@ -101,6 +101,7 @@ def test_best_of_a_pair(bench):
     said = bench.fine(*words, "--steps", "6", "--learning-rate", "0.02", "--optimizer", "xadam", "--out", "pair").err
     losses = {line["step"]: line["eval_loss"] for line in read_log(bench, "pair") if "eval_loss" in line}
     best = min(losses, key=losses.get)
+    check(all(loss > 1 for loss in losses.values()), losses)
     contains(said, f"the best is step {best} with {losses[best]:.4f}, in pair/best/discriminator and pair/best/generator")
     for part in ("discriminator", "generator"):
         bench.fine("info", f"pair/best/{part}")
