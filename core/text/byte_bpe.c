@@ -256,7 +256,8 @@ deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *wh
     if (!reserve_merges(bpe)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its merges", where);
     for (size_t byte = 0; byte < 256; byte++) {
         char text[UTF8_MAX_BYTES];
-        bpe->byte_ids[byte] = byte_bpe_find(bpe, text, utf8_encode(text, byte_character((unsigned char)byte)));
+        const size_t bytes = utf8_encode(text, byte_character((unsigned char)byte));
+        bpe->byte_ids[byte] = byte_bpe_find(bpe, text, bytes);
     }
     return DEBERTA_OK;
 }
