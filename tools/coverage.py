@@ -14,6 +14,7 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -85,14 +86,19 @@ def run_test(test):
 
 
 def run_tests(tests, seconds):
-    """Those that did not run on this build yet; returns how many are left."""
+    """Those that did not run on this build yet, several at once; returns how many are left."""
     os.makedirs(os.path.join(ROOT, FOLDER, "runs"), exist_ok=True)
     built, begin = newest_notes(os.path.join(ROOT, FOLDER)), time.monotonic()
     left = [test for test in tests if not os.path.exists(run_file(test)) or os.path.getmtime(run_file(test)) < built]
     left.sort(key=lambda test: test.priority)  # many short ones in a call
-    while left and time.monotonic() - begin < seconds:
-        run_test(left.pop(0))
-    return len(left)
+
+    def run_in_time(test):
+        if time.monotonic() - begin >= seconds:
+            return 1
+        run_test(test)
+        return 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return sum(pool.map(run_in_time, left))
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
