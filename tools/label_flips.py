@@ -139,7 +139,7 @@ def run(options):
     for condition in options.conditions:
         for engine in options.engines:
             out = options.work / "logits" / f"{engine}@{condition}.npy"
-            if out.exists() or (condition == "aarch64" and not (options.aarch64 and engine.startswith("deberta"))):
+            if out.exists() or (condition == "aarch64" and not engine.startswith("deberta")):  # of the others no program is at hand
                 continue
             done = subprocess.run([sys.executable, __file__, "one", "--work", str(options.work), "--engines", engine, "--conditions", condition,
                                    "--texts", str(options.texts), str(out.with_suffix(".part.npy"))], env=environment(options, condition),
@@ -223,10 +223,13 @@ def main():
     parser.add_argument("--hide", action="store_true", help="prepare: copies of libraries for conditions with hidden features")
     parser.add_argument("--aarch64", metavar="COMMAND", help="run: an emulator and this project's program, for the condition of that name")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=list(ENGINES))
-    parser.add_argument("--conditions", type=lambda text: text.split(","), default=list(CONDITIONS))
+    parser.add_argument("--conditions", type=lambda text: text.split(","), help="default: all; aarch64 with --aarch64 alone")
     parser.add_argument("--texts", type=int, default=10**9, help="the first N texts")
     options = parser.parse_intermixed_args()
     options.model = Path(options.out or "")
+    options.conditions = options.conditions or [name for name in CONDITIONS if name != "aarch64" or options.aarch64]
+    if options.command == "run" and "aarch64" in options.conditions and not options.aarch64:
+        parser.error("--conditions aarch64 needs --aarch64 'EMULATOR PROGRAM'")
     if options.command == "one":
         return classify(options.work, options.engines[0], options.conditions[0], options.texts, options.out)
     return {"prepare": prepare, "run": run, "table": table}[options.command](options)

@@ -277,3 +277,16 @@ def test_logits_by_a_program_are_the_librarys(tmp_path, monkeypatch):
         library = label_flips.ENGINES[engine](tmp_path, 1)(ids, mask)
         monkeypatch.setenv("LABELS_PROGRAM", str(_program.PROGRAM))
         assert (label_engines.ENGINES[engine](tmp_path, 1)(ids, mask) == library).all() and library.shape == (2, 16)
+
+
+def test_another_architecture_needs_a_program(tmp_path, monkeypatch, capsys):
+    """Asked for by name it is refused; among all conditions it is left out."""
+    ran = []
+    monkeypatch.setattr(label_flips, "run", lambda options: ran.extend(options.conditions))
+    monkeypatch.setattr(sys, "argv", ["label_flips.py", "run", "--work", str(tmp_path), "--conditions", "base,aarch64"])
+    with pytest.raises(SystemExit) as ended:
+        label_flips.main()
+    assert ended.value.code == 2 and "needs --aarch64" in capsys.readouterr().err and not ran
+    monkeypatch.setattr(sys, "argv", ["label_flips.py", "run", "--work", str(tmp_path)])
+    label_flips.main()
+    assert ran == [name for name in label_flips.CONDITIONS if name != "aarch64"]
