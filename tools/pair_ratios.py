@@ -5,11 +5,11 @@ Columns NAME_before and NAME_after are times of one round. For every shape: the 
 the largest, and the smallest times. --interval: the geometric mean of the ratios with its 95 % interval, over rounds drawn again 10,000
 times, and medians of the times. SPDX-License-Identifier: MIT
 """
+import argparse
 import csv
 import math
 import random
 import statistics
-import sys
 
 DRAWS = 10000
 
@@ -25,9 +25,12 @@ def median_ratio(ratios):
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
-arguments = [word for word in sys.argv[1:] if word != "--interval"]
-of_times, of_ratios = (statistics.median, mean_ratio) if len(arguments) < len(sys.argv) - 1 else (min, median_ratio)
-with open(arguments[0], encoding="utf-8") as file:
+parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+parser.add_argument("file")
+parser.add_argument("--interval", action="store_true")
+options = parser.parse_args()
+of_times, of_ratios = (statistics.median, mean_ratio) if options.interval else (min, median_ratio)
+with open(options.file, encoding="utf-8") as file:
     rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
 names = [title[:-len("_before")] for title in rows[0] if title.endswith("_before")]
 print("| shape | rounds | " + " | ".join(f"{name.replace('_', ' ')}: {'ms' if rows[0].get('unit') == 'ms' else 's'} | after / before" for name in names) + " |")
