@@ -22,6 +22,7 @@ typedef struct cairo_ruler {
     PangoFontMap *map;
     PangoContext *context;
     PangoLayout *layout; /* one for all texts: measuring is frequent */
+    GHashTable *widths;  /* of texts in a font that were measured: ruler_width */
     char *families;
 } cairo_ruler;
 
@@ -69,9 +70,20 @@ static double line_width(PangoLayoutLine *line)
     return (double)logical.width / PANGO_SCALE * DRAW_MM_PER_PT;
 }
 
+/* A plan asks for the width of every label in each arrangement that it tries, so widths are remembered. */
 static double ruler_width(void *self, const char *text, const draw_font *font)
 {
-    return line_width(lay_out(self, text, strlen(text), font));
+    cairo_ruler *ruler = self;
+    char *key = g_strdup_printf("%a %d %s", font->size, font->bold, text);
+    const double *known = g_hash_table_lookup(ruler->widths, key);
+    if (known) {
+        g_free(key);
+        return *known;
+    }
+    double *width = g_new(double, 1);
+    *width = line_width(lay_out(ruler, text, strlen(text), font));
+    g_hash_table_insert(ruler->widths, key, width);
+    return *width;
 }
 
 /* Cuts only where a cursor could stand, so that no accent, conjunct or emoji sequence is torn. */
@@ -112,6 +124,7 @@ void draw_cairo_ruler_create(draw_ruler *out, const char *families)
     cairo_font_options_destroy(options);
     ruler->layout = pango_layout_new(ruler->context);
     pango_layout_set_single_paragraph_mode(ruler->layout, TRUE);
+    ruler->widths = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     *out = (draw_ruler){&methods, ruler};
 }
 
@@ -119,6 +132,7 @@ void draw_cairo_ruler_free(draw_ruler *out)
 {
     cairo_ruler *ruler = out->self;
     if (!ruler) return;
+    g_hash_table_unref(ruler->widths);
     g_object_unref(ruler->layout);
     g_object_unref(ruler->context);
     g_object_unref(ruler->map);

@@ -75,7 +75,7 @@ function takeReady(ready) {
 
 /* A folder was picked in vain: the model from before is opened again. */
 function goBack(message) {
-    Object.assign(live, {files: live.good, picked: '', queue: []});
+    Object.assign(live, {files: live.good, picked: '', queue: live.queue.filter(isTyped)});
     startWorker(`${message}. The model from before is open again.`, true);
 }
 
@@ -98,6 +98,7 @@ function takeFailure({number, message, broken}) {
 
 /* {text: of the page, or null for a new one; words; removed}. One of a kind waits. */
 const kindOf = ({text, removed}) => text === null ? 'typed' : removed ? 'ablation' : 'again';
+const isTyped = (request) => kindOf(request) === 'typed';
 
 function ask(request) {
     live.queue = live.queue.filter((other) => kindOf(other) !== kindOf(request));
@@ -257,10 +258,11 @@ function openFolder(list) {
     files.sort((a, b) => isWeights(a) - isWeights(b));
     live.files = files.map((file) => ({name: file.name, bytes: file.size, blob: file}));
     live.picked = name;
-    live.queue = [];
     const known = page.texts.find((text) => text.words && text.sha256), words = known?.words ?? typedWords();
+    const waiting = [live.running, ...live.queue].filter((request) => request && isTyped(request) && request.words.join('\0') !== words.join('\0'));
+    // The first request tells whether it is another model; what was typed before is then computed with the one that is open.
+    live.queue = [{text: known ?? {words, n: -1}, words, removed: ''}, ...waiting.slice(-1)];
     startWorker();
-    ask({text: known ?? {words, n: -1}, words, removed: ''});
 }
 
 /* --------------------------------------------------------------------------------------------------------- the note */

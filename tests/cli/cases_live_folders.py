@@ -81,6 +81,28 @@ def test_typed_while_a_folder_is_opened(bench):
         check(page.text("h1").split()[0] != "demo", page.text("h1"))
 
 
+def test_typed_before_a_folder_is_picked(bench):
+    """A page without a model keeps what was asked of it; a folder that cannot be used takes the place of no sentence."""
+    url = make_page(bench, "--no-model")
+    damaged = copy_of(bench, "damaged")
+    (damaged / "config.json").write_text("{")
+    with LivePage(url) as page:
+        page.js(f"byId('words').value = {SENTENCE!r}; ask({{text: null, words: typedWords(), removed: ''}})")
+        pick(page, damaged, "cannot be")
+        page.browser.pick_folder("#folder", DEMO)
+        page.wait(f"page.texts.some((text) => text.typed && text.title === {SENTENCE!r}) && document.documentElement.dataset.computing === 'no'")
+        equal(page.js("currentText().digest"), digests_of_program(bench, [SENTENCE])[0], "typed before")
+    url = make_page(bench)
+    with LivePage(url) as page:
+        page.ready()
+        page.js(f"byId('words').value = {SENTENCE!r}; computeTyped()")  # it is computed when the folder comes
+        page.browser.pick_folder("#folder", OTHER)
+        page.wait(f"document.querySelector('h1').textContent.startsWith('demo ') === false && page.texts.some((text) => text.title === {SENTENCE!r} && text.digest)"
+                  " && document.documentElement.dataset.computing === 'no'")
+        equal(page.js(f"page.texts.find((text) => text.title === {SENTENCE!r}).digest"),
+              digests_of_program(bench, [SENTENCE], model=OTHER)[0], "with the other model")
+
+
 def test_folders_that_cannot_be_used(bench):
     """Weights of 3 GB and more, weights in another format, a damaged config."""
     url = make_page(bench)

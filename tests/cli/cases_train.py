@@ -6,6 +6,7 @@ import array
 import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import statistics
@@ -91,6 +92,33 @@ def test_company(bench):
     table = next(found[2] for name, found in alone.items() if name.endswith("rel_embeddings.weight"))
     assert any(table) and not any(table[:100 * 384]), "130 tokens reach some of 512 rows"
     assert alone == beside, [name for name in alone if alone[name] != beside[name]]
+
+
+def test_labels_far_apart(bench):
+    """The loss is a mean, so a step with labels all over a long text has the sum of the gradients of its stretches. Labels of one stretch
+    are one block of the decoder's queries; those of the whole text are blocks with gaps, which are cut."""
+    model, tokens, stretch = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=300,lm=1,positions=1024", 600, 120
+    draw = random.Random(7)
+    ids = [3 + draw.randrange(290) for _ in range(2 * tokens)]
+    places = [at for at in range(2 * tokens) if draw.random() < 0.12]
+
+    def gradients(name, chosen):
+        chosen = set(chosen)
+        labels = [ids[at] if at in chosen else -100 for at in range(2 * tokens)]
+        write(bench.path(name), {key: ("I64", [2, tokens], array.array("q", values))
+                                 for key, values in (("input_ids", ids), ("attention_mask", [1] * len(ids)), ("labels", labels))})
+        bench.fine("train", "mlm", model, *TRAIN, "--one-batch", name, "--gradients", "of-" + name)
+        return tensors(bench.path("of-" + name))
+    whole, sums = gradients("whole", places), {}
+    for begin in range(0, tokens, stretch):
+        part = [at for at in places if begin <= at % tokens < begin + stretch]
+        for name, (_, _, values) in gradients(f"part-{begin}", part).items():
+            before = sums.get(name, [0.0] * len(values))
+            sums[name] = [a + len(part) / len(places) * b for a, b in zip(before, values)]
+    for name, (_, _, values) in whole.items():
+        if name == "loss" or name.startswith("grad."):
+            largest = max(abs(value) for value in sums[name])
+            assert max(abs(a - b) for a, b in zip(values, sums[name])) <= 1e-4 * largest + 1e-7, name
 
 
 def test_pair(bench):

@@ -217,6 +217,8 @@ def test_half_precision(bench):
 
 def test_full_disk(bench):
     """A file that may not grow any more: one sentence, exit 4, and the last checkpoint is whole."""
+    if "GCOV_PREFIX" in os.environ:
+        raise SkipTest("the files with counts may not grow either")
     bench.write("corpus.txt", TEXTS)
     words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "4"]
     bench.fine(*words, "--out", "run", "--stop-at", "2")

@@ -6,6 +6,7 @@
 
 #include "core/base/cpu.h"
 #include "core/base/integers.h"
+#include "core/part_check.h"
 #include "include/deberta_unstable.h"
 
 TEST(test_scalar_is_always_there)
@@ -130,4 +131,57 @@ TEST(test_the_name_fits_and_is_trimmed)
     }
     cpu_name(one, sizeof one);
     assert_int_equal(one[0], 0);
+}
+
+/* What the part below does wrong: it takes one value of one operand for another. */
+typedef enum spoiled { NOTHING, A, A_SCALE, A_ZERO, B, B_SCALE, BIAS, SPOILED } spoiled;
+static spoiled spoiled_operand;
+static kernels honest;
+
+static void spoil(const integer_gemm_task *task, void (*product)(const integer_gemm_task *task))
+{
+    enum { ROW = 11, COLUMN = 2 * PANEL + 5 };
+    _Alignas(64) static float scales[4096];
+    static int32_t zeros[4096];
+    integer_gemm_task wrong = *task;
+    const spoiled operand = spoiled_operand;
+    const float *const from = operand == A_SCALE ? task->a_scale : operand == B_SCALE ? task->b_scale : task->bias;
+    const size_t count = operand == A_SCALE ? task->rows : task->panels * PANEL;
+    memcpy(scales, from, count * sizeof(float));
+    memcpy(zeros, task->a_zero, task->rows * sizeof(int32_t));
+    scales[operand == A_SCALE ? ROW : COLUMN] *= 1.5F;
+    zeros[ROW]++;
+    switch (operand) {
+    case A: wrong.a += DIGIT_TILE_INPUTS; break;
+    case A_SCALE: wrong.a_scale = scales; break;
+    case A_ZERO: wrong.a_zero = zeros; break;
+    case B: wrong.b += PANEL; break;
+    case B_SCALE: wrong.b_scale = scales; break;
+    case BIAS: wrong.bias = scales; break;
+    case NOTHING:
+    case SPOILED: break;
+    }
+    product(&wrong);
+}
+
+#define X(name, parameters)                                                                                            \
+    static void spoiled_##name parameters { spoil(task, honest.name); }                                                \
+    static void put_##name(kernels *table) { table->name = spoiled_##name; }
+INTEGER_GEMM_KERNEL_LIST(X)
+#undef X
+
+/* Every operand of the small problem shows: a part that takes one value of it for another is not used. */
+TEST(test_the_self_check_sees_every_operand)
+{
+    kernels_init_scalar(&honest);
+#define X(name, parameters) put_##name,
+    void (*const parts[])(kernels *table) = {INTEGER_GEMM_KERNEL_LIST(X)};
+#undef X
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        for (spoiled_operand = NOTHING; spoiled_operand < SPOILED; spoiled_operand++) {
+            part_verdict verdict = PART_UNKNOWN;
+            const bool has_zeros = k == 0; /* with two digits and 15 bits nobody looks at them */
+            assert_int_equal(part_is_right(&verdict, parts[k]),
+                             spoiled_operand == NOTHING || (spoiled_operand == A_ZERO && !has_zeros));
+        }
 }

@@ -17,6 +17,7 @@ typedef struct dealt_step {
     size_t starts[MOST_SEQUENCES + 1], bounds[SHARDS + 1], origin[MOST_SEQUENCES];
     int32_t ids[MOST_SEQUENCES * LONGEST];
     uint8_t mask[MOST_SEQUENCES * LONGEST];
+    uint8_t passes[MOST_SEQUENCES];
 } dealt_step;
 
 /* Random lengths, dealt as any step. */
@@ -42,7 +43,8 @@ static void deal(dealt_step *step, uint64_t *state)
                                .shard_bounds = step->bounds,
                                .origin = step->origin,
                                .ids = step->ids,
-                               .mask = step->mask};
+                               .mask = step->mask,
+                               .passes = step->passes};
 }
 
 static size_t longest_of(const dealt_step *step)
@@ -67,6 +69,8 @@ static void check_groups(const dealt_step *step, size_t limit)
         assert_int_equal(group.first_sequence, sequences);
         assert_int_equal(view.starts[view.sequences], view.tokens);
         assert_ptr_equal(view.ids, step->ids + step->starts[sequences]);
+        assert_ptr_equal(view.passes, step->passes + sequences);
+        assert_ptr_equal(view.origin, step->origin + sequences);
         sequences += view.sequences;
         first += group.count;
     }
