@@ -471,8 +471,8 @@ def own_results_agree(bench):
 
 # Buckets that skip rows of the table, so that a block of queries reaches more rows than distances; and a text that needs more than a
 # chunk of keys far away, where one of the two position terms is missing.
-LONG_TEXTS = {"steps-of-several-rows": ("buckets=512,distance=258", 600), "far-without-p2c": ("terms=c2p", 1100),
-              "far-without-c2p": ("terms=p2c", 1100), "meaningless-buckets": ("buckets=512,distance=257", 300)}
+LONG_TEXTS = {"steps-of-several-rows": ("buckets=512,distance=258", 600), "far-without-p2c": ("terms=c2p", 800),
+              "far-without-c2p": ("terms=p2c", 800), "meaningless-buckets": ("buckets=512,distance=257", 300)}
 
 
 def verify_long(settings, length):
