@@ -87,7 +87,7 @@ function takeFailure({number, message, broken}) {
     live.running = null;
     if (number === null || broken) live.opened = null;
     if (number === null) {
-        live.queue = [];
+        live.queue = live.queue.filter(isTyped); // another folder may hold a model
         document.documentElement.dataset.live = 'failed';
     }
     if (number !== null && broken) startWorker(live.message, true);
