@@ -9,8 +9,8 @@ SPDX-License-Identifier: MIT
 """
 import math
 
-import numpy as np
 import study
+import numpy as np
 
 TERMS = ("c2c", "c2p", "p2c")
 KINDS = {"zero": "zero", "mean": "its mean over the text"}

@@ -9,8 +9,8 @@ useful; position fades in deeper layers. SPDX-License-Identifier: MIT
 import string
 import unicodedata
 
-import numpy as np
 import study
+import numpy as np
 
 TERMS = ("c2c", "c2p", "p2c", "p2p")
 MODEL, P2P = slice(0, 3), 3  # the model's own terms; the one that it does not have

@@ -10,8 +10,8 @@ import itertools
 import re
 from typing import NamedTuple
 
-import numpy as np
 import study
+import numpy as np
 
 DECODERS = {"plain": "head on H[L]", "emd": "EMD", "emd_level": "EMD, one position"}
 KINDS, EITHER, ALL = ("subject", "verb", "preposition"), "either", "all three"

@@ -5,9 +5,9 @@
 
 Puts to the test: absolute positions before the softmax work much better than at the input; what each term is worth. SPDX-License-Identifier: MIT
 """
+import study
 import losses
 import numpy as np
-import study
 
 # Ways of absolute positions, as tables have them, and legends.
 WAYS = {"none": "no absolute positions", "decoder": "in the Enhanced Mask Decoder", "input": "at the input",

@@ -5,8 +5,8 @@ SPDX-License-Identifier: MIT
 import math
 from typing import NamedTuple
 
-import numpy as np
 import study
+import numpy as np
 
 
 class Cell(NamedTuple):

@@ -7,8 +7,8 @@ Puts to the test: relative positions cannot say where a token stands, absolute o
 asked for its own index. --train STATE trains what STATE lacks (--quick: a few models) and writes the table of counts.
 SPDX-License-Identifier: MIT
 """
-import numpy as np
 import study
+import numpy as np
 import trained
 
 TOKENS, SEQUENCES, STEPS, WARM_UP = 40, 24, 400, 40

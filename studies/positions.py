@@ -11,8 +11,8 @@ import os
 import shutil
 import tempfile
 
-import numpy as np
 import study
+import numpy as np
 
 CHANGES, AMOUNTS, SHOWN = ("ids later", "before", "after"), (1, 16, 64), 16
 PROBE_TOKENS = 128  # of a window, frame included

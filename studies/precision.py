@@ -5,8 +5,8 @@
 
 Puts to the test: integers in the linear layers do not change what a model answers. SPDX-License-Identifier: MIT
 """
-import numpy as np
 import study
+import numpy as np
 
 PRECISIONS = ("float32", "int16", "int8")
 MEASURES = {"top1": ("right, %", 100, "%.2f (%.2f to %.2f)"), "loss": ("loss, nats", 1, "%.4f (%.4f to %.4f)"),

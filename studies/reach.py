@@ -8,8 +8,8 @@ Puts to the test: the receptive field of n layers is (2k-1)n. A text is noise wi
 """
 from typing import NamedTuple
 
-import numpy as np
 import study
+import numpy as np
 import trained
 import windowed
 

@@ -8,8 +8,8 @@ tools/folder_of_wheel.py makes of a published one; --quick asks models/demo abou
 """
 from pathlib import Path
 
-import numpy as np
 import study
+import numpy as np
 import trained
 
 CHANGES = {"int16": ("int16", None), "int8": ("int8", None), "without c2p": (None, "c2p@all"), "without p2c": (None, "p2c@all"),

@@ -14,8 +14,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import study
+import numpy as np
 import tasks
 import trained
 

@@ -10,8 +10,8 @@ SPDX-License-Identifier: MIT
 import sys
 from pathlib import Path
 
-import numpy as np
 import study
+import numpy as np
 import trained
 
 sys.path.insert(0, str(study.ROOT / "tools"))

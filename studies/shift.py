@@ -9,9 +9,9 @@ later, and in windows two and four times as long. --measure writes the table of 
 import tempfile
 from pathlib import Path
 
+import study
 import numpy as np
 import positions
-import study
 import trained
 
 MODELS = ("models/demo", "models/demo-bert")

@@ -10,8 +10,8 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import study
+import numpy as np
 import tasks
 import trained
 

@@ -8,9 +8,9 @@ trains what STATE lacks and writes the table of losses; --quick trains two model
 """
 import sys
 
+import study
 import numpy as np
 import positions
-import study
 import trained
 from seeds import streams
 

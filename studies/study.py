@@ -25,6 +25,9 @@ if "DEBERTA_LIBRARY" not in os.environ and (ROOT / "build" / "libdeberta.so.0").
     os.environ.setdefault("DEBERTA_PROGRAM", str(ROOT / "build" / "deberta"))
 try:
     import numpy as np
+except ImportError as reason:
+    sys.exit(f"{Path(sys.argv[0]).name}: {reason}: studies need NumPy (pip install numpy)")
+try:
     import deberta_c
 except ImportError as reason:
     sys.exit(f"{Path(sys.argv[0]).name}: {reason}: build this tree with ./build.sh, or install the package with pip (docs/python.md)")

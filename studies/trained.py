@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
+import study
 import deberta_c
 import numpy as np
-import study
 from deberta_c._program import run as program
 
 NOT_ASKED = -100  # the label of a token that is not asked

@@ -5,8 +5,8 @@
 
 Puts to the test: disentangled attention looks elsewhere than attention with positions at the input. SPDX-License-Identifier: MIT
 """
-import numpy as np
 import study
+import numpy as np
 
 NUMBERS = ("entropy", "distance", "offset")
 MOST_REACH = 64  # of the curves

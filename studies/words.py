@@ -9,8 +9,8 @@ and is asked for masked pieces of another book. --train STATE trains what STATE 
 import functools
 import json
 
-import numpy as np
 import study
+import numpy as np
 import trained
 
 DEMO, DATA = study.ROOT / "models" / "demo", study.ROOT / "docs" / "studies" / "data"

@@ -71,6 +71,18 @@ def test_every_study_has_a_command_and_every_page_a_study(bench):
             contains(page.read_text(encoding="utf-8"), f"python3 studies/{page.stem}.py")
 
 
+def scripts():
+    return [path for path in sorted(Path(ROOT, "studies").glob("*.py")) if "Puts to the test: " in path.read_text(encoding="utf-8")]
+
+
+def test_a_missing_numpy_is_a_sentence(tmp_path):
+    """Whatever a study imports first."""
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\")\n")
+    for path in scripts():
+        done = subprocess.run([sys.executable, path, "--help"], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+        assert (done.returncode, done.stdout) == (1, "") and done.stderr == f"{path.name}: No module named 'numpy': studies need NumPy (pip install numpy)\n", done
+
+
 def test_output_that_cannot_be_written(bench):
     """A full disk is exit 4, and no file is left half written."""
     script = [sys.executable, str(Path(ROOT, "studies", "components.py")), DEMO, "--text", "a new store"]
