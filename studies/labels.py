@@ -85,6 +85,8 @@ def main():
     parser.add_argument("results", metavar="RESULTS", help="counts, CSV; with --quick the folder of a classifier")
     parser.add_argument("--quick", action="store_true", help=f"count now, on {QUICK_TEXTS} sentences of the repository")
     s = study.begin(parser)
+    if s.options.quick and Path(s.options.results).is_file():
+        study.refuse(study.WRONG_USE, f"{s.options.results} is a file, and --quick asks the folder of a classifier: leave --quick out to read the file")
     rows = measured(s.options.results) if s.options.quick else trained.read_rows(s.options.results)
     found = {(row["engine"], row["against"], row["kind"]): row for row in rows}
     engines = list(dict.fromkeys(row["engine"] for row in rows))

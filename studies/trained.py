@@ -162,6 +162,13 @@ def begin_with_corpus(parser: Any) -> study.Study:
     return s
 
 
+def keep_results(options: Any) -> None:
+    """A few models or texts do not take the place of all: --quick writes a new file alone. What is resumed is the folder of --train, never RESULTS."""
+    if options.quick and options.results and Path(options.results).is_file():
+        study.refuse(study.WRONG_USE, f"{options.results} is there, and --quick does not write over it: give --quick without a file, "
+                                      "or the file without --quick, which reads it")
+
+
 Row = Dict[str, Any]
 
 
@@ -170,6 +177,7 @@ def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: C
     """The results: of the file, or of models that are trained and measured now. recipes(quick): settings of the models, of which `make` makes recipes
     for the trainer."""
     o = s.options
+    keep_results(o)
     if not o.train and not o.quick:
         return read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --train or --quick")
     with tempfile.TemporaryDirectory() as own:
@@ -185,6 +193,7 @@ def rows_of(s: study.Study, recipes: Callable[[bool], Sequence[Any]], measure: C
 def rows_read_or_measured(s: study.Study, measure: Callable[[], List[Row]]) -> List[Row]:
     """The rows of RESULTS; with --measure or --quick those of `measure`, which are written there."""
     o = s.options
+    keep_results(o)
     if not o.measure and not o.quick:
         return read_rows(o.results) if o.results else study.refuse(study.WRONG_USE, "name a file of results, or give --measure or --quick")
     rows = measure()

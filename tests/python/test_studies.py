@@ -83,6 +83,23 @@ def test_a_missing_numpy_is_a_sentence(tmp_path):
         assert (done.returncode, done.stdout) == (1, "") and done.stderr == f"{path.name}: No module named 'numpy': studies need NumPy (pip install numpy)\n", done
 
 
+def test_quick_keeps_results_that_are_there(bench):
+    """In every study that has both, and beside --train as well; before anything is trained."""
+    kept, found = bench.path("kept.csv"), []
+    kept.write_bytes((b"kept,as\n" + b"it,is\n") * 3)
+    content = kept.read_bytes()
+    for path in scripts():
+        asked = run(bench, "study", path.stem, "--help")
+        if "--quick" in asked and "[RESULTS]" in asked:
+            found.append(path.stem)
+            for more in ([], ["--train", "state"])[:1 + ("--train" in asked)]:
+                contains(run(bench, "study", path.stem, "kept.csv", "--quick", *more, code=2), f"{path.name}: kept.csv is there, and --quick does not write over it")
+                assert kept.read_bytes() == content and not bench.path("state").exists(), path
+    assert {"place", "reach", "released", "replaced", "seeds", "shift", "sift", "starts", "words"} <= {*found}
+    contains(run(bench, "study", "labels", "kept.csv", "--quick", code=2), "kept.csv is a file, and --quick asks the folder of a classifier")
+    assert kept.read_bytes() == content
+
+
 def test_output_that_cannot_be_written(bench):
     """A full disk is exit 4, and no file is left half written."""
     script = [sys.executable, str(Path(ROOT, "studies", "components.py")), DEMO, "--text", "a new store"]
