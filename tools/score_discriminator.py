@@ -4,10 +4,10 @@
     tools/score_discriminator.py build/deberta MODEL [--tags FILE.tsv --questions FILE.jsonl] [--seed 1]
 
 Detection: in each sentence of docs/studies/data/sentences.txt, of a book that nobody was trained on, a word in ten is another one:
-a word of another sentence, or one that models/demo would put there (drawn among its twenty best). A word counts by the highest
-probability of its pieces. Controls: a word by its rarity, everything replaced (F1), chance (AUC). Files of tags and questions come
-from models/discriminator/make_examples.py. Controls: one label for all, the first person of the context, the question without its
-words ("Who?"). Needs nothing but Python.
+a word of another sentence, or one that models/demo would put there (drawn among its twenty best; if that is the word that stands there,
+it is not replaced). A word counts by the highest probability of its pieces. Controls: a word by its rarity, everything replaced (F1),
+chance (AUC). Files of tags and questions come from models/discriminator/make_examples.py. Controls: one label for all, the first person
+of the context, the question without its words ("Who?"). Needs nothing but Python.
 
 SPDX-License-Identifier: MIT
 """
@@ -28,11 +28,20 @@ import make_examples  # noqa: E402
 WORD = re.compile(r"[A-Za-z]+(?:['’][a-z]+)?")
 
 
+def refuse(code, sentence):
+    print(f"score_discriminator.py: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
 def ask(program, command, model, lines, *words):
     """What the program says of each line, a text or an object."""
     objects = "".join(json.dumps(line) + "\n" for line in lines)
-    done = subprocess.run([program, command, model, "--file", "-", "--jsonl", "--json", "-q", *words], input=objects, capture_output=True, text=True,
-                          check=True)
+    try:
+        done = subprocess.run([program, command, model, "--file", "-", "--jsonl", "--json", "-q", *words], input=objects, capture_output=True, text=True)
+    except OSError as reason:
+        refuse(4, f"{program}: cannot be run: {reason.strerror}: build this tree with ./build.sh")
+    if done.returncode:
+        refuse(done.returncode if done.returncode > 0 else 4, done.stderr.strip() or f"{program} {command} ended with {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -89,6 +98,7 @@ def f1(guessed, truth):
 
 def detection(program, model, sentences, seed):
     frequency = collections.Counter(m[0].lower() for sentence in sentences for m in WORD.finditer(sentence))
+    lines = ["| replaced by | words | replaced | AUC | F1 at 0.5 | AUC of rarity | F1 of all |", "|---|--:|--:|--:|--:|--:|--:|"]
     for way, cases in corrupt(program, sentences, random.Random(seed)).items():
         scores, rarity, truth = [], [], []
         for (text, spans), answer in zip(cases, ask(program, "detect", model, [{"text": text} for text, _ in cases])):
@@ -98,8 +108,9 @@ def detection(program, model, sentences, seed):
                 rarity.append(-math.log(frequency[word[0].lower()] or 1))
                 truth.append(word.span() in spans)
         share = sum(truth) / len(truth)
-        print(f"| {way} | {len(truth)} | {100 * share:.1f} % | {auc(scores, truth):.3f} | {f1([s > 0.5 for s in scores], truth):.3f} "
-              f"| {auc(rarity, truth):.3f} | {2 * share / (1 + share):.3f} |")
+        lines.append(f"| {way} | {len(truth)} | {100 * share:.1f} % | {auc(scores, truth):.3f} | {f1([s > 0.5 for s in scores], truth):.3f} "
+                     f"| {auc(rarity, truth):.3f} | {2 * share / (1 + share):.3f} |")
+    print("\n".join(lines))
 
 
 def spans_of(labels):
@@ -163,8 +174,6 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     sentences = (ROOT / "docs/studies/data/sentences.txt").read_text(encoding="utf-8").splitlines()
-    print("| replaced by | words | replaced | AUC | F1 at 0.5 | AUC of rarity | F1 of all |")
-    print("|---|--:|--:|--:|--:|--:|--:|")
     detection(options.program, options.model, sentences, options.seed)
     if options.tags:
         tags(options.program, options.model, options.tags)

@@ -100,6 +100,15 @@ def test_quick_keeps_results_that_are_there(bench):
     assert kept.read_bytes() == content
 
 
+def test_scores_need_a_program(tmp_path):
+    """A sentence and no half table."""
+    script = [sys.executable, str(Path(ROOT, "tools", "score_discriminator.py"))]
+    for words, code, sentence in ((["no/program", "no/model"], 4, "score_discriminator.py: no/program: cannot be run: No such file or directory"),
+                                  ([_program.PROGRAM, "no/model"], 3, "no/model: no such folder")):
+        done = subprocess.run([*script, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (code, "") and sentence in done.stderr and "Traceback" not in done.stderr, done
+
+
 def test_output_that_cannot_be_written(bench):
     """A full disk is exit 4, and no file is left half written."""
     script = [sys.executable, str(Path(ROOT, "studies", "components.py")), DEMO, "--text", "a new store"]
