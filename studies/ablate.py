@@ -69,7 +69,7 @@ def main():
     head = study.mask_head(model, s.options.mlm_decoder)
     asked, terms = interventions(model)
     hidden = study.hide(s.texts, s.mask_id, s.seed)
-    squares = sum(squares_by_head(model, one.ids, terms) for one in hidden)
+    squares = sum(squares_by_head(model, one.ids, terms) for one in s.progress(hidden))
     loss, changes = measure(s, model, hidden, head, asked)
     masks = [len(one.places) for one in hidden]
     shares, losses = report(s, asked, terms, squares / squares.sum(2, keepdims=True), changes, masks)
