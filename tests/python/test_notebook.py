@@ -46,3 +46,21 @@ def test_exercises_print_what_they_show():
     shown = printed(notebook)
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
     assert printed(notebook) == shown and sum(map(bool, shown)) == 6
+
+
+def test_exercises_say_what_is_wrong(monkeypatch, tmp_path, capsys):
+    """Outside the tree; with a slash behind the folder; a clipping distance that no model has; a word of several pieces."""
+    cells = {cell["id"]: "".join(cell["source"]) for cell in json.loads(EXERCISES.read_text())["cells"] if cell["cell_type"] == "code"}
+    known = {}
+    monkeypatch.chdir(tmp_path)
+    for value, sentence in (("", "set DEMO"), (str(tmp_path / "nothing"), f"no model in {tmp_path / 'nothing'}")):
+        monkeypatch.setenv("DEMO", value)
+        with pytest.raises(AssertionError, match=sentence):
+            exec(cells["e1"], known)
+    monkeypatch.setenv("DEMO", f"{DEMO}/")
+    for name in ("e1", "e11", "e13"):
+        exec(cells[name], known)
+    assert "k 8: 36 to 36 % (layers: 1)" in capsys.readouterr().out
+    for call, sentence in (("told(3, 1)", "no models with k = 3"), ("told(2, 1, 25)", "and 25 tokens"), ("rank(1, 'flibbertigibbet')", "several pieces in: The flibbertigibbet sailor")):
+        with pytest.raises(AssertionError, match=sentence):
+            eval(call, known)
