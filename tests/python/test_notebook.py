@@ -61,6 +61,6 @@ def test_exercises_say_what_is_wrong(monkeypatch, tmp_path, capsys):
     for name in ("e1", "e11", "e13"):
         exec(cells[name], known)
     assert "k 8: 36 to 36 % (layers: 1)" in capsys.readouterr().out
-    for call, sentence in (("told(3, 1)", "no models with k = 3"), ("told(2, 1, 25)", "and 25 tokens"), ("rank(1, 'flibbertigibbet')", "several pieces in: The flibbertigibbet sailor")):
+    for call, sentence in (("told(3, 1)", "no models with k = 3"), ("told(2, 1, 25)", "1 layers, 25 tokens"), ("rank(1, 'flibbertigibbet')", "several pieces in: The flibbertigibbet sailor")):
         with pytest.raises(AssertionError, match=sentence):
             eval(call, known)
