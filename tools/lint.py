@@ -202,12 +202,12 @@ def check_streams(path, text):
 
 def check_format(paths):
     """clang-format's opinion, of the one version whose opinion counts."""
-    version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True).stdout if shutil.which("clang-format") else ""
-    if " 14." not in version:
+    program = shutil.which("clang-format-14") or shutil.which("clang-format")
+    if not program or " 14." not in subprocess.run([program, "--version"], capture_output=True, text=True).stdout:
         left_out.append("the format, clang-format 14 is not installed")
         return
     paths = [path for path in paths if not path.startswith("simd/tmpl/")]  # set by hand: clang-format takes the unrolling macros for statements
-    said = subprocess.run(["clang-format", "--dry-run", "-Werror", *paths], cwd=ROOT, capture_output=True, text=True)
+    said = subprocess.run([program, "--dry-run", "-Werror", *paths], cwd=ROOT, capture_output=True, text=True)
     breaches = set(re.findall(r"^(\S+?):\d+:\d+: error:", said.stderr, re.M))
     check((said.returncode == 0) == (not breaches), f"clang-format ended with {said.returncode}: {said.stderr[-500:]}")
     for path in paths:

@@ -175,7 +175,7 @@ TEST(test_the_self_check_sees_every_operand)
 {
     kernels_init_scalar(&honest);
 #define X(name, parameters) put_##name,
-    void (*const parts[])(kernels *table) = {INTEGER_GEMM_KERNEL_LIST(X)};
+    void (*const parts[])(kernels * table) = {INTEGER_GEMM_KERNEL_LIST(X)};
 #undef X
     for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
         for (spoiled_operand = NOTHING; spoiled_operand < SPOILED; spoiled_operand++) {
