@@ -40,8 +40,8 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
                 cells->infinite++;
             else if (!showable(value, positive))
                 cells->not_positive++;
-            else
-                cells->magnitude = fmax(cells->magnitude, fabsf(value));
+            else if (fabsf(value) > cells->magnitude)
+                cells->magnitude = fabsf(value);
         }
     }
 }
@@ -49,8 +49,10 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
 /* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
 static void add_row(double *sums, const float *row, size_t columns, double offset, bool positive, size_t column_pool)
 {
-    for (size_t j = 0; j < columns; j++)
-        sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
+    for (size_t first = 0; first < columns; first += column_pool, sums++) {
+        const size_t end = first + column_pool < columns ? first + column_pool : columns;
+        for (size_t j = first; j < end; j++) *sums += showable(row[j], positive) ? row[j] - offset : (double)NAN;
+    }
 }
 
 void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
