@@ -73,9 +73,10 @@ function takeReady(ready) {
     next();
 }
 
-/* A folder was picked in vain: the model from before is opened again. */
+/* A folder was picked in vain: the model from before is opened again. What was typed stays in the box, and is not computed,
+ * so that the sentence that says why stays below it. */
 function goBack(message) {
-    Object.assign(live, {files: live.good, picked: '', queue: live.queue.filter(isTyped)});
+    Object.assign(live, {files: live.good, picked: '', queue: []});
     startWorker(`${message}. The model from before is open again.`, true);
 }
 
@@ -87,7 +88,7 @@ function takeFailure({number, message, broken}) {
     live.running = null;
     if (number === null || broken) live.opened = null;
     if (number === null) {
-        live.queue = live.queue.filter(isTyped); // another folder may hold a model
+        live.queue = typedRequests(live.queue); // another folder may hold a model
         document.documentElement.dataset.live = 'failed';
     }
     if (number !== null && broken) startWorker(live.message, true);
@@ -98,7 +99,7 @@ function takeFailure({number, message, broken}) {
 
 /* {text: of the page, or null for a new one; words; removed}. One of a kind waits. */
 const kindOf = ({text, removed}) => text === null ? 'typed' : removed ? 'ablation' : 'again';
-const isTyped = (request) => kindOf(request) === 'typed';
+const typedRequests = (requests) => requests.filter((request) => request && kindOf(request) === 'typed');
 
 function ask(request) {
     live.queue = live.queue.filter((other) => kindOf(other) !== kindOf(request));
@@ -259,7 +260,7 @@ function openFolder(list) {
     live.files = files.map((file) => ({name: file.name, bytes: file.size, blob: file}));
     live.picked = name;
     const known = page.texts.find((text) => text.words && text.sha256), words = known?.words ?? typedWords();
-    const waiting = [live.running, ...live.queue].filter((request) => request && isTyped(request) && request.words.join('\0') !== words.join('\0'));
+    const waiting = typedRequests([live.running, ...live.queue]).filter((request) => request.words.join('\0') !== words.join('\0'));
     // The first request tells whether it is another model; what was typed before is then computed with the one that is open.
     live.queue = [{text: known ?? {words, n: -1}, words, removed: ''}, ...waiting.slice(-1)];
     startWorker();

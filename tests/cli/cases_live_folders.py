@@ -90,8 +90,9 @@ addEventListener('message', (event) => {{
 
 
 def test_typed_before_a_folder_is_picked(bench):
-    """What was asked for is computed with the model that is then open: of a page without one, also after a folder that cannot be used."""
-    for options, model in ((["--no-model"], DEMO), ([], OTHER)):
+    """What was asked for is computed with the model that is then open: of a page without one, also after a folder that cannot be used. Where a
+    model was open before, the sentence about such a folder stays, and the text is in the box."""
+    for options, model in ((["--no-model"], DEMO), ([], OTHER), ([], None)):
         url = make_page(bench, *options)
         damaged = copy_of(bench, "damaged")
         (damaged / "config.json").write_text("{")
@@ -104,11 +105,15 @@ def test_typed_before_a_folder_is_picked(bench):
                 box.value = {SENTENCE!r};
                 box.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Enter', bubbles: true}}));
             }})()""")
-            if options:
+            if options or not model:
                 pick(page, damaged, "config.json")
-            page.browser.pick_folder("#folder", model)
-            digest = digests_of_program(bench, [SENTENCE], model=model)[0]
-            page.wait(f"document.querySelector('#live-note .digest')?.title === {digest!r} && document.documentElement.dataset.computing === 'no'")
+            if model:
+                page.browser.pick_folder("#folder", model)
+                digest = digests_of_program(bench, [SENTENCE], model=model)[0]
+                page.wait(f"document.querySelector('#live-note .digest')?.title === {digest!r} && document.documentElement.dataset.computing === 'no'")
+            else:
+                page.ready()
+                contains(page.text("#live-note"), "cannot be used", "config.json", "The model from before is open again")
             equal(page.js("document.getElementById('words').value"), SENTENCE, "the text")
         os.remove(bench.path("page.html"))
         shutil.rmtree(damaged)
