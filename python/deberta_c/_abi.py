@@ -241,3 +241,8 @@ class Owned:
         self.handle, self._needed = type(self.handle)(), ()
 
     __del__ = close
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        """Of a model, or of a part of one: a copy would free the same memory once more."""
+        raise UnsupportedError("an open model can be neither copied nor pickled: share() makes one of the same weights for another thread, and another "
+                               "process opens its own (deberta_c.Encoder does)")

@@ -47,6 +47,9 @@ class Tasks:
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._weights.__reduce_ex__(protocol)
+
     def _widths(self) -> Dict[int, int]:
         """Columns of the logits of each head that the checkpoint holds."""
         return {task: width for task in range(len(abi.TASKS)) if (width := library.task_width(self._weights.handle, task))}

@@ -1,7 +1,9 @@
 """The package beside the golden results, the program and wrong use. SPDX-License-Identifier: MIT"""
+import copy
 import gc
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -317,6 +319,23 @@ def test_wrong_options(demo):
         with pytest.raises(kind) as refused:
             deberta_c.Model(path, **options).encode([1])
         assert isinstance(refused.value, deberta_c.Error) and len(str(refused.value)) > 10
+
+
+def test_no_copies(demo, capfd):
+    """In one sentence with the way out, and nothing is left that would be freed twice."""
+    encoder = deberta_c.Encoder(DEMO, threads=1)
+    expected = encoder({"text": ["a"]})["vector"]
+    for thing in (demo, {"a": [demo]}, demo._weights):
+        for call in (pickle.dumps, copy.deepcopy, copy.copy):
+            if call is copy.copy and isinstance(thing, dict):
+                continue
+            with pytest.raises(deberta_c.UnsupportedError, match=r"neither copied nor pickled: share\(\) makes one"):
+                call(thing)
+    gc.collect()
+    assert "Exception ignored" not in "".join(capfd.readouterr())
+    assert demo.encode("a")["hidden_states.5"].shape == demo.share().encode("a")["hidden_states.5"].shape
+    for other in (copy.deepcopy(encoder), copy.copy(encoder), pickle.loads(pickle.dumps(encoder))):  # opens its own
+        assert np.array_equal(other({"text": ["a"]})["vector"], expected) and other.model is not encoder.model
 
 
 def test_wrong_numbers(demo):
