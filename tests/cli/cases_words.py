@@ -1,0 +1,67 @@
+"""What a word is, in masks and figures, also where a script parts words without white space.
+
+SPDX-License-Identifier: MIT
+"""
+import csv
+import json
+import random
+
+from helpers import check, contains, equal, needs_figures
+
+ENGLISH = ("the old house stood beside a small river and nobody remembered who had built it but every evening the children came home over the wooden bridge "
+           "while their grandmother prepared supper and listened patiently to uncommonly complicated explanations").split()
+CHINESE = "今天 天气 很 好 我们 一起 去 公园 散步 孩子 喜欢 吃 苹果 老师 在 学校 教 数学 城市 的 夜晚 非常 安静 他 昨天 买 了 一 本 新 书 河边 有 许多 小 鸟".split()
+JAPANESE = "今日は 天気が とても いいので 公園へ 行きました 猫が 庭で 寝ています 母は 市場で 魚を 買った カメラを テーブルに 置く".split()
+THAI = "วันนี้ อากาศ ดี มาก เรา ไป เดิน เล่น ที่ สวน เด็ก ๆ ชอบ กิน ข้าว ครู สอน หนังสือ ใน โรงเรียน แม่ ซื้อ ปลา ตลาด บ้าน หลัง เก่า อยู่ ริม แม่น้ำ".split()
+AMINO_ACIDS = "ACDEFGHIKLMNPQRSTVWY"
+
+# name, what a line is made of, pieces a line, what stands between them, pieces of the vocabulary
+SCRIPTS = [("english", ENGLISH, (8, 20), " ", (35, 55)), ("chinese", CHINESE, (8, 20), "", (120, 200)), ("japanese", JAPANESE, (8, 20), "", (120, 200)),
+           ("thai", THAI, (8, 20), "", (80, 200)), ("protein", AMINO_ACIDS, (250, 350), "", (25, 60))]
+
+
+def draw_lines(draw, parts, count, between, lines=120):
+    return [between.join(draw.choices(parts, k=draw.randint(*count))) for _ in range(lines)]
+
+
+def write_lines(bench, name, lines):
+    with open(bench.path(name), "w", encoding="utf-8") as file:
+        file.write("".join(line + "\n" for line in lines))
+    return name
+
+
+def new_model(bench, folder, corpus, vocabulary):
+    bench.fine("train", "tokenizer", "--file", corpus, "--vocabulary", str(vocabulary), "--depth", "1", "--width", "32", "--head-count", "1", "-o", folder)
+    return folder
+
+
+def shares_of(bench, model, corpus, *more):
+    """Labelled tokens of all, of each step."""
+    bench.fine("train", "mlm", "--config", model, "--file", corpus, "--steps", "3", "--batch-sequences", "32", "--max-ngram", "3", "-t", "1", *more, "-o", "run-" + model)
+    with open(bench.path(f"run-{model}/log.jsonl"), encoding="utf-8") as file:
+        steps = [json.loads(line) for line in file]
+    return [step["labelled"] / step["tokens"] for step in steps]
+
+
+def test_masked_share(bench):
+    """Of five scripts, with coarse and fine pieces and drawn lengths, as many tokens are masked as were asked for."""
+    draw = random.Random(5)
+    for name, parts, count, between, vocabularies in SCRIPTS:
+        corpus = write_lines(bench, f"{name}.txt", draw_lines(draw, parts, count, between))
+        for vocabulary in vocabularies:
+            model = new_model(bench, f"{name}{vocabulary}", corpus, vocabulary)
+            tokens = draw.choice((64, 128, 160))
+            shares = shares_of(bench, model, corpus, "--sequence-tokens", str(tokens), "--seed", str(draw.randint(1, 99)))
+            for share in shares:
+                check(0.13 <= share <= 0.17, f"{name}, {vocabulary} pieces, {tokens} tokens: 15 % asked for, {shares}")
+
+
+def test_more_masks_than_asked(bench):
+    """A text has one masked token at least: where texts are a word long that is a third of their tokens, and it is said."""
+    corpus = write_lines(bench, "words.txt", ["house", "river", "bridge"] * 40)
+    model = new_model(bench, "new", write_lines(bench, "corpus.txt", [" ".join(ENGLISH)] * 20 + ["house", "river", "bridge"] * 40), 40)
+    run = ("train", "mlm", "--config", model, "--file", corpus, "--steps", "2", "-t", "1", "--sequence-tokens", "8")
+    told = bench.fine(*run, "--sequences", "lines", "-o", "lines").err
+    contains(told, "% of its tokens, --mask-probability asks for 15 %", "--sequences lines")
+    told = bench.fine(*run, "-o", "joined").err
+    check("--mask-probability" not in told, told)
