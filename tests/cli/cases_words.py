@@ -65,3 +65,45 @@ def test_more_masks_than_asked(bench):
     contains(told, "% of its tokens, --mask-probability asks for 15 %", "--sequences lines")
     told = bench.fine(*run, "-o", "joined").err
     check("--mask-probability" not in told, told)
+
+
+def figure_rows(bench, model, text, *more):
+    """Names of the rows that a figure's numbers have, in order; what was said."""
+    said = bench.fine("attention", model, "--text", text, "--layers", "0", "--heads", "0", "--width-mm", "60", *more, "-o", "f.svg", "--numbers", "f.csv").err
+    with open(bench.path("f.csv"), encoding="utf-8") as file:
+        return list(dict.fromkeys((row["query"], row["query_label"]) for row in csv.DictReader(file))), said
+
+
+def tokens_of(bench, model, text):
+    return json.loads(bench.fine("tokenize", model, "--text", text, "--json").out)["tokens"]
+
+
+def small_model(bench, folder, parts, between, vocabulary, count=(8, 20)):
+    corpus = write_lines(bench, folder + ".txt", draw_lines(random.Random(3), parts, count, between))
+    new_model(bench, folder + "-new", corpus, vocabulary)
+    bench.fine("train", "mlm", "--config", folder + "-new", "--file", corpus, "--steps", "1", "--sequence-tokens", "64", "--batch-sequences", "2", "-t", "1", "-o", folder)
+    return folder
+
+
+def test_words_of_figures(bench):
+    """Where pieces have no room, words are shown unless one would swallow the text; asked for, scripts without white space keep pieces."""
+    needs_figures(bench)
+    model = small_model(bench, "chinese", CHINESE, "", 120)
+    text = "".join(CHINESE)
+    tokens = tokens_of(bench, model, text)
+    for more in ((), ("--words",)):
+        rows, said = figure_rows(bench, model, text, *more)
+        check(len(rows) >= len(tokens) - 1, f"{len(tokens)} tokens, {len(rows)} rows")  # a lone mark of white space joins the first piece
+        check("merged" not in said, said)
+    model = small_model(bench, "protein", AMINO_ACIDS, "", 25, (100, 120))
+    text = "MKTAYIAKQRQISFVKSHFSRQLEERLGLIEVQ".replace("M", "A")
+    tokens = tokens_of(bench, model, text)
+    rows, said = figure_rows(bench, model, text)
+    equal(len(rows), len(tokens), "rows of a protein")
+    check("merged" not in said, said)
+    equal(len(figure_rows(bench, model, text, "--words")[0]), 3, "rows of a protein as a word")
+    model = small_model(bench, "english", ENGLISH, " ", 40)
+    text = " ".join(ENGLISH[:9])
+    rows, said = figure_rows(bench, model, text)
+    equal([name for _, name in rows][1:-1], ENGLISH[:9], "words of an English text")
+    contains(said, "pieces are merged into words")
