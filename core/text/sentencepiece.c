@@ -34,8 +34,7 @@ static deberta_status load_model(sentencepiece *s, const char *where, deberta_er
                                           : unigram_create(&s->unigram, model, where, err);
 }
 
-static deberta_status load_options(sentencepiece *s, const sentencepiece_options *options, const char *where,
-                                   deberta_error *err)
+static deberta_status load_options(sentencepiece *s, const sentencepiece_options *options, deberta_error *err)
 {
     s->lower_case = options->lower_case;
     if (options->split_by_punctuation)
@@ -54,7 +53,7 @@ deberta_status sentencepiece_create(sentencepiece **pieces_out, piece_model *mod
     s->model = *model;
     *model = (piece_model){0};
     deberta_status status = load_model(s, where, err);
-    if (status == DEBERTA_OK) status = load_options(s, options, where, err);
+    if (status == DEBERTA_OK) status = load_options(s, options, err);
     if (status != DEBERTA_OK) sentencepiece_free(pieces_out);
     return status;
 }
