@@ -287,6 +287,9 @@ typedef struct deberta_model_info {
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
 /* The name that id2label gives the class of that number, or NULL. Belongs to the model. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
+/* What the folder says and this library does not follow, or follows otherwise than one may expect: a sentence for each
+ * index from 0 on, NULL behind the last. A caller shows them to its user. Belongs to the model. */
+DEBERTA_API const char *deberta_model_note(const deberta_model *model, size_t index);
 /* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all, gigabytes of
  * a large model. Empty for a made-up model and one of weights in memory, which have no files. DEBERTA_E_FILE: a file
  * can no longer be read. */
@@ -512,6 +515,8 @@ DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer,
                                                   deberta_error *err);
 DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
 
+/* As deberta_model_note, of the tokenizer's files. */
+DEBERTA_API const char *deberta_tokenizer_note(const deberta_tokenizer *tokenizer, size_t index);
 /* "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE" */
 DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);
 /* One more than the largest id; the model's word table may have more rows. */

@@ -31,7 +31,6 @@ Nightly stages:
     large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
     clang-tidy        the checks of .clang-tidy over the library, at zero findings
     coverage          lines and branches of the library that the tests run, against the committed figures (tools/coverage.py)
-    mutation          300 drawn changes of one token of the library: do the tests notice? (tools/mutation.py)
     wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
@@ -79,7 +78,6 @@ NIGHTLY = [
     ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
     ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
     ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),
-    ("mutation", stages.mutation, "meson", True, "what the tests notice"),
     ("wheels", stages.wheels, "git", stages.X86, "what is released"),
 ]
 SLOWEST = 10  # programs that are named

@@ -1,8 +1,7 @@
 /* Loops for several threads, and who runs them.
  *
  * An executor hands out the tasks of short, frequent loops. The engine knows only what is declared here; behind it are
- * the thread pool (thread_pool.h), OpenMP (openmp_team.h), or whatever else fills in an executor_kind, such as the
- * rehearsal of `bench schedule`. Which one a build prefers, executor_create decides.
+ * the thread pool (thread_pool.h) or OpenMP (openmp_team.h); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

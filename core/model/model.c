@@ -17,6 +17,7 @@ void deberta_model_free(deberta_model **model)
     free((*model)->layers);
     checkpoint_close(&(*model)->checkpoint);
     config_free(&(*model)->config);
+    notes_free(&(*model)->notes);
     free((*model)->name);
     free(*model);
     *model = NULL;
@@ -57,6 +58,8 @@ void model_fill_info(deberta_model *model)
 }
 
 const deberta_model_info *deberta_model_describe(const deberta_model *model) { return &model->info; }
+
+const char *deberta_model_note(const deberta_model *model, size_t index) { return notes_at(&model->notes, index); }
 
 const char *deberta_model_label(const deberta_model *model, size_t label)
 {

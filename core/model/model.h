@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/base/notes.h"
 #include "core/io/mapped_file.h"
 #include "core/model/attention_operands.h"
 #include "core/model/config.h"
@@ -45,6 +46,7 @@ typedef struct model_tasks {
 struct deberta_model {
     model_config config; /* as used: after the tensors have decided what the file left open */
     char *name;
+    notes notes; /* of what the folder says and the model does not follow */
     topology_info machine;  /* that it was opened on: its sessions look at it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;

@@ -259,6 +259,7 @@ void deberta_tokenizer_free(deberta_tokenizer **t)
     metaspace_free(&(*t)->words);
     byte_bpe_free(&(*t)->bpe);
     added_tokens_free(&(*t)->added);
+    notes_free(&(*t)->notes);
     free(*t);
     *t = NULL;
 }
@@ -272,6 +273,7 @@ const char *deberta_tokenizer_kind_name(const deberta_tokenizer *t)
     return t->model->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
 }
 
+const char *deberta_tokenizer_note(const deberta_tokenizer *t, size_t index) { return notes_at(&t->notes, index); }
 const char *tokenizer_file_name(const deberta_tokenizer *t) { return t->file_name; }
 size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *t) { return t->vocabulary_size; }
 int32_t deberta_tokenizer_special_id(const deberta_tokenizer *t, deberta_special special)

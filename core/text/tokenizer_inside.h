@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/base/notes.h"
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
 #include "core/text/metaspace.h"
@@ -15,6 +16,7 @@ struct deberta_tokenizer {
     byte_bpe *bpe;
     const piece_model *model; /* of pieces or words; NULL for byte-level BPE */
     const char *file_name;
+    notes notes;        /* of what the folder says and the tokenizer does not follow */
     added_tokens added; /* what is found in texts by its spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;

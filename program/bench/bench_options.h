@@ -22,7 +22,7 @@ typedef struct bench_options {
     isa_list isas;
 } bench_options;
 
-extern const command command_bench_machine, command_bench_kernel, command_bench_schedule, command_bench_requests,
+extern const command command_bench_machine, command_bench_kernel, command_bench_requests,
     command_bench_train, command_bench_compare, command_bench_merge,
     command_bench_plot; /* the last in a program with figures */
 

@@ -176,7 +176,6 @@ static int run(const common_options *options)
 static const command *const subcommands[] = {
     &command_bench_machine,
     &command_bench_kernel,
-    &command_bench_schedule,
     &command_bench_requests,
     &command_bench_train,
     &command_bench_compare,
@@ -190,7 +189,7 @@ static const command *const subcommands[] = {
 const command command_bench = {
     .name = "bench",
     .summary =
-        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, requests, train, "
+        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, requests, train, "
         "compare, merge, plot",
     .arguments = "MODEL",
     .size = sizeof(bench_options),

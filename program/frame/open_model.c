@@ -109,6 +109,29 @@ void check_packed(const common_options *options)
     end_program(status == DEBERTA_E_FORMAT ? EXIT_CHECK_FAILED : said);
 }
 
+/* Each sentence is said once, however often a command opens the same folder. */
+static void note_once(const common_options *options, const char *sentence)
+{
+    static char *said[256];
+    size_t count = 0;
+    while (count < sizeof said / sizeof *said && said[count] && strcmp(said[count], sentence) != 0) count++;
+    if (count == sizeof said / sizeof *said || said[count]) return;
+    said[count] = strdup(sentence);
+    say_note(options, "note: %s", sentence);
+}
+
+void note_model(const common_options *options, const deberta_model *model)
+{
+    const char *sentence;
+    for (size_t i = 0; (sentence = deberta_model_note(model, i)); i++) note_once(options, sentence);
+}
+
+void note_tokenizer(const common_options *options, const deberta_tokenizer *tokenizer)
+{
+    const char *sentence;
+    for (size_t i = 0; (sentence = deberta_tokenizer_note(tokenizer, i)); i++) note_once(options, sentence);
+}
+
 static deberta_model *open_place(const common_options *options, const char *path, bool describe_only)
 {
     deberta_model_options model_options;
@@ -119,6 +142,7 @@ static deberta_model *open_place(const common_options *options, const char *path
     check_place(options, path);
     must(options, deberta_model_open(&model, path, &model_options, &error), &error);
     note_stale(options, model);
+    note_model(options, model);
     check_what_is_ablated(options, model);
     return model;
 }

@@ -120,6 +120,7 @@ static json_t *add_tokenizer(result *r, const common_options *options)
     const size_t tokens = deberta_tokenizer_vocabulary_size(tokenizer);
     json_t *about = json_pack("{s:s, s:I}", "kind", kind, "vocabulary_size", (json_int_t)tokens);
     result_say(r, "  tokenizer         %s, %zu tokens", kind, tokens);
+    note_tokenizer(options, tokenizer);
     deberta_tokenizer_free(&tokenizer);
     return about;
 }

@@ -158,6 +158,7 @@ static void open_reader(finetune_data *data)
     must(common, choose_labels(data, model, &error), &error);
     must(common, choose_length(data, model, &error), &error);
     must(common, deberta_tokenizer_open(&r->tokenizer, r->model, &error), &error);
+    note_tokenizer(common, r->tokenizer);
     deberta_model_free(&model);
 }
 

@@ -14,7 +14,6 @@ ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", "
 LONG = {
     "deberta verify",
     "deberta verify synthetic:v3-xsmall,layers=2 -n 100",
-    "deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16",
     "deberta report models/demo --text 'a new store opened beside the new mall' -o out/report",
     "deberta report synthetic:v3-xsmall,vocab=1000 -o out/report",
 }

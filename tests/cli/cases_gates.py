@@ -1,9 +1,7 @@
-"""Do the gates close: less covered, a mutant that nobody notices, a finding of an analyser (tools/coverage.py, mutation.py, analysis.py), a
-reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
+"""Do the gates close: less covered, a finding of an analyser (tools/coverage.py, analysis.py), a reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
 
 SPDX-License-Identifier: MIT
 """
-import collections
 import contextlib
 import io
 import os
@@ -21,8 +19,6 @@ import cases_failing_writes
 import cases_info
 import coverage
 import lint
-import mutation
-from testing import watched
 
 SOURCE = """int smaller(int a, int b);
 int doubled(int a);
@@ -36,14 +32,6 @@ int doubled(int a)
 {
     return a * 2;
 }
-"""
-UNSEEN = """#if 0
-int unseen(int a)
-{
-    return a + 3;
-}
-#endif
-int unused(int a) { return a++; }
 """
 TEST = """#include <stdio.h>
 int smaller(int a, int b);
@@ -95,108 +83,6 @@ def test_coverage_that_falls_is_named(bench):
     contains(" ".join(coverage.fallen(coverage.figures(less), committed)), "core: 83.3 % of lines, 100.0 % are committed", "core: 50.0 % of branches")
     check("not in" in " ".join(coverage.fallen(coverage.figures(whole), {})), "a folder without a figure")
     check("only in" in " ".join(coverage.fallen({}, committed)), "a figure without a folder")
-
-
-SMALL_MUTANTS = [mutation.mutants.Mutant("core/small.c", *mutant) for mutant in [
-    (5, 10, "<", ">"),    # the wrong one of the two
-    (5, 10, "<", "<="),   # of equal ones either is right
-    (11, 15, "2", "3"),   # what doubled() gives is not looked at
-    (5, 8, "a", "b ="), (16, 15, "3", "4"), (19, 28, "++", "--")]]
-
-
-def mutated_project(bench):
-    """The small project, and a copy with those of its mutants that can be built."""
-    root = small_project(bench)
-    with open(root / "core" / "small.c", "a", encoding="utf-8") as source:
-        source.write(UNSEEN)
-    tree = mutation.Tree(str(root) + "-tree", str(root), "core/small.c")
-    shutil.copytree(root, tree.root)
-    tree.plant("core/small.c", {})
-    subprocess.run(["meson", "setup", tree.build, tree.root], check=True, stdout=subprocess.DEVNULL)
-    equal(tree.ninja().status, 0)
-    tree.open()
-    return tree, tree.valid_of(dict(enumerate(SMALL_MUTANTS, 1)))
-
-
-def test_mutants_are_noticed_or_listed(bench):
-    tree, valid = mutated_project(bench)
-    equal(sorted(valid), [1, 2, 3, 6], "what does not compile, and what is not compiled, are no mutants")
-    equal(tree.ninja().status, 0)
-    trials = mutation.Trials(tree, float("inf"), bench.folder)
-    with mock.patch.object(mutation, "wanted", lambda test: True):
-        check(trials.look_at_reach(100), "all tests have run")
-    equal({test.name: numbers for test, (_, numbers) in trials.reached.items()}, {"small": {1, 2, 3}}, "nobody calls the last one")
-    results = {number: trials.judge(number, 100) for number in valid}
-    equal([result["result"] for result in results.values()], ["noticed", "survived", "survived", "survived"], results)
-    equal([result["of"] for result in results.values()], [1, 1, 1, 0], results)
-    log, read, said = bench.path("mutants.tsv"), bench.path("survivors.tsv"), io.StringIO()
-    with open(read, "w", encoding="utf-8") as out:
-        out.write("core/small.c\tif (a < b)\t<\t<=\tequal\tof equal ones either is right\n")
-    with mock.patch.object(mutation, "ROOT", str(tree.origin)), mock.patch.object(mutation, "log_path", lambda: log), \
-            mock.patch.object(mutation, "READ", read), contextlib.redirect_stdout(said):
-        for number, result in results.items():
-            mutation.note(1, valid[number], result)
-        status = mutation.report(mock.Mock(seed=1))
-    equal(status, 1)
-    contains(said.getvalue(), "survived 1 of 1 tests: core/small.c:11: return a * 2;: 2 -> 3 [unread]", "[equal] of equal ones either is right",
-             "all: 4 mutants, 1 noticed, 2 not; 1 are equal, as read; noticed of the others: 33.3 %", "0 passed, 1 failed")
-
-
-def test_single_tests_try_a_mutant_in_turn(bench):
-    trials = mutation.Trials(None, 0)
-    listed = {name: mock.Mock(command=["x"], environment={}, suites=set()) for name in ("golden", "cli train", "fuzz json", "fuzz zip")}
-    for name, test in listed.items():
-        test.name = name
-    for name, part, seconds in (("golden", "01", 3), ("golden", "02", 1), ("cli train", "train/a", 2), ("cli train", "train/b", 4), ("cli train", "train/c", 9),
-                                ("fuzz json", "", 1.5), ("fuzz zip", "", 1.6)):
-        trials.reached[mutation.single.Single(listed[name], part)] = (seconds, {7})
-    trials.reached[mutation.single.Single(listed["golden"], "03")] = (1, {8})
-    names = lambda *noticed: [test.name for _, test in trials.tests_of(7, noticed)]
-    equal(names(), ["golden: 02", "fuzz json", "cli train: train/a", "fuzz zip", "golden: 01", "cli train: train/b", "cli train: train/c"])
-    counts = collections.Counter({"cli train: train/c": 9, "golden: 01": 1, "golden: 03": 5})
-    equal(names(counts)[:3], ["cli train: train/c", "golden: 01", "golden: 02"])
-    one = mutation.single.Single(listed["cli train"], "train/a")
-    equal(one.command, ["x", "--only", "train/a"])
-
-
-def test_one_case_of_the_program_by_its_name(bench):
-    """Not those as well that only contain it."""
-    runner = [sys.executable, ROOT / "tests" / "cli" / "run_cli_tests.py", "--program", bench.program, "--cases", "train", "--list", "--only"]
-    names = {word: subprocess.run([*runner, word], stdout=subprocess.PIPE, text=True, check=True).stdout.split() for word in ("train/resum", "train/resume")}
-    equal(names, {"train/resum": ["train/resume", "train/resume-pair", "train/resume-refused"], "train/resume": ["train/resume"]})
-
-
-def test_a_mutant_without_end_is_noticed_by_processor_time(bench):
-    tree, _ = mutated_project(bench)
-    for line, fault in (("for (volatile int i = 0;; i++);", "too much processor time"), ("abort();", "signal 6"), ("sleep(2);", "")):
-        test = pathlib.Path(bench.folder) / "ends.c"
-        test.write_text("#include <stdlib.h>\n#include <unistd.h>\nint main(void)\n{\n    " + line + "\n    return 0;\n}\n", encoding="utf-8")
-        subprocess.run(["gcc", test, "-o", test.with_suffix("")], check=True)
-        listed = tree.tests["small"]
-        listed.command = [str(test.with_suffix(""))]
-        equal(watched.run(listed, {}, 1).fault, fault, line)
-
-
-def test_a_changed_expression_stands_beside_the_one_that_was(bench):
-    place = pathlib.Path(bench.folder) / "core"
-    place.mkdir()
-    (place / "a.c").write_text("int f(int a, int b)\n{\n    if (a > 0) a += b * 3; // a < b\n    const int c = a + b, *d = &c;\n    return f(a, b - 1) ? a < *d : a;\n}\n",
-                               encoding="utf-8")
-    rows = [(3, 10, ">", ">="), (3, 17, "+=", "-="), (3, 22, "*", "+"), (4, 20, "+", "-"), (5, 18, "-", "+"), (5, 27, "<", ">"), (5, 20, "1", "2")]
-    text = mutation.mutants.program_text(bench.folder, "core/a.c", {n: mutation.mutants.Mutant("core/a.c", *row) for n, row in enumerate(rows, 1)})
-    contains(text, "if ((MUTANT(1) ? (a >= 0) : (a > 0))) (MUTANT(2) ? (a -= b * 3) : (a += (MUTANT(3) ? (b + 3) : (b * 3)))); // a < b",
-             "const int c = (MUTANT(4) ? (a - b) : (a + b)), *d = &c;",
-             "return f(a, (MUTANT(5) ? (b + 1) : (b - (MUTANT(7) ? (2) : (1))))) ? (MUTANT(6) ? (a > *d) : (a < *d)) : a;")
-
-
-def test_changes_of_a_line(bench):
-    changes_of_line = mutation.mutants.changes_of_line
-    changes = changes_of_line("    if (a < b && !c) x[i++] = *p + 3;  /* a < b */")
-    equal({(old, new) for _, old, new in changes}, {("<", "<="), ("<", ">"), ("&&", "||"), ("!", ""), ("++", "--"), ("+", "-"), ("3", "2"), ("3", "4")})
-    equal(changes_of_line("    free(list);"), [])
-    equal(changes_of_line("    list->count = n;"), [(4, "list->count = n;", ";")])
-    equal(changes_of_line("    const char *text = list->text;"), [])
-    equal(changes_of_line("    if (x > 1.5e-1 && y > 0x1p-24f) return;"), [(10, ">", ">="), (10, ">", "<"), (19, "&&", "||"), (24, ">", ">="), (24, ">", "<")])
 
 
 def test_analysers_see_planted_faults_and_new_findings(bench):

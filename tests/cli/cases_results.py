@@ -782,20 +782,6 @@ def progress_that_is_not_wanted(bench):
             assert (b"\r\033[Kencode  " in found) == shown, (extra, found)
 
 
-def bench_schedule(bench):
-    """One thread's schedule is the encode itself; of more threads none gets all tasks, so the span is between its bounds."""
-    text = bench.fine("bench", "schedule", "synthetic:v3-xsmall,vocab=50,layers=2", "-n", "40", "--threads", "1,4", "--reps", "3", "--format", "csv").out
-    one, four = csv.DictReader(io.StringIO(text))
-    assert (one["threads"], four["threads"]) == ("1", "4") and int(four["tasks"]) > int(one["tasks"]), text
-    assert one["span ms"] == one["busy ms"] and float(one["starts ms"]) == 0, text
-    assert float(four["busy ms"]) / 4 <= float(four["span ms"]) < float(four["busy ms"]), text
-    total = sum(float(four[part + " ms"]) for part in ("serial", "span", "starts"))
-    assert abs(total - float(four["time ms"])) < 0.02, text
-    found = json.loads(bench.fine("bench", "schedule", "synthetic:v3-xsmall,vocab=50,layers=2", "-n", "40", "--threads", "1,4", "--reps", "1", "--json").out)
-    assert found["schema"] == "deberta-bench-schedule/1" and [point["threads"] for point in found["points"]] == [1, 4], found
-    assert [point["tasks"] for point in found["points"]] == [int(one["tasks"]), int(four["tasks"])], found
-
-
 # ----------------------------------------------------------------------------------------------------------- figures
 
 def attention_figures(bench):
@@ -1016,7 +1002,6 @@ def tests(settings):
     yield "bench/machine", bench_machine
     yield "bench/peak-of-integers", bench_peak_of_integers
     yield "bench/document-lengths", document_lengths
-    yield "bench/schedule", bench_schedule
     yield "progress-on-a-terminal", progress_on_a_terminal
     yield "progress-not-wanted", progress_that_is_not_wanted
     yield "fonts", fonts

@@ -302,8 +302,3 @@ def clang_tidy(stage, _full):
 
 def coverage(stage, _full):
     stage.program("lines that the tests run", [sys.executable, "tools/coverage.py"], limit=7200, of_tiers=False)
-
-
-def mutation(stage, _full):
-    """Drawn changes of the library in a build of its own, each tried by the tests that come to it."""
-    stage.program("drawn changes of the library", [sys.executable, "tools/mutation.py"], limit=6 * 3600, of_tiers=False)

@@ -246,6 +246,7 @@ static deberta_status tokenize(const reading_options *options, const char *folde
 {
     deberta_tokens *list = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
+    note_tokenizer(&options->common, input->tokenizer);
     input->token_lists = scope_take(&input->memory, input->rows, sizeof *input->token_lists);
     p->rows = input->rows;
     deberta_status status = DEBERTA_OK;

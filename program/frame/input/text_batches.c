@@ -23,6 +23,7 @@ static void open_tokenizer(text_batches *batches)
         usage_wrong(options, "a made-up model has no tokenizer, so it cannot read texts");
     check_model_place(options);
     must(options, deberta_tokenizer_open(&batches->tokenizer, folder, &error), &error);
+    note_tokenizer(options, batches->tokenizer);
 }
 
 void text_batches_open(text_batches *batches, const reading_options *options, unsigned features)
