@@ -25,9 +25,9 @@ typedef struct cell_layout {
 
 /* The finest grade with which `heads` heads fit into budget_bytes; the coarsest where none does. */
 cell_layout cell_layout_choose(size_t n, bool has_c2p, bool has_p2c, size_t heads, size_t budget_bytes);
-/* Of one head: a chosen layout has at most PLAIN_CELLS a side. */
+/* The bytes of one head: a chosen layout has at most PLAIN_CELLS a side. */
 size_t cell_layout_bytes(const cell_layout *layout);
-/* Of so many layers of so many heads. false: no size is that large. */
+/* The bytes of so many layers of so many heads. false: no size is that large. */
 bool cell_layout_all_bytes(const cell_layout *layout, size_t layers, size_t heads, size_t *bytes);
 
 /* What a page must know to read the bytes. */

@@ -4,9 +4,10 @@ SPDX-License-Identifier: MIT
 """
 import csv
 import json
+import os
 import random
 
-from helpers import check, contains, equal, needs_figures
+from helpers import DEMO, check, contains, equal, needs_figures
 
 ENGLISH = ("the old house stood beside a small river and nobody remembered who had built it but every evening the children came home over the wooden bridge "
            "while their grandmother prepared supper and listened patiently to uncommonly complicated explanations").split()
@@ -65,6 +66,32 @@ def test_more_masks_than_asked(bench):
     contains(told, "% of its tokens, --mask-probability asks for 15 %", "--sequences lines")
     told = bench.fine(*run, "-o", "joined").err
     check("--mask-probability" not in told, told)
+
+
+def test_nul_in_a_corpus(bench):
+    """Refused with its line by whatever learns from texts, at any place of the file: no piece can be written with it."""
+    lines = ["the man sat on the mat and the dog ran"] * 40
+    clean = new_model(bench, "clean", write_lines(bench, "clean.txt", lines), 24)
+    for place, line in ((3, "the d\0g ran"), (38, "\0"), (39, "the dog ran\0"), (0, "\0the dog")):
+        corpus = write_lines(bench, "nul.txt", lines[:place] + [line] + lines[place:])
+        for command in (("train", "tokenizer", "--file", corpus, "--vocabulary", "24", "--depth", "1", "--width", "16", "--head-count", "1"),
+                        ("train", "mlm", "--config", clean, "--file", corpus, "--steps", "1", "--sequence-tokens", "16"),
+                        ("train", "mlm", "--config", clean, "--file", "clean.txt", "--eval", corpus, "--steps", "1", "--sequence-tokens", "16")):
+            result = bench.expect(3, *command, "-o", "none")
+            contains(result.err, f"nul.txt, line {place + 1}: holds a NUL byte", "tr -d")
+            check(not os.path.exists(bench.path("none/model.safetensors")), "a model was left")
+
+
+def test_nul_in_labels(bench):
+    """What stands behind a NUL would be lost, and two labels be one."""
+    for name, task, content in (("l.tsv", "sequence", "a\0x\tthe old house\nb\tthe sea\n"),
+                                ("l.jsonl", "sequence", '{"label": "a\\u0000x", "text": "the old house"}\n{"label": "b", "text": "the sea"}\n'),
+                                ("t.tsv", "token", "the\tO\nh\0use\tB\n"), ("t2.tsv", "token", "the\tO\nhouse\tB\0C\n"),
+                                ("t.jsonl", "token", '{"words": ["the", "h\\u0000use"], "labels": ["O", "B"]}\n'),
+                                ("t2.jsonl", "token", '{"words": ["the", "house"], "labels": ["O", "B\\u0000"]}\n')):
+        bench.write(name, content)
+        result = bench.expect(3, "finetune", task, DEMO, "--examples", name, "--new-head", "--steps", "1", "-o", "none")
+        contains(result.err, name, "label holds a NUL character")
 
 
 def figure_rows(bench, model, text, *more):

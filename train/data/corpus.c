@@ -95,6 +95,8 @@ static deberta_status read_line(corpus_reader *r, const char *text, size_t bytes
     deberta_error reason = {0};
     r->line_number++;
     if (bytes > 0 && text[bytes - 1] == '\r') bytes--;
+    if (memchr(text, 0, bytes))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s, line %zu: %s", r->file.name.text, r->line_number, NUL_IN_CORPUS);
     if (bytes == 0) return end_sequence(r) ? DEBERTA_OK : no_memory(r, err);
     const deberta_status status = tokenizer_encode(r->tokenizer, text, bytes, NULL, 0, &options, &r->line, &reason);
     if (status != DEBERTA_OK)
