@@ -18,6 +18,7 @@
 #include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
+#include "core/io/folder_kind.h"
 #include "core/model/wrapper.h"
 
 /* The largest part of a config is its list of labels. */
@@ -520,7 +521,7 @@ deberta_status config_parse(model_config *config, const char *text, size_t lengt
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err)
 {
     *config = (model_config){0};
-    DEBERTA_TRY(wrapper_check_folder(folder, err));
+    DEBERTA_TRY(folder_check_model(folder, err));
     char *path = path_join(folder, "config.json");
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
     json_t *root;
