@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/dispatch.h"
-#include "core/io/hub_name.h"
+#include "core/io/folder_kind.h"
 #include "core/io/quote.h"
 #include "core/model/convolution.h"
 #include "core/model/load_layers.h"
@@ -125,13 +125,13 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
         return DEBERTA_OK;
     }
     const char *text = internal->config;
-    DEBERTA_TRY(text ? DEBERTA_OK : hub_name_check(path, err));
     DEBERTA_TRY(text ? config_parse(&model->config, text, strlen(text), path, err)
                      : config_read(&model->config, path, err));
     if (internal->weights) {
         model->files = *internal->weights;
         return DEBERTA_OK;
     }
+    DEBERTA_TRY(folder_note_rest(path, &model->notes, err));
     if (packed_file_is_alone(path, precision)) return open_alone(model, path, precision, err);
     DEBERTA_TRY(check_other_precisions(path, precision, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
