@@ -7,7 +7,7 @@ import sys
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -58,6 +58,14 @@ def note(sentence: str) -> None:
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
         frame, level = frame.f_back, level + 1
     warnings.warn(sentence, NoteWarning, stacklevel=level)
+
+
+def notes_of(function: Any, handle: Any) -> List[str]:
+    """The notes that the library keeps of what it opened."""
+    found: List[str] = []
+    while (sentence := function(handle, len(found))) is not None:
+        found.append(sentence.decode("utf-8", "replace"))
+    return found
 
 
 ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,
@@ -132,7 +140,7 @@ FUNCTIONS = {
     "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
     "model_open": "status at* text ModelOptions*", "model_free": "nothing at*",
     "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
-    "model_label": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
+    "model_label": "text at size", "model_note": "text at size", "tokenizer_note": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
     "session_create": "status at* at SessionOptions*", "session_free": "nothing at*", "session_isa": "int at",
     "session_intervene": "status at Interventions*", "model_read_positions": "status at size at at",
     "position_row": "size ModelInfo* int difference", "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",

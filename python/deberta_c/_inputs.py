@@ -272,7 +272,14 @@ class Tokenizer:
             if self._folder.startswith(abi.MADE_UP):
                 raise ArgumentError(f"{self._folder}: a made-up model has no tokenizer, so it cannot read texts: give ids")
             library.tokenizer_open(self._opened.handle, os.fsencode(self._folder))
+            for sentence in self.notes:
+                abi.note(sentence)
         return self._opened.handle
+
+    @property
+    def notes(self) -> List[str]:
+        """Of its files, once it is open."""
+        return abi.notes_of(library.tokenizer_note, self._opened.handle) if self._opened.handle else []
 
     def cut(self, items: List[Text], max_tokens: Optional[int]) -> List[Cut]:
         return [Cut(self.handle, item, max_tokens) for item in items]

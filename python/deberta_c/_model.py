@@ -51,6 +51,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         library.model_open(weights.handle, folder, options)
         super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision},
                          memory_limit)
+        for sentence in abi.notes_of(library.model_note, weights.handle):
+            abi.note(sentence)
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
@@ -87,6 +89,13 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """Of the classifier, or of the token head; LABEL_k where config.json names none."""
         info = self.info
         return [self._label(k) for k in range(info["sequence_labels"] or info["token_labels"])]
+
+    @property
+    def notes(self) -> List[str]:
+        """What the folder says and the library does not follow, or follows otherwise than one may expect, a sentence each: of the weights and
+        config.json, and of the tokenizer once it has read a text. Each was a NoteWarning when it was opened."""
+        with self._session.working():
+            return abi.notes_of(library.model_note, self._weights.handle) + self._tokenizer.notes
 
     @property
     def isa(self) -> str:

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
-from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, terminated
+from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, note, terminated
 from ._inputs import as_texts, one_text
 from ._outputs import output_suffix
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
@@ -44,14 +44,16 @@ def _word(name: str, value: Any) -> str:
 
 def _own_words(said: str) -> str:
     """A sentence of the program as one of this package: options are arguments here, and `deberta COMMAND --help` is nobody's here."""
-    kept = [line for line in said.splitlines() if line.strip() and not line.startswith("see: ")]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("see: ")]
+    first = next((k for k, line in enumerate(lines) if line.startswith("deberta")), 0)  # behind notes
+    kept = [re.sub("^note: ", "", line) for line in lines[first:]]
     sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept))
     return re.sub(r"--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_") + "=", sentence)
 
 
 def run(*arguments: str, **options: Any) -> bytes:
-    """Standard output of the program; what it refuses is an exception with its sentence."""
-    command = [PROGRAM, *arguments, "--quiet", *_words(options)]
+    """Standard output of the program; what it refuses is an exception with its sentence, what it notes a NoteWarning."""
+    command = [PROGRAM, *arguments, *_words(options)]
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
     except (OSError, ValueError) as reason:  # a file that is not there; a text with NUL
@@ -59,6 +61,9 @@ def run(*arguments: str, **options: Any) -> bytes:
     if done.returncode:
         sentence = _own_words(done.stderr.decode("utf-8", "replace")) or f"{' '.join(command)} ended with {done.returncode}"
         raise _KINDS.get(done.returncode, Error)(sentence)
+    for line in done.stderr.decode("utf-8", "replace").splitlines():
+        if line.strip():
+            note(_own_words(line))
     return done.stdout
 
 
@@ -183,7 +188,7 @@ def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, p
             return [Path(path).read_bytes() for path in paths]
 
     def draw(suffix: str, dpi: Optional[int]) -> bytes:
-        again, found = drawn(".svg", suffix, **{name: None for name in WRITTEN}, **({} if dpi is None else {"dpi": dpi}))
+        again, found = drawn(".svg", suffix, quiet=True, **{name: None for name in WRITTEN}, **({} if dpi is None else {"dpi": dpi}))
         if _drawing(again) != _drawing(svg):
             raise UnsupportedError("the model or its input has changed since the figure was made: make it again")
         return found

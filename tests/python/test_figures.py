@@ -1,6 +1,7 @@
 """Figures: of one text or pair, in the format that the name says, never over what they were made of. SPDX-License-Identifier: MIT"""
 import re
 import shutil
+import warnings
 
 import numpy as np
 import pytest
@@ -109,3 +110,13 @@ def test_kinds_of_the_docstring():
     named = re.search(r"kind: (.*?);\s*difference", deberta_c.attention_figure.__doc__, re.S)[1]
     for kind in re.findall(r"components|rollout|distances?", named):
         assert deberta_c.attention_figure(DEMO, TEXT, kind=kind, layers=2, threads=1).svg.startswith(BEGINS[".svg"])
+
+
+def test_notes_of_the_program_are_warnings(tmp_path):
+    """What it prints as notes, once, in the package's words."""
+    with pytest.warns(deberta_c.NoteWarning, match="do not fit at 85 mm.* width_mm=") as seen:
+        figure = deberta_c.attention_figure(DEMO, TEXT, layers="all", heads="all", width_mm=85)
+    assert all(not str(one.message).startswith("note") and one.filename == __file__ for one in seen)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure.save(tmp_path / "a.pdf")

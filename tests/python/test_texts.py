@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deberta_c
-from deberta_c import _inputs
+from deberta_c import _abi, _inputs
 from conftest import DEMO, GOLDEN
 
 PAIR = ("a new store", "Call me")
@@ -113,3 +113,27 @@ def test_texts_longer_than_anybody_asks_for(demo, monkeypatch):
         demo.encode(ids)
     with deberta_c.Model(DEMO, memory_limit=sys.maxsize) as model:
         assert model.encode(ids)["hidden_states.5"].shape[1] == model.share().encode(ids)["hidden_states.5"].shape[1] == 30
+
+
+def test_notes_of_the_folder_are_said_and_kept(monkeypatch):
+    """One warning each when it is opened, at the caller's line; again by Model.notes."""
+    for name, sentences in (("model_note", [b"config.json: one", b"config.json: two"]), ("tokenizer_note", ["spm.model: \u00fc".encode()])):
+        monkeypatch.setattr(_abi.library, name, lambda _handle, k, all=sentences: all[k] if k < len(all) else None)
+    with pytest.warns(deberta_c.NoteWarning) as seen:
+        model = deberta_c.Model(DEMO)
+    assert [str(one.message) for one in seen] == model.notes == ["config.json: one", "config.json: two"] and {one.filename for one in seen} == {__file__}
+    with pytest.warns(deberta_c.NoteWarning, match="spm.model: ü") as seen:
+        model.encode("a")
+    assert len(seen) == 1 and seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.encode("a"), model.classify("a"), model.share()
+    assert model.notes == ["config.json: one", "config.json: two", "spm.model: ü"]
+
+
+def test_a_folder_without_notes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with deberta_c.Model(DEMO) as model:
+            model.encode("a")
+            assert model.notes == []
