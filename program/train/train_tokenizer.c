@@ -77,6 +77,7 @@ static int run(const common_options *options)
                                                  .text_count = o->texts.count,
                                                  .pieces = o->pieces,
                                                  .folder = folder};
+    option_refuse_input(options, options_text(options, "%s/spm.model", folder));
     deberta_status status = make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
