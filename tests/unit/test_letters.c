@@ -5,6 +5,7 @@
 
 #include <locale.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/letters.h"
 #include "core/base/utf8.h"
