@@ -163,7 +163,6 @@ static deberta_status open_output(corpus_job *job, deberta_error *err)
     json_t *settings = NULL;
     if (corpus_shard_wanted(&job->stream)) {
         if (!(settings = corpus_shard_settings(job->options, job->batches.model, err))) return DEBERTA_E_MEMORY;
-        stop_request_watch();
         return corpus_shard_open(&job->shard, &job->o->reading, &job->stream, settings, &job->output, &job->progress,
                                  &job->finished, err);
     }
@@ -240,6 +239,7 @@ static int run_job(corpus_job *job)
 int encode_corpus(const encode_options *o)
 {
     corpus_job job = {.o = o, .options = &o->reading.common};
+    if (items_are_shared(&o->reading)) stop_request_watch();
     job.texts = options_take(job.options, CHUNK_TEXTS, sizeof *job.texts);
     const int status = run_job(&job);
     for (size_t k = 0; k < CHUNK_TEXTS; k++) {

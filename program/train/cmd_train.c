@@ -128,7 +128,7 @@ static void train_end(const train_options *o, size_t done, bool finished)
 
 /* ------------------------------------------------------------------------------------------------------ the command */
 
-enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
+enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it: somebody was there */
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
@@ -160,8 +160,9 @@ static void run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A
- * second signal ends the program at once. */
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost, and
+ * where a scheduler asks (stop_request_watch), which gets another exit code. A second signal ends the program at once.
+ */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -191,7 +192,7 @@ static int show_step(void *context, const deberta_training_step *step)
              step->step, step->steps, step->loss, step->learning_rate, step->gradient_norm,
              (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
     progress_step(&display->bar, step->step - display->first, detail);
-    return interrupted;
+    return interrupted || stop_request_came();
 }
 
 /* A text has one label at least, which is more than was asked for where texts are a few tokens long. */
@@ -240,7 +241,6 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
-    signals_watch((const int[]){SIGINT, SIGTERM, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
@@ -251,7 +251,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     note_outcome(o, done, finished);
     if (leads(o)) train_end(o, done, finished);
     if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */
-    return interrupted || (o->common.ranks && done < end) ? EXIT_INTERRUPTED : EXIT_OK;
+    if (interrupted) return EXIT_INTERRUPTED;
+    return stop_request_came() || (o->common.ranks && done < end) ? EXIT_AGAIN : EXIT_OK;
 }
 
 static int run_task(const common_options *common, deberta_training_task task)
@@ -261,6 +262,10 @@ static int run_task(const common_options *common, deberta_training_task task)
     const train_options *o = (const train_options *)common;
     int status = EXIT_OK;
     train_options_check(o);
+    if (train_runs(o)) { /* before data and model are opened, which takes seconds */
+        signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
+        stop_request_watch();
+    }
     if (!o->config) check_model_place(common);
     finetune_data data;
     deberta_trainer_options options = train_trainer_options(o, task);

@@ -1,6 +1,7 @@
 /* A line or an object is split into its label, its text and what follows. SPDX-License-Identifier: MIT */
 #include "program/frame/input/labelled_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -49,6 +50,18 @@ static deberta_status take_choices(labelled_text *found, text_record *record)
     return DEBERTA_OK;
 }
 
+/* 1.0 is 1, as JSON has it: a number is whole or not, however it is spelt. */
+static char *number_text(const json_t *number)
+{
+    const double value = json_number_value(number);
+    if (!json_is_real(number) || value != floor(value) || fabs(value) > 1e15)
+        return json_dumps(number, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    json_t *whole = json_integer((json_int_t)value);
+    char *text = whole ? json_dumps(whole, JSON_ENCODE_ANY) : NULL;
+    json_decref(whole);
+    return text;
+}
+
 static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices)
 {
     const json_t *label = json_object_get(record->object, "label");
@@ -56,8 +69,7 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
         return text_record_spoil(record, "the object has no key \"label\" with a text or a number");
     if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
         return text_record_spoil(record, NUL_IN_LABEL);
-    found->label = json_is_string(label) ? strdup(json_string_value(label))
-                                         : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    found->label = json_is_string(label) ? strdup(json_string_value(label)) : number_text(label);
     if (!found->label) memory_short();
     return has_choices ? take_choices(found, record) : DEBERTA_OK;
 }
