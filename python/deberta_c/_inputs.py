@@ -92,6 +92,72 @@ class Batch(NamedTuple):
             abi.note(f"row {rows[0]} begins or ends with id {pad}, which is padding, and there is no mask: padding is read as text; give mask= (attention_mask)")
 
 
+class Frame:
+    """Which of the tokens that were given are computed: of each row those from its first to its last one that the mask keeps. What is
+    before and behind them is padding, what is between them a hole. Results have their places, and zero elsewhere."""
+
+    def __init__(self, batch: Batch, mask: np.ndarray) -> None:
+        self.starts, self.mask = batch.starts, mask.astype(bool)
+        self.rows = [self.mask[begin:end] for begin, end in zip(self.starts, self.starts[1:])]
+        self.texts = [k for k, row in enumerate(self.rows) if row.any()]
+        self.begin = [int(row.argmax()) if row.any() else 0 for row in self.rows]
+        self.end = [len(row) - int(row[::-1].argmax()) if row.any() else 0 for row in self.rows]
+
+    def inside(self, batch: Batch) -> Batch:
+        """The batch without its padding. Absolute positions go on counting columns."""
+        if not self.texts:
+            raise ArgumentError("the mask keeps no token of any text")
+        late = [k for k in self.texts if self.begin[k]]
+        positions = batch.position_ids
+        if late:
+            zeros = self.begin[late[0]]
+            abi.note(f"the mask of text {late[0]} begins with {zeros} zero{'s' * (zeros > 1)}: what stands there is padding and is left out, so its first token "
+                     "is the first one that the mask keeps")
+            if positions is None:
+                positions = np.concatenate([np.arange(len(row), dtype=INT32) for row in self.rows])
+        parts = [slice(self.starts[k] + self.begin[k], self.starts[k] + self.end[k]) for k in self.texts]
+        cut = [None if values is None else _join([values[part] for part in parts]) for values in (batch.token_types, batch.mask, positions)]
+        return Batch.of_rows([batch.ids[part] for part in parts], token_types=cut[0], mask=cut[1], position_ids=cut[2])
+
+    def asked(self, rows: Any) -> List[np.ndarray]:
+        """Numbers of tokens of each row that was given, as those of the rows that are computed. A head has nothing to say of a hole."""
+        if len(rows) != len(self.rows):
+            raise ArgumentError(f"at: {len(rows)} rows of token numbers, expected one for each of {len(self.rows)} texts")
+        found = [integers(row, "at", SIZE) for row in rows]
+        for k, (places, kept) in enumerate(zip(found, self.rows)):
+            if places.size and not 0 <= places.min() <= places.max() < len(kept):
+                raise ArgumentError(f"at: expected numbers of tokens below {len(kept)} for text {k}, found {places.tolist()[:8]}")
+            if not kept[places].all():
+                raise ArgumentError(f"at: token {places[~kept[places]][0]} of text {k} is masked, so that no head has anything to say of it")
+        return [found[k] - self.begin[k] for k in self.texts]
+
+    def check_heads(self, of_texts: bool) -> None:
+        """of_texts: a head that reads the first token of each text is asked."""
+        if of_texts and len(self.texts) < len(self.rows):
+            lost = next(k for k in range(len(self.rows)) if k not in self.texts)
+            raise ArgumentError(f"the mask keeps no token of text {lost}, so that a head has nothing to read of it")
+
+    def put_back(self, found: Dict[str, Any], of_places: bool) -> Dict[str, Any]:
+        """Results by name in the shapes of what was given. of_places: logits are of chosen tokens."""
+        return {name: values if name == "logits.sequence" else self._placed(values, name.startswith("attn."), of_places and name.startswith("logits."))
+                for name, values in found.items()}
+
+    def _placed(self, values: Any, of_pairs: bool, of_places: bool) -> Any:
+        by_text, placed = dict(zip(self.texts, values)), []
+        first = values[0]
+        for k, kept in enumerate(self.rows):
+            n, part, inside = len(kept), slice(self.begin[k], self.end[k]), kept[self.begin[k]:self.end[k]]
+            if of_places:
+                placed.append(by_text.get(k, np.empty((0, *first.shape[1:]), np.float32)))
+                continue
+            placed.append(np.zeros((len(first), n, n) if of_pairs else (n, *first.shape[1:]), np.float32))
+            if k in by_text and of_pairs:
+                placed[-1][:, part, part] = np.where(inside[:, None] & inside, by_text[k], 0)
+            elif k in by_text:
+                placed[-1][part][inside] = by_text[k][inside]
+        return np.stack(placed) if len({one.shape for one in placed}) == 1 else placed
+
+
 def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
     return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.empty(0, INT32)
 

@@ -22,6 +22,7 @@ from ._ragged import Ragged, kind_of, numbers, values_of
 from ._session import Capture, Session, Sessions
 
 PROBABILITIES = abi.COMPONENTS.index("probs")
+POOLER = "ContextPooler"  # of transformers' classifiers and multiple choice
 PATIENCE_S = 60
 LARGEST_BATCH = 4096  # tokens that are encoded together: more saves nothing, and takes memory
 NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # of a configuration
@@ -216,6 +217,7 @@ class Accelerated:
     @torch.inference_mode(False)
     def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str, sessions: int) -> None:
         self.base, self.options = base, {"isa": isa, "threads": threads, "precision": precision, "sessions": sessions}
+        self.is_pooled = self.is_said = False  # a classifier reads the first row; that first tokens are masked was said
         self.guarded: List[Tuple[Any, Any]] = []  # modules whose methods are ours, and what else is registered with them
         self.weights = _open(base, threads, precision)
         self.sessions = Sessions(self.weights, isa, threads, sessions)
@@ -262,6 +264,7 @@ class Accelerated:
         for name, replacement in (("train", _guarded_train), ("_apply", _guarded_apply)):
             if name not in vars(module):
                 setattr(module, name, replacement(module))
+        self.is_pooled |= any(type(one).__name__ == POOLER for one in module.modules())
         places = [f"{name}." if name else "" for name, one in module.named_modules(remove_duplicate=False) if one is self.base]
 
         def refuse(_module: Any, state: Any, prefix: str, *_others: Any) -> None:
@@ -313,11 +316,22 @@ class Accelerated:
             self.refuse(input_ids, inputs_embeds, others)
             shape = tuple(input_ids.shape)
             ragged = Ragged(values_of(input_ids), *(numbers(tensor, shape, name) for name, tensor in given.items()))
+            self.check_first(ragged)
             last, states, maps = self._encode(session, ragged, hidden, attentions)
         if torch.is_grad_enabled() and self.wants_gradient():
             last, states, maps = _without_gradient(last, states, maps)
         out = BaseModelOutput(last_hidden_state=last, hidden_states=states, attentions=maps)
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
+
+    def check_first(self, ragged: Ragged) -> None:
+        """A text whose first token is masked begins behind it; its first row is zero, and no head may answer by that."""
+        late = ragged.texts[ragged.begin[ragged.texts] > 0]
+        if len(late) and self.is_pooled:
+            raise UnsupportedError(f"the first token of text {late[0]} is masked, which the classifier reads: pad on the right (tokenizer.padding_side), or {UNDO}")
+        if len(late) and not self.is_said:
+            self.is_said = True
+            abi.note(f"the first token of text {late[0]} is masked: leading holes are padding, whose rows are zero; a head must read the first token that the "
+                     "mask keeps")
 
     def wants_gradient(self) -> bool:
         weights = self.encoder.parameters() if self.lent is None else self.lent.parameters

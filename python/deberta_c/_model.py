@@ -11,7 +11,7 @@ import numpy as np
 from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _program
-from ._inputs import SIZE, Batch, address, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, parse_ablations
 from ._tasks import Tasks
 
@@ -142,7 +142,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
         mapping with input_ids (attention_mask, token_type_ids, position_ids) as tokenizers return it; other names than theirs are
-        refused. token_types, mask, position_ids: rows like ids; a 0 of the mask marks a hole. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
+        refused. token_types, mask, position_ids: rows like ids; a 0 of the mask marks a hole. Before the first and
+        behind the last 1 it marks padding, which is left out: a text begins with its first 1. Rows and columns of holes and padding are zero. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
         logits: True, of every head that the checkpoint holds, or names of heads ("mlm_emd"). Of all tokens, which takes 4 V bytes a token
         with the vocabulary, or of those that `at` has, a row of token numbers for each text.
         edit: {layer: function}, activation patching. A function takes H[layer] of a text, float32 [n, h], 0 being the embeddings, and
@@ -168,13 +169,20 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
             else:
                 batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens), self._is_limited(max_tokens))
             changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
+            frame = None if batch.mask is None or batch.mask.all() else Frame(batch, batch.mask)
+            if frame:
+                batch, at = frame.inside(batch), None if at is None else frame.asked(at)
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without what others need
-                return {f"hidden_states.{self._session.layers}": rows.copy()[None]}
+                found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
+                return frame.put_back(found, False) if frame else found
             last = self._session.layers
             layers = range(last + 1) if hidden == "all" else [last] if hidden else []
-            asked = Asked(batch, at)
-            return self._encode(batch, layers, self._wanted(attention, components), self._heads(logits, at), asked, changes, most_tokens)
+            asked, heads = Asked(batch, at), self._heads(logits, at)
+            if frame:
+                frame.check_heads(abi.TASK_SEQUENCE in heads)
+            found = self._encode(batch, layers, self._wanted(attention, components), heads, asked, changes, most_tokens)
+            return frame.put_back(found, at is not None) if frame else found
 
     def _heads(self, logits: Any, at: Any) -> Dict[int, int]:
         """Columns of the logits of each head that is asked."""
