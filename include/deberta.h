@@ -301,9 +301,12 @@ typedef struct deberta_session deberta_session;
 
 /* What a session can hand out while it encodes; off by default because each needs scratch memory. */
 enum {
-    DEBERTA_OBSERVE_HIDDEN = 1,    /* on_hidden */
-    DEBERTA_OBSERVE_ATTENTION = 2, /* on_attention */
-    DEBERTA_KEEP_DECODER_INPUT = 4 /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
+    DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
+    DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_ONLY_DECODER = 8 /* with it: of the last layer only what the decoder reads, keys and values, is computed.
+                                outputs.hidden is not H[L] then, and of the heads only DEBERTA_TASK_MLM_EMD
+                                works, with the same bits. Nothing can be observed */
 };
 
 /* The terms of a logit, their sum, and what becomes of it. */
@@ -355,7 +358,7 @@ typedef struct deberta_session_options {
     size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is a positive number; else the physical cores
                           that this process might use when the model was opened */
-    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
+    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
     size_t memory_limit_bytes;         /* of the session's own memory, without the model's; 0 = no limit */
     int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the

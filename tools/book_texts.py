@@ -12,7 +12,7 @@ folders of their own. Nothing is downloaded; each file is compared with the SHA-
 3. A block is left out if it has no small letter, or if it speaks of an illustration in brackets.
 4. train.txt has a block a line and an empty line, which ends a document, between groups of blocks: a group has at most 84 words, every
    fourth one at most 20, every 32nd one 340, so that a sequence begins where a sentence begins and `--sequence-tokens 512` sees all
-   lengths. A longer block is cut behind the last end of a sentence that still fits, where there is one.
+   lengths. A block that does not fit begins the next group, and is cut behind the last end of a sentence that fits there.
 5. valid.txt has a block a line and an empty line between books, as tools/make_corpus.py has it; sample.txt, for measuring now and
    then, the blocks 301 to 345 of each of its books.
 
