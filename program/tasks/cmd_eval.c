@@ -222,14 +222,18 @@ static void draw(const common_options *options, const eval_job *job)
 
 static int run(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
-        .task = DEBERTA_TASK_SEQUENCE,
-        .begin = begin,
-        .split = split,
-        .describe = describe,
-        .silent = true,
-        .finish = finish};
+    static const task_command command = {.names = {.text = "text",
+                                                   .pair = "pair",
+                                                   .keeps_object = true,
+                                                   .file_arguments = true,
+                                                   .columns = true,
+                                                   .also = {"label"}},
+                                         .task = DEBERTA_TASK_SEQUENCE,
+                                         .begin = begin,
+                                         .split = split,
+                                         .describe = describe,
+                                         .silent = true,
+                                         .finish = finish};
     eval_job job = {0};
     output_paths_read(options, &job.paths);
     job.format = result_format_read(options);
