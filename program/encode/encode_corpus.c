@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "output/scope.h"
+#include "core/io/text_form.h"
 #include "program/encode/corpus_chunk.h"
 #include "program/frame/unfinished.h"
 #include "core/base/clock.h"
@@ -46,7 +47,7 @@ static const char *corpus_path(const encode_options *o)
     const char *out = options_out(&o->reading.common);
     corpus_format format;
     for (size_t k = 0; k < files->count; k++)
-        if (text_stream_is_jsonl(files->items[k])) return files->items[k];
+        if (text_form_is_named(files->items[k])) return files->items[k];
     return corpus_format_of(out, &format) && format != CORPUS_SAFETENSORS ? out : NULL;
 }
 

@@ -235,14 +235,18 @@ static int run_pairs(const common_options *options)
 
 static int run_labels(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
-        .task = DEBERTA_TASK_SEQUENCE,
-        .begin = begin,
-        .split = split,
-        .describe = describe,
-        .silent = true,
-        .finish = finish};
+    static const task_command command = {.names = {.text = "text",
+                                                   .pair = "pair",
+                                                   .keeps_object = true,
+                                                   .file_arguments = true,
+                                                   .columns = true,
+                                                   .also = {"label"}},
+                                         .task = DEBERTA_TASK_SEQUENCE,
+                                         .begin = begin,
+                                         .split = split,
+                                         .describe = describe,
+                                         .silent = true,
+                                         .finish = finish};
     eval_job job = {0};
     output_paths_read(options, &job.paths);
     job.format = result_format_read(options);

@@ -255,6 +255,8 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     return stop_request_came() || (o->common.ranks && done < end) ? EXIT_AGAIN : EXIT_OK;
 }
 
+static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
+
 static int run_task(const common_options *common, deberta_training_task task)
 {
     deberta_error error = {0};
@@ -269,6 +271,8 @@ static int run_task(const common_options *common, deberta_training_task task)
     if (!o->config) check_model_place(common);
     finetune_data data;
     deberta_trainer_options options = train_trainer_options(o, task);
+    options.note = tell_note;
+    options.note_context = (void *)common;
     finetune_data_open(&data, o, &options);
     must(common, deberta_trainer_open(&trainer, &options, &error), &error);
     if (train_runs(o))

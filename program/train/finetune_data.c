@@ -121,13 +121,17 @@ static deberta_status read_file(finetune_reader *r, text_stream *stream, example
 /* Names of the keys of objects; an answer's are those of `deberta answer`. */
 static const text_stream_names *names_of(deberta_training_task task)
 {
-    static const text_stream_names texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true},
-                                   words = {.keeps_object = true, .columns = true},
-                                   answers = {.text = "question",
-                                              .pair = "context",
-                                              .pair_required = true,
-                                              .keeps_object = true};
+    static const text_stream_names
+        texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true, .also = {"label"}},
+        choices = {.text = "text", .keeps_object = true, .columns = true, .also = {"label", "choices"}},
+        words = {.keeps_object = true, .columns = true, .also = {"words", "labels"}},
+        answers = {.text = "question",
+                   .pair = "context",
+                   .pair_required = true,
+                   .keeps_object = true,
+                   .also = {"text", "start"}};
     if (task == DEBERTA_TRAIN_TOKEN) return &words;
+    if (task == DEBERTA_TRAIN_CHOICE) return &choices;
     return task == DEBERTA_TRAIN_QA ? &answers : &texts;
 }
 

@@ -170,7 +170,8 @@ static void read_corpus(corpus *texts, const char *content, size_t most_tokens)
     assert_true(file >= 0 && write(file, content, strlen(content)) == (ssize_t)strlen(content));
     close(file);
     assert_int_equal(deberta_tokenizer_open(&tokenizer, "models/demo", &error), DEBERTA_OK);
-    if (corpus_add_file(texts, path, tokenizer, (corpus_cut){.most_tokens = most_tokens}, &error) != DEBERTA_OK)
+    if (corpus_add_file(texts, path, tokenizer, (corpus_cut){.most_tokens = most_tokens}, (note_listener){0}, &error) !=
+        DEBERTA_OK)
         fail_msg("%s", error.message);
     deberta_tokenizer_free(&tokenizer);
     unlink(path);
