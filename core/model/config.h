@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "core/activation_list.h"
+#include "core/base/notes.h"
 #include "core/base/status.h"
 
 typedef struct model_config {
@@ -32,6 +33,9 @@ typedef struct model_config {
     size_t labels;                                /* num_labels or entries of id2label */
     char **label_names;                           /* [labels], entries may be NULL; owned */
     char *architecture;                           /* architectures[0] or NULL; owned */
+    deberta_problem problem;     /* how the outputs of a sequence head are read */
+    deberta_reference reference; /* whose rules hold: those of the library that wrote the config; never AUTO */
+    notes notes;                 /* keys that are not followed; owned */
     int pad_token_id;
     /* For training alone; -1 where the file has something that is no probability below 1. */
     double hidden_dropout, attention_dropout, pooler_dropout, classifier_dropout;

@@ -104,7 +104,7 @@ static json_t *describe_making(const corpus_job *job)
 {
     const char *ablations = job->options->ablated.text;
     json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
-                              "reference", reference_name(job->options->reference), "precision",
+                              "reference", reference_name((int)job->batches.info.reference), "precision",
                               deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
                               pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
@@ -125,7 +125,7 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
                           "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
                           "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          reference_name(job->options->reference), "ablations", ablations ? ablations : "", "precision",
+                          reference_name((int)job->batches.info.reference), "ablations", ablations ? ablations : "", "precision",
                           deberta_precision_name(job->batches.info.precision));
     if (!*settings) memory_short();
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);

@@ -200,6 +200,11 @@ static void begin(task_run *run)
     if (labels < 2)
         end_with(run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
                  run->batches.info.name);
+    if (run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
+        end_with(run->options, EXIT_INPUT,
+                 "%s: config.json says problem_type %s, expected one right label a text: accuracy and F1 are of those",
+                 run->batches.info.name,
+                 run->batches.info.problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification");
     job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
     const char **names = options_take(run->options, labels, sizeof *names);
     for (size_t k = 0; k < labels; k++) /* they outlive the model */

@@ -80,7 +80,8 @@ COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
 TASKS = ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")
 SPECIALS = ("cls", "sep", "unk", "pad", "mask")
 PRECISIONS = ("float32", "int16", "int8")
-REFERENCES = ("microsoft", "hf")
+REFERENCES = ("auto", "microsoft", "hf")
+PROBLEMS = (None, "single_label_classification", "multi_label_classification", "regression")
 TASK_MLM, TASK_EMD, TASK_RTD, TASK_SEQUENCE, TASK_TOKEN, TASK_QA = range(6)
 MADE_UP = "synthetic:"  # what the path of a model without files begins with
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
@@ -113,7 +114,7 @@ Tensor = _struct("Tensor", "text name, at values, int dtype, size rank, size* sh
 ModelInfo = _struct("ModelInfo", "text name, int version, size vocabulary_size hidden_size intermediate_size layers heads head_size "
                     "embedding_size max_positions max_relative_positions position_buckets relative_rows, int has_c2p has_p2c "
                     "position_biased_input has_position_table, size token_types convolution_width, flags tasks_present, "
-                    "size sequence_labels token_labels parameters memory_bytes, int packed precision")
+                    "size sequence_labels token_labels parameters memory_bytes, int packed precision reference problem")
 Ablation = _struct("Ablation", "int term, size layer head, int kind")
 SessionOptions = _struct("SessionOptions", "size struct_size, int isa, size max_tokens threads, flags features, size memory_limit_bytes, "
                          "int pin_threads, at ablations, size ablation_count, at shared_threads")

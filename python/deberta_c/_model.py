@@ -31,8 +31,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
     path: folder with config.json, weights and tokenizer. isa: a tier that `deberta info` lists; None the best here. threads: None
-    OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped. layers: only
-    the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
+    OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped; "auto": as the
+    library that wrote config.json. layers: only the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
     integers (docs/precision.md).
 
     path, precision, opened_with: as it was opened; opened_with has the options that are not what they are by default, without
@@ -42,7 +42,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """
 
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
-                 reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None,
+                 reference: str = "auto", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
         options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=whole_number("layers", layers),
                             reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
@@ -82,7 +82,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return {**{name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}, "name": info.name.decode(),
-                    "precision": abi.PRECISIONS[info.precision], "tasks": [abi.TASKS[task] for task in self._widths()]}
+                    "precision": abi.PRECISIONS[info.precision], "reference": abi.REFERENCES[info.reference],
+                    "problem": abi.PROBLEMS[info.problem], "tasks": [abi.TASKS[task] for task in self._widths()]}
 
     @property
     def labels(self) -> List[str]:
@@ -236,7 +237,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """The row of the relative table that c2p and p2c read for a query minus key distance."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
-            return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "microsoft")), whole_number(
+            return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "auto")), whole_number(
                 "distance", distance, least=-abi.MOST_DISTANCE, most=abi.MOST_DISTANCE)))
 
     def positions(self, layer: int) -> Tuple[Optional[np.ndarray], Optional[np.ndarray]]:

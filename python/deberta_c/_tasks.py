@@ -42,7 +42,7 @@ class Tasks:
 
     def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any], memory_limit: Optional[int] = None) -> None:
         self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
-        self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "microsoft", "float32")}
+        self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "auto", "float32")}
         self._memory_limit = memory_limit
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
@@ -95,14 +95,26 @@ class Tasks:
         name: Optional[bytes] = library.model_label(self._weights.handle, number)
         return f"LABEL_{number}" if name is None else name.decode("utf-8", "replace")
 
+    def _problem(self) -> Optional[str]:
+        """problem_type of config.json."""
+        return abi.PROBLEMS[library.model_describe(self._weights.handle).contents.problem]
+
     def classify(self, texts: Any, top: int = 5, multi_label: bool = False, max_tokens: Optional[int] = None) -> Any:
-        """The most probable labels of a text or pair: {"labels": [{"label", "index", "probability"}]}; {"score"} of a regression. Of a
-        list of texts a list. multi_label: each label by itself."""
+        """The most probable labels of a text or pair: {"labels": [{"label", "index", "probability"}]}, as problem_type of config.json
+        says: each by itself if it is multi_label_classification (or multi_label is given), "score" in place of "probability" if it is
+        regression, else one of all. Of a single output {"score", "probability"}, of a regression {"score"}. Of a list of texts a list."""
         def describe(_cut: Cut, logits: np.ndarray) -> Answer:
-            if logits.shape[1] == 1 and not multi_label:
-                return {"score": float(logits[0, 0])}
-            scores = np.array([library.sigmoid(v) for v in logits[0]]) if multi_label else _softmax(logits[0])
-            return {"labels": [{"label": self._label(k), "index": k, "probability": float(scores[k])} for k in _rank(scores, top)]}
+            problem = "multi_label_classification" if multi_label else self._problem()
+            values, regression = logits[0], problem == "regression"
+            if len(values) == 1 and problem != "multi_label_classification":
+                score = float(values[0])
+                return {"score": score} if regression else {"score": score, "probability": library.sigmoid(score)}
+            if problem == "multi_label_classification":
+                each = np.array([library.sigmoid(v) for v in values])
+            else:
+                each = values.astype(np.float64) if regression else _softmax(values)
+            name = "score" if regression else "probability"
+            return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, top)]}
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:

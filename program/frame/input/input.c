@@ -215,7 +215,7 @@ size_t input_token_limit(const reading_options *options, const deberta_model_inf
     if (given.kind == LIMIT_TRAINED) return info->max_positions;
     /* the longest text of which every distance has a table row for itself */
     deberta_error error = {0};
-    const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_MICROSOFT, &error);
+    const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_AUTO, &error);
     if (!limit) usage_wrong(&options->common, "--max-tokens receptive: %s", error.message);
     return limit;
 }
