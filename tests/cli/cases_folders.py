@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 
-from helpers import DEMO, contains
+from helpers import DEMO, GOLDEN, contains
 
 
 def copy_of(bench, name, *without):
@@ -96,3 +96,64 @@ def test_tokenizers_that_are_not_read(bench):
         contains(bench.expect(3, "classify", folder, "--text", "a").err, f"tokenizer/{name}: ", *words)
         bench.fine("encode", folder, "--ids", "1,5,2", "-o", "x.safetensors")
         shutil.rmtree(folder)
+
+
+def settings(folder, name="tokenizer_config.json", **changes):
+    path = os.path.join(folder, name)
+    with open(path, encoding="utf-8") as file:
+        content = json.load(file)
+    content.update(changes)
+    write(folder, name, content)
+
+
+def tokenized(bench, folder, text):
+    return bench.run("tokenize", folder, "--text", text, "--json")
+
+
+def test_tokenizer_json_beside_spm_model(bench):
+    """Both of one tokenizer are quiet; added tokens of tokenizer.json are taken; what differs is said in one note."""
+    golden = GOLDEN / "tokenizers" / "spm-unigram"
+    folder = bench.path("both")
+    shutil.copytree(golden, folder)
+    said = tokenized(bench, folder, "a covid-19 b")
+    assert not said.err and "covid-19" not in said.out, said
+    with open(os.path.join(folder, "tokenizer.json"), encoding="utf-8") as file:
+        whole = json.load(file)
+    token = {"id": 3100, "content": "covid-19", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": False}
+    write(folder, "tokenizer.json", {**whole, "added_tokens": whole["added_tokens"] + [token]})
+    said = tokenized(bench, folder, "a covid-19 b")
+    assert not said.err and 3100 in json.loads(said.out)["ids"], said
+    pieces = whole["model"]["vocab"]
+    for change, *words in (({"model": {**whole["model"], "vocab": pieces[:-2]}}, "the pieces"),
+                           ({"model": {**whole["model"], "vocab": pieces[:50] + [["zzzz", pieces[50][1]]] + pieces[51:]}}, "1 pieces (50 is", "'zzzz'"),
+                           ({"normalizer": {"type": "Sequence", "normalizers": [{"type": "Lowercase"}] + whole["normalizer"]["normalizers"]}}, "lower case"),
+                           ({"added_tokens": whole["added_tokens"] + [{**token, "content": "[X]", "id": 77}]}, "the id 77", "[X]"),
+                           ({"normalizer": {"type": "Odd"}}, "cannot be compared", "'Odd'"),
+                           ({"odd_member": 1}, "odd_member")):
+        write(folder, "tokenizer.json", {**whole, **change})
+        said = tokenized(bench, folder, "a b")
+        assert said.code == 0
+        contains(said.err, "tokenizer.json", *words)
+        assert said.err.count("note: ") == 1, said.err
+
+
+def test_keys_of_tokenizer_files(bench):
+    """Harmless ones are quiet; others are named once; names of special tokens that have an id are found in texts."""
+    folder = copy_of(bench, "keys")
+    plain = tokenized(bench, folder, "a new store opened")
+    settings(folder, padding_side="left", model_max_length=8, truncation_side="right", sp_model_kwargs={}, add_bos_token=False, chat_template="x", auto_map=None)
+    said = tokenized(bench, folder, "a new store opened")
+    assert (said.out, said.err) == (plain.out, ""), said
+    for key, value, *words in (("truncation_side", "left", "'left'"), ("sp_model_kwargs", {"enable_sampling": True}, "none is drawn"), ("add_bos_token", True, "frame"),
+                               ("tokenizer_class", "BertTokenizer", "'BertTokenizer'"), ("keep_accents", True, "keep_accents"), ("auto_map", {"AutoTokenizer": ["a", "b"]}, "code"),
+                               ("extra_special_tokens", ["<unheard>"], "'<unheard>'", "no file gives it an id")):
+        other = copy_of(bench, "other")
+        settings(other, **{key: value})
+        said = tokenized(bench, other, "a new store opened")
+        assert said.code == 0 and said.out == plain.out, said
+        contains(said.err, "note: ", "other", *words)
+        shutil.rmtree(other)
+    piece = "\u2581store"
+    ids = json.loads(bench.fine("tokenize", folder, "--text", "store", "--json").out)["ids"]
+    settings(folder, additional_special_tokens=[piece])
+    assert json.loads(bench.fine("tokenize", folder, "--text", piece, "--json").out)["ids"][1] == ids[1]
