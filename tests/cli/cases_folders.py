@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import json
+import math
 import os
 import shutil
 
@@ -157,3 +158,49 @@ def test_keys_of_tokenizer_files(bench):
     ids = json.loads(bench.fine("tokenize", folder, "--text", "store", "--json").out)["ids"]
     settings(folder, additional_special_tokens=[piece])
     assert json.loads(bench.fine("tokenize", folder, "--text", piece, "--json").out)["ids"][1] == ids[1]
+
+
+KIND = "sentence_transformers.models."
+
+
+def sentence_folder(bench, name, pooling, *more, **settings_of_transformer):
+    """As sentence-transformers saves it."""
+    folder = copy_of(bench, name)
+    modules = [("Transformer", ""), ("Pooling", "1_Pooling"), *more]
+    write(folder, "modules.json", json.dumps([{"idx": i, "name": str(i), "path": path, "type": KIND + kind} for i, (kind, path) in enumerate(modules)]))
+    write(folder, "1_Pooling/config.json", pooling)
+    write(folder, "sentence_bert_config.json", settings_of_transformer)
+    return folder
+
+
+def vectors(bench, folder, *more):
+    """Rows of numbers, and what was said."""
+    said = bench.fine("encode", folder, "--text", "a new store opened in the old town", "--text", "the king", *more, "-o", "v.jsonl")
+    return [json.loads(line)["pooled"] for line in bench.read("v.jsonl").splitlines()], said.err
+
+
+def test_recipes_of_sentence_transformers(bench):
+    """Pooling, length 1 and max_seq_length are followed; --pool takes the place of all, --max-tokens of the last; the rest is refused."""
+    new, old = {"pooling_mode": "cls"}, {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    cls, _ = vectors(bench, DEMO, "--pool", "cls", "--max-tokens", "5")
+    mean, _ = vectors(bench, DEMO)
+    for number, pooling in enumerate((new, old)):
+        folder = sentence_folder(bench, f"s{number}", pooling, ("Normalize", "2_Normalize"), max_seq_length=5)
+        found, said = vectors(bench, folder)
+        contains(said, "note: vectors as modules.json", "cls, length 1, at most 5 tokens")
+        for row, plain in zip(found, cls):
+            length = math.fsum(x * x for x in plain) ** 0.5
+            assert max(abs(x - y / length) for x, y in zip(row, plain)) < 1e-7
+        assert vectors(bench, folder, "--pool", "mean")[0] == mean
+        contains(vectors(bench, folder, "--max-tokens", "4")[1], "at most 4 tokens")
+    folder = sentence_folder(bench, "plain", {"pooling_mode": "mean"}, max_seq_length=64)
+    assert vectors(bench, folder)[0] == mean
+    for name, pooling, more, settings_given, words in (
+            ("max", {"pooling_mode": "max"}, [], {}, "the pooling 'max'"), ("two", {"pooling_mode": ["cls", "mean"]}, [], {}, "several poolings"),
+            ("dense", new, [("Dense", "2_Dense")], {}, "the module Dense (2_Dense)"), ("lower", new, [], {"do_lower_case": True}, "do_lower_case")):
+        folder = sentence_folder(bench, name, pooling, *more, **settings_given)
+        contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, "modules.json asks for " + words, "--pool mean")
+        bench.fine("encode", folder, "--text", "a", "--pool", "mean", "-o", "v.npy")
+    write(folder, "config_sentence_transformers.json", {"prompts": {"q": "query: "}, "default_prompt_name": "q"})
+    write(folder, "sentence_bert_config.json", {})
+    contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, "the prompt 'q'")
