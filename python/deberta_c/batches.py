@@ -13,7 +13,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import MADE_UP, ArgumentError, UnsupportedError, library, one_of, whole_number
+from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
 from ._model import Model
 
 Columns = Dict[str, Any]
@@ -92,7 +92,8 @@ class Encoder:
         """Pooling, whether vectors get the length 1, and where texts are cut: what was given, or what the folder says."""
         if self.pool is not None or self.path.startswith(MADE_UP):
             return self.pool or "mean", False, self.max_tokens
-        said = library.vector_recipe_read(os.fsencode(self.path))
+        said = VectorRecipe()
+        library.vector_recipe_read(said, os.fsencode(self.path))
         if said.obstacle:
             raise UnsupportedError(f"{self.path}: modules.json asks for {said.obstacle.decode('utf-8', 'replace')}, which is not followed: "
                                    "give pool=\"mean\" or pool=\"cls\" for vectors without it")
