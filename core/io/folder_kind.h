@@ -12,7 +12,7 @@
  * DEBERTA_E_FILE where there is no such folder, where it is a file, or where the model lies in a folder inside;
  * DEBERTA_E_UNSUPPORTED for what another library would open. */
 deberta_status folder_check_model(const char *path, deberta_error *err);
-/* What a folder is in which no tokenizer was found: files of a tokenizer that is not read come first. */
+/* As folder_check_model, of a folder in which no tokenizer was found: files of one that is not read come first. */
 deberta_status folder_check_tokenizer(const char *path, deberta_error *err);
 /* A sentence for each thing that lies beside a model, that other libraries follow, and that is not followed here. */
 deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err);

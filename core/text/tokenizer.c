@@ -14,6 +14,7 @@
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
+#include "core/text/tokenizer_beside.h"
 #include "core/text/tokenizer_config.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/tokenizer_json.h"
@@ -124,16 +125,41 @@ static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_fr
     return DEBERTA_OK;
 }
 
+/* Further names of special tokens: a piece of that name is found in texts as a whole from here on. Without an id it
+ * would be transformers that gives one, which the model need not have. */
+static deberta_status add_more_specials(deberta_tokenizer *t, const tokenizer_config *config, const char *folder,
+                                        deberta_error *err)
+{
+    size_t i;
+    const json_t *name;
+    json_array_foreach(config->more_specials, i, name)
+    {
+        added_token token = {.text = json_string_value(name), .bytes = json_string_length(name), .special = true};
+        if (added_tokens_find(&t->added, token.text, token.bytes)) continue;
+        token.id = inner_find(t, token.text, token.bytes);
+        if (token.id < 0)
+            DEBERTA_TRY(notes_add(
+                &t->notes, err, "%s: '%s' is named a special token, and no file gives it an id: it is cut as any text",
+                QUOTE(folder), QUOTE(token.text)));
+        else if (!t->pieces || t->model->pieces[token.id].type != PIECE_USER_DEFINED)
+            DEBERTA_TRY(added_tokens_add(&t->added, &token, QUOTE(folder), err));
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *config, const char *folder,
                                       deberta_error *err)
 {
     t->added = config->added;
     config->added = (added_tokens){0};
+    t->notes = config->notes;
+    config->notes = (notes){0};
     drop_user_defined(t);
     DEBERTA_TRY(check_added(t, folder, err));
     measure_vocabulary(t);
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++)
         DEBERTA_TRY(add_special(t, (deberta_special)i, config, folder, err));
+    DEBERTA_TRY(add_more_specials(t, config, folder, err));
     DEBERTA_TRY(check_frame(t, &config->frame, folder, err));
     if (t->words) return metaspace_add_tokens(t->words, &t->added, QUOTE(folder), err);
     for (size_t i = 0; i < t->added.count; i++) t->added.items[i].normalized = false; /* found in the text as it is */
@@ -198,6 +224,7 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     else
         DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
+    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(tokenizer_beside_read(config, model, folder, err));
     t->pair_separators = config->frame.pair_separators ? config->frame.pair_separators : 1;
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;

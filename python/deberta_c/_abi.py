@@ -89,7 +89,7 @@ FRAME = 2  # DEBERTA_TOKEN_FRAME
 MOST_DISTANCE = 2 ** 31 - 1
 MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
 _KINDS: Dict[str, Any] = {"int": INT, "difference": c.c_ssize_t, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
-                          "at": POINTER, "sentence": c.c_char * 504, "nothing": None, "status": INT}
+                          "at": POINTER, "sentence": c.c_char * 504, "obstacle": c.c_char * 160, "nothing": None, "status": INT}
 
 
 def _kind(name: str) -> Any:
@@ -136,6 +136,8 @@ Place = _struct("Place", "Span bytes characters")
 Entity = _struct("Entity", "Place place, text type, size label units, double probability")
 Answer = _struct("Answer", "size first_token last_token, Place place, double probability")
 
+VectorRecipe = _struct("VectorRecipe", "int given cls normalized, size max_tokens, obstacle obstacle")
+
 # Result and parameters. Where the result is a status there is also a place for the error at the end.
 FUNCTIONS = {
     "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
@@ -149,6 +151,7 @@ FUNCTIONS = {
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
     "guard_files": "status", "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
     "ablations_parse": "status Ablation* size* text", "softmax": "nothing at at size", "sigmoid": "double double",
+    "vector_recipe_read": "status VectorRecipe* text",
     "rank": "size at size at size", "token_place": "Place Tokens* size text", "context_tokens": "size Tokens*",
     "entities": "status Entity* size* at Tokens* text size at int", "answers": "status Answer* size* double* Tokens* text at size",
 }

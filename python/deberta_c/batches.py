@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import ArgumentError, one_of, whole_number
+from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
 from ._model import Model
 
 Columns = Dict[str, Any]
@@ -25,7 +25,8 @@ class Encoder:
     more.
 
     path: a model's folder. column: where the texts are; pair: where their second segments are, if anywhere. pool: "mean" over all
-    tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. task: "classify", "tag", "detect" or
+    tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. None: as modules.json of a folder of
+    sentence-transformers says (cls or mean, length 1, max_seq_length; anything else is refused), "mean" where there is none. task: "classify", "tag", "detect" or
     "fill_mask" instead of vectors: their answers as JSON texts, with options of those calls in `task_options`. into: the new column;
     "vector" or the task's name. Of the others see Model.
 
@@ -33,11 +34,11 @@ class Encoder:
     been run on the folder, all processes of a machine share its weights.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", *, column: str = "text", pair: Optional[str] = None, pool: str = "mean",
+    def __init__(self, path: "str | os.PathLike[str]", *, column: str = "text", pair: Optional[str] = None, pool: Optional[str] = None,
                  task: Optional[str] = None, task_options: Optional[Mapping[str, Any]] = None, into: Optional[str] = None,
                  isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32", max_tokens: Optional[int] = None,
                  batch_tokens: int = 2048) -> None:
-        one_of("pool", pool, "mean", "cls")
+        one_of("pool", pool, "mean", "cls", None)
         one_of("task", task, *TASKS, None)
         self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
         self.task_options = dict(task_options or {})
@@ -83,10 +84,27 @@ class Encoder:
         width = model.info["hidden_size"]
         if not texts:
             return np.empty((0, width), np.float32)
-        rows = next(iter(model.encode(texts, max_tokens=self.max_tokens, batch_tokens=self.batch_tokens).values()))
+        pool, normalized, max_tokens = self._recipe()
+        rows = next(iter(model.encode(texts, max_tokens=max_tokens, batch_tokens=self.batch_tokens).values()))
         # In double and in the order of the tokens, as the program adds: the same bits.
-        pooled = [text[0] if self.pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
-        return np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
+        pooled = [text[0] if pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
+        vectors = np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
+        if normalized:  # squares in the order of the elements, as the program adds
+            lengths = np.sqrt(np.cumsum(vectors.astype(np.float64) ** 2, axis=1)[:, -1:])
+            vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+        return vectors
+
+    def _recipe(self) -> "Tuple[str, bool, Optional[int]]":
+        """Pooling, whether vectors get the length 1, and where texts are cut: what was given, or what the folder says."""
+        if self.pool is not None or self.path.startswith(MADE_UP):
+            return self.pool or "mean", False, self.max_tokens
+        said = VectorRecipe()
+        library.vector_recipe_read(said, os.fsencode(self.path))
+        if said.obstacle:
+            raise UnsupportedError(f"{self.path}: modules.json asks for {said.obstacle.decode('utf-8', 'replace')}, which is not followed: "
+                                   "give pool=\"mean\" or pool=\"cls\" for vectors without it")
+        length = self.max_tokens if self.max_tokens is not None else said.max_tokens or None
+        return "cls" if said.cls else "mean", bool(said.normalized), length
 
     def _answers(self, texts: Any) -> np.ndarray:
         found = getattr(self.model, str(self.task))(texts, max_tokens=self.max_tokens, **self.task_options) if texts else []
