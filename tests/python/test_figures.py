@@ -120,3 +120,10 @@ def test_notes_of_the_program_are_warnings(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figure.save(tmp_path / "a.pdf")
+
+
+def test_figures_in_one_page_share_no_ids():
+    pages = [deberta_c.attention_figure(DEMO, TEXT, kind="query", query=query, width_mm=85, threads=1)._repr_html_() for query in (1, 2)]
+    named, used = ([set(re.findall(pattern, page)) for page in pages] for pattern in (r'\bid="([^"]*)"', r'url\(#([^)]*)\)|href="#([^"]*)"'))
+    assert named[0] and not named[0] & named[1]
+    assert all({"".join(one) for one in there} <= ids for there, ids in zip(used, named)) and used[0]
