@@ -136,7 +136,9 @@ static const option tensors[] = {
 
 static const option corpora[] = {
     {"pool", 0, "HOW",
-     "one vector a text, its mean over all tokens, frame included (default), or cls; or none: all tokens",
+     "one vector a text, its mean over all tokens, frame included, or cls; or none: all tokens (default as "
+     "modules.json "
+     "of the folder says, else mean)",
      CHOICE_AT(encode_options, pool, pooling_names)},
     {"window", 0, "W", "long texts as windows of W tokens, frame included",
      SIZE_AT(encode_options, window, FRAME_TOKENS + 1, 1 << 20), .not_with = "pair max-tokens"},

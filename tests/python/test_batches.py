@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import pickle
 import random
+import shutil
 
 import numpy as np
 import pytest
@@ -89,3 +90,24 @@ def test_what_is_refused():
             deberta_c.Encoder(DEMO, **options)
     with pytest.raises(deberta_c.Error):
         deberta_c.Encoder("nowhere")({"text": ["a"]})
+
+
+def test_recipe_of_the_folder(tmp_path):
+    """modules.json of sentence-transformers is followed by program and package, with the same bits; a given pool takes its place."""
+    folder = tmp_path / "model"
+    shutil.copytree(DEMO, folder)
+    kind = "sentence_transformers.models."
+    (folder / "modules.json").write_text(json.dumps([{"path": "", "type": kind + "Transformer"}, {"path": "1_Pooling", "type": kind + "Pooling"},
+                                                     {"path": "2_Normalize", "type": kind + "Normalize"}]))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "cls"}')
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    texts = ["a new store opened in the old town by the river", "the king"]
+    found = deberta_c.Encoder(folder)({"text": texts})["vector"]
+    _program.run("encode", str(folder), *[word for text in texts for word in ("--text", text)], "--out", str(tmp_path / "v.npy"))
+    assert np.array_equal(found, np.load(tmp_path / "v.npy")) and np.allclose(np.linalg.norm(found, axis=1), 1)
+    plain = deberta_c.Encoder(folder, pool="cls", max_tokens=6)({"text": texts})["vector"]
+    assert np.abs(found - plain / np.linalg.norm(plain, axis=1, keepdims=True)).max() < 1e-6
+    (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "max"}')
+    with pytest.raises(deberta_c.UnsupportedError, match="the pooling 'max'"):
+        deberta_c.Encoder(folder)({"text": texts})
