@@ -19,6 +19,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* These flags let the compiler reorder sums and forget NaN: the one arithmetic would be gone without a word. */
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error "-ffast-math and -ffinite-math-only change results: build without them"
+#endif
+
 #include "core/base/tiers.h"
 #include "core/integer_kernels.h"
 
