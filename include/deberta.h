@@ -154,8 +154,25 @@ typedef struct deberta_model deberta_model;
 
 /* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so
  * that the outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not
- * affected. */
-typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERENCE_HF } deberta_reference;
+ * affected. AUTO: the library's that wrote the config, which is transformers' where it has a model_type, else
+ * Microsoft's; made-up models have Microsoft's. */
+typedef enum deberta_reference {
+    DEBERTA_REFERENCE_AUTO = 0,
+    DEBERTA_REFERENCE_MICROSOFT,
+    DEBERTA_REFERENCE_HF,
+    DEBERTA_REFERENCE_COUNT
+} deberta_reference;
+
+/* How the outputs of a sequence head are read, as `problem_type` of the config says, and as transformers' pipeline for
+ * text classification does. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
+ * probability. */
+typedef enum deberta_problem {
+    DEBERTA_PROBLEM_UNSTATED = 0,
+    DEBERTA_PROBLEM_SINGLE_LABEL, /* as UNSTATED */
+    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output by itself: its sigmoid */
+    DEBERTA_PROBLEM_REGRESSION,   /* the outputs are values */
+    DEBERTA_PROBLEM_COUNT
+} deberta_problem;
 
 /* What the linear layers of the encoder are multiplied in; everything else is float32 (docs/precision.md). Each gives
  * the same bits on every tier, for any number of threads and however texts are batched.
@@ -281,6 +298,8 @@ typedef struct deberta_model_info {
     size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
     deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
     deberta_precision precision;
+    deberta_reference reference; /* that it was opened with; never AUTO */
+    deberta_problem problem;     /* of the sequence head */
 } deberta_model_info;
 
 /* Belongs to the model, and never changes. */
@@ -301,9 +320,12 @@ typedef struct deberta_session deberta_session;
 
 /* What a session can hand out while it encodes; off by default because each needs scratch memory. */
 enum {
-    DEBERTA_OBSERVE_HIDDEN = 1,    /* on_hidden */
-    DEBERTA_OBSERVE_ATTENTION = 2, /* on_attention */
-    DEBERTA_KEEP_DECODER_INPUT = 4 /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
+    DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
+    DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_ONLY_DECODER = 8 /* with it: of the last layer only what the decoder reads, keys and values, is computed.
+                                outputs.hidden is not H[L] then, and of the heads only DEBERTA_TASK_MLM_EMD
+                                works, with the same bits. Nothing can be observed */
 };
 
 /* The terms of a logit, their sum, and what becomes of it. */
@@ -355,7 +377,7 @@ typedef struct deberta_session_options {
     size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is a positive number; else the physical cores
                           that this process might use when the model was opened */
-    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
+    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
     size_t memory_limit_bytes;         /* of the session's own memory, without the model's; 0 = no limit */
     int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the

@@ -159,7 +159,7 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
 {
     const model_layer *layer = &s->model->layers[index];
     const forward_record *record = s->internal.record;
-    const bool only_keys = record && record->decoder_only && index + 1 == s->model->config.layers;
+    const bool only_keys = (s->only_keys || (record && record->decoder_only)) && index + 1 == s->model->config.layers;
     if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
     double time = profile_start(session_profiling(s));

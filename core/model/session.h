@@ -43,6 +43,7 @@ struct deberta_session {
     bool owns_executor; /* else the caller's, who may share it between sessions */
     size_t threads, max_tokens;
     unsigned features;
+    bool only_keys; /* of the last layer: DEBERTA_ONLY_DECODER, where the decoder needs no more */
     session_internal_options internal;
     layer_attention attend; /* attention_run, unless a study has its own */
     ablation_plan ablation;

@@ -188,13 +188,18 @@ static void session_carve(deberta_session *s, arena *memory)
 static deberta_status check_options(const deberta_session_options *options, const deberta_model *model,
                                     deberta_error *err)
 {
-    const unsigned known = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT;
+    const unsigned observed = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION,
+                   known = observed | DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER;
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a session needs a model");
     if ((unsigned)options->isa >= DEBERTA_ISA_COUNT) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set %d does not exist", (int)options->isa);
     }
     if (options->features & ~known)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown features 0x%x", options->features & ~known);
+    if (options->features & DEBERTA_ONLY_DECODER &&
+        (!(options->features & DEBERTA_KEEP_DECODER_INPUT) || options->features & observed))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "DEBERTA_ONLY_DECODER goes with DEBERTA_KEEP_DECODER_INPUT, and with nothing that observes");
     if (options->max_tokens > LARGEST_MAX_TOKENS) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_tokens %zu is above the largest possible, %d", options->max_tokens,
                      LARGEST_MAX_TOKENS);
@@ -233,6 +238,10 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     if (s->internal.executor) s->threads = s->internal.executor->threads;
     s->max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     s->features = options->features;
+    /* An ablated decoder takes means of the encoder's queries, and one of a model with absolute positions at the input
+     * is the plain head. */
+    s->only_keys =
+        s->features & DEBERTA_ONLY_DECODER && options->ablation_count == 0 && !model->config.position_biased_input;
     s->l2_bytes = machine->l2_bytes ? machine->l2_bytes / maximum(machine->l2_cores, 1) : ASSUMED_L2_BYTES;
     s->has_c2p = model->has_c2p && term_is_selected(s->internal.terms, DEBERTA_C2P);
     s->has_p2c = model->has_p2c && term_is_selected(s->internal.terms, DEBERTA_P2C);

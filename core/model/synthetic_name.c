@@ -145,7 +145,9 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         r->distance ? (long)r->distance : -1L, r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false",
         r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution,
         r->embedding ? r->embedding : r->hidden, labels);
-    return config_parse(config, text, (size_t)length, path, err);
+    DEBERTA_TRY(config_parse(config, text, (size_t)length, path, err));
+    config->reference = DEBERTA_REFERENCE_MICROSOFT; /* no library wrote it, and published digests stand on this rule */
+    return DEBERTA_OK;
 }
 
 static deberta_status check_outliers(const recipe *r, const char *path, deberta_error *err)

@@ -189,6 +189,9 @@ static deberta_status check_call(const deberta_session *s, deberta_task head, co
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_task_name(head));
     }
     if (!s->encoded) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no batch has been encoded for the head to work on");
+    if (s->features & DEBERTA_ONLY_DECODER && head != DEBERTA_TASK_MLM_EMD)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "head '%s' needs H[L], which a session with DEBERTA_ONLY_DECODER has not",
+                     deberta_task_name(head));
     if (stride < width) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "stride %zu is less than the %zu columns of head '%s'", stride, width,
                      deberta_task_name(head));

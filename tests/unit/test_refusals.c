@@ -121,6 +121,56 @@ TEST(test_heads)
     close_session(session, model);
 }
 
+/* Only what the decoder needs of the last layer: the same bits, also of one that is ablated, and no other head. */
+static void decode(const deberta_model *model, unsigned features, const deberta_ablation *ablations, float *logits)
+{
+    deberta_error err;
+    deberta_session *session = NULL;
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    const size_t width = deberta_task_width(model, DEBERTA_TASK_MLM_EMD), places[] = {1, 3};
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .max_tokens = TOKENS,
+                                             .threads = 1,
+                                             .features = features,
+                                             .ablations = ablations,
+                                             .ablation_count = ablations ? 1 : 0};
+    assert_int_equal(deberta_session_create(&session, model, &options, &err), DEBERTA_OK);
+    assert_int_equal(deberta_encode(session, &batch, &outputs, &err), DEBERTA_OK);
+    assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_MLM_EMD, places, 2, logits, width, &err), DEBERTA_OK);
+    if (features & DEBERTA_ONLY_DECODER)
+        assert_refused(deberta_task_logits(session, DEBERTA_TASK_MLM, places, 1, logits, width, &err),
+                       DEBERTA_E_ARGUMENT, &err, "DEBERTA_ONLY_DECODER");
+    deberta_session_free(&session);
+}
+
+TEST(test_only_the_decoder)
+{
+    enum { ALONE = DEBERTA_KEEP_DECODER_INPUT | DEBERTA_ONLY_DECODER };
+    static const unsigned refused[] = {DEBERTA_ONLY_DECODER, ALONE | DEBERTA_OBSERVE_HIDDEN,
+                                       ALONE | DEBERTA_OBSERVE_ATTENTION};
+    const deberta_ablation mean = {DEBERTA_C2P, DEBERTA_EVERY, DEBERTA_EVERY, DEBERTA_ABLATE_MEAN};
+    deberta_error err;
+    deberta_model *model;
+    deberta_session *session = NULL;
+    assert_int_equal(deberta_model_open(&model, decoder_model, NULL, &err), DEBERTA_OK);
+    for (size_t k = 0; k < sizeof refused / sizeof *refused; k++) {
+        const deberta_session_options options = {.struct_size = sizeof options, .features = refused[k]};
+        assert_refused(deberta_session_create(&session, model, &options, &err), DEBERTA_E_ARGUMENT, &err,
+                       "DEBERTA_ONLY_DECODER");
+    }
+    const size_t bytes = 2 * deberta_task_width(model, DEBERTA_TASK_MLM_EMD) * sizeof(float);
+    float *rows[] = {malloc(bytes), malloc(bytes), malloc(bytes), malloc(bytes)};
+    decode(model, DEBERTA_KEEP_DECODER_INPUT, NULL, rows[0]);
+    decode(model, ALONE, NULL, rows[1]);
+    decode(model, DEBERTA_KEEP_DECODER_INPUT, &mean, rows[2]);
+    decode(model, ALONE, &mean, rows[3]);
+    assert_int_equal(memcmp(rows[0], rows[1], bytes), 0);
+    assert_int_equal(memcmp(rows[2], rows[3], bytes), 0);
+    assert_true(memcmp(rows[0], rows[2], bytes) != 0);
+    for (size_t k = 0; k < 4; k++) free(rows[k]);
+    deberta_model_free(&model);
+}
+
 TEST(test_decoder_needs_its_input)
 {
     deberta_error err;

@@ -198,6 +198,7 @@ def webassembly(stage, _full, sampled=True):
     models = ["build-wasm", "models/demo", "build/deberta"]
     stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models], expected=10, after=[built])
     stage.program("the package", [*node, "tests/wasm/run_package.mjs", *models], of_tiers=False, expected=3, after=[built])
+    stage.program("sizes, damaged heads", [*node, "tests/wasm/run_sizes.mjs", *models[:2]], of_tiers=False, expected=4, after=[built])
     stage.program("damaged models", [*node, "tests/wasm/run_damaged.mjs", *models, "60" if sampled else "2000"], of_tiers=False, expected=6, after=[built])
     stage.tiers = lambda: [(tier, "WebAssembly in node") for tier in tiers]
 
