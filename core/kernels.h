@@ -21,6 +21,11 @@
 
 #include "core/activation_list.h"
 
+/* These flags let the compiler reorder sums and forget NaN: the one arithmetic would be gone without a word. */
+#if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
+#error "-ffast-math and -ffinite-math-only change results: build without them"
+#endif
+
 #include "core/base/tiers.h"
 #include "core/integer_kernels.h"
 

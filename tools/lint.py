@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     "core": ["include/", "core/base/", "core/activation_list.h", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h", "core/part_check.h"],
     "simd": ["core/kernels.h", "core/integer_kernels.h", "core/base/tiers.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
-    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
+    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/hash.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
     "analysis/reference": ["output/scope.h", "include/", "core/activation_list.h", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "core/model/synthetic_name.h", "analysis/reference/"],
     "analysis": ["output/scope.h", "include/", "core/", "analysis/"],

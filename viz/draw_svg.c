@@ -4,7 +4,11 @@
  * SPDX-License-Identifier: MIT */
 #include "viz/draw_svg.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "core/base/hash.h"
 
 enum { MOST_CELLS = 64 }; /* on a side, drawn one by one; more are an image */
 
@@ -213,13 +217,38 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     byte_buffer_text(out, "</text>\n");
 }
 
+/* Two figures may stand in one page, so ids begin with the hash of their figure. It is known at the end: until then
+ * there are as many zeros. Texts cannot look like these two, because their quotes are escaped. */
+#define UNKNOWN_HASH "0000000000000000"
+#define CLIP_ID      "<clipPath id=\"clip-"
+#define CLIP_USE     "<g clip-path=\"url(#clip-"
+
+static void write_hash(byte_buffer *out, size_t first, const char *before, const char *hash)
+{
+    const size_t skip = strlen(before), digits = sizeof UNKNOWN_HASH - 1;
+    unsigned char *at = out->data + first, *end = out->data + out->size_bytes;
+    while ((at = memmem(at, (size_t)(end - at), before, skip))) {
+        memcpy(at + skip, hash, digits);
+        at += skip + digits;
+    }
+}
+
+static void name_clips(byte_buffer *out, size_t first)
+{
+    char hash[sizeof UNKNOWN_HASH];
+    snprintf(hash, sizeof hash, "%016" PRIx64,
+             hash_bytes(hash_of_nothing, (const char *)out->data + first, out->size_bytes - first));
+    write_hash(out, first, CLIP_ID, hash);
+    write_hash(out, first, CLIP_USE, hash);
+}
+
 /* Every clip is a group; unclip closes it. */
 static void svg_clip(void *self, draw_rect rect)
 {
     svg_writer *writer = self;
-    byte_buffer_format(writer->out, "<clipPath id=\"clip%zu\"><rect", writer->clips);
+    byte_buffer_format(writer->out, CLIP_ID UNKNOWN_HASH "-%zu\"><rect", writer->clips);
     rect_attributes(writer->out, rect);
-    byte_buffer_format(writer->out, "/></clipPath><g clip-path=\"url(#clip%zu)\">\n", writer->clips++);
+    byte_buffer_format(writer->out, "/></clipPath>" CLIP_USE UNKNOWN_HASH "-%zu)\">\n", writer->clips++);
 }
 
 static void svg_end_group(void *self) { byte_buffer_text(((svg_writer *)self)->out, "</g>\n"); }
@@ -281,8 +310,10 @@ void draw_svg(const draw_list *list, const char *families, const char *title, co
         .ungroup = svg_end_group,
     };
     svg_writer writer = {.out = out};
+    const size_t first = out->size_bytes;
     svg_head(out, list, families, title, entries, entry_count);
     byte_buffer_text(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"); /* paper, as in a PNG */
     draw_replay(list, &methods, &writer);
     byte_buffer_text(out, "</svg>\n");
+    if (writer.clips) name_clips(out, first);
 }

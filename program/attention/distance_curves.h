@@ -19,7 +19,7 @@ typedef struct distance_curves {
     size_t reach, entries; /* distances -reach ... reach of one head */
     /* [heads][entries]; count: the same for all components */
     double *column[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
-    /* The same of what --numbers writes, which is not centred; the same arrays where the figure is not centred either.
+    /* These are what --numbers writes, which is not centred; the same arrays where the figure is not centred either.
      */
     double *plain[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
 } distance_curves;

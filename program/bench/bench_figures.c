@@ -84,7 +84,7 @@ deberta_status bench_figures_can_draw(const common_options *options, const bench
     return status;
 }
 
-/* Of one length, or of several that differ in more than that: then it is said in what. */
+/* There is one length, or there are several that differ in more than that: then it is said in what. */
 static deberta_status no_curve(const bench_files *files, deberta_error *err)
 {
     const bench_results *results = files->results; /* of several files each has a curve: bench_files_check */

@@ -9,6 +9,7 @@ import random
 import re
 import shutil
 import subprocess
+from unittest import SkipTest
 
 from helpers import ROOT, check, contains, equal
 
@@ -140,3 +141,13 @@ def test_build_script_looks_where_meson_looks(bench):
     asked -= {"m", "dl", "threads", "openmp", "mpi"} | {name for name in asked if name.endswith(".sh")}
     check({"hwloc", "sleef.h", "sleef", "c++", "sentencepiece", "cairo-pdf"} <= asked, asked)
     equal(asked - remembered, set(), "build.sh does not remember")
+
+
+def test_build_refuses_fast_math(bench):
+    compiler = shutil.which("cc")
+    if not compiler:
+        raise SkipTest("there is no compiler")
+    for flag, fine in (("-O2", True), ("-ffast-math", False), ("-ffinite-math-only", False)):
+        done = subprocess.run([compiler, "-D_GNU_SOURCE", flag, f"-I{ROOT}", "-fsyntax-only", "-x", "c", str(ROOT / "core" / "kernels.h")], capture_output=True, text=True)
+        equal(done.returncode == 0, fine, done.stderr)
+        check(fine or "change results" in done.stderr, done.stderr)

@@ -21,7 +21,7 @@ def test_class_numbers_are_sorted_as_numbers(bench):
     bench.write("t.jsonl", "".join(json.dumps({"label": k * 5 % 12 if k % 2 else float(k * 5 % 12), "text": f"text number {k}"}) + "\n" for k in range(24)))
     equal(classes(bench, "t.jsonl", "objects"), numbers)
     equal(*[json.loads(bench.read(f"{out}/log.jsonl"))["loss"] for out in ("lines", "objects")])
-    found = bench.json("eval", "lines", "--file", "t.tsv")
+    found = bench.json("eval", "lines", "t.tsv")
     for key in ("labels", "classes"):
         if key in found:
             equal([row["label"] if isinstance(row, dict) else row for row in found[key]], numbers)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/plain_numbers.h"
 #include "core/base/stream.h"
 #include "core/io/quote.h"
 
@@ -61,12 +62,14 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
     char *line = NULL, key[128];
     size_t capacity = 0, step;
     snprintf(key, sizeof key, "\"eval_%s\": ", e->scorer ? e->scorer->names[0] : "loss");
+    const plain_numbers numbers = plain_numbers_begin();
     while (getline(&line, &capacity, log) > 0) {
         const char *found = strstr(line, key);
         if (!found || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
         const double value = strtod(found + strlen(key), NULL);
         take(e, step, e->scorer ? value : -value);
     }
+    plain_numbers_end(numbers);
     free(line);
 }
 
@@ -91,6 +94,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
     const deberta_status status = run_parts_evaluate(parts, e->held_out, &report, err);
     model->options.listener = NULL;
     DEBERTA_TRY(status);
+    const plain_numbers numbers = plain_numbers_begin();
     fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, ", done, report.loss);
     if (parts->pair)
         fprintf(log, "\"eval_loss_generator\": %.17g, \"eval_loss_discriminator\": %.17g, ", report.all.loss,
@@ -99,6 +103,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
             report.all.tokens, report.all.labelled);
     take(e, done, write_measures(e, report.loss, log));
     fputs("}\n", log);
+    plain_numbers_end(numbers);
     if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));
     return e->best_step == done ? save_best(e, parts, err) : DEBERTA_OK;
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/plain_numbers.h"
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/base/stream.h"
@@ -108,6 +109,7 @@ static deberta_status flush_log(FILE *log, const char *folder, deberta_error *er
 static deberta_status write_line(FILE *log, const training_run *run, const deberta_training_step *step, double seconds,
                                  deberta_error *err)
 {
+    const plain_numbers numbers = plain_numbers_begin();
     fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", step->step, step->loss);
     if (run->parts.items[0].training->options.sift_weight > 0)
         fprintf(log, "\"loss_clean\": %.17g, ", step->loss_clean);
@@ -122,6 +124,7 @@ static deberta_status write_line(FILE *log, const training_run *run, const deber
     fprintf(log, "\"learning_rate\": %.17g, \"sequences\": %zu, \"tokens\": %zu, \"labelled\": %zu, ",
             step->learning_rate, step->sequences, step->tokens, step->labelled);
     fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", step->epoch, seconds);
+    plain_numbers_end(numbers);
     return flush_log(log, run->folder, err);
 }
 
