@@ -25,7 +25,8 @@ deberta_status receptive_field_describe(deberta_model_info *info, const char *pa
                                  .relative_rows = config.relative_attention ? 2 * config.relative_span : 0,
                                  .has_c2p = config.c2p,
                                  .has_p2c = config.p2c,
-                                 .position_biased_input = config.position_biased_input};
+                                 .position_biased_input = config.position_biased_input,
+                                 .reference = config.reference};
     config_free(&config);
     return DEBERTA_OK;
 }

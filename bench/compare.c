@@ -142,49 +142,89 @@ static bool is_paired(const compare_list *list, const bench_result *r)
     return false;
 }
 
-/* Those that are alike but for the facets, as far as they have no partner yet. */
-static void pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except)
+/* The points of all runs of a side, each once: a run that was stopped has not all. */
+typedef struct points {
+    const bench_result **of;
+    size_t count;
+} points;
+
+static points points_of(scope *memory, const compare_side *side)
 {
-    for (size_t i = 0; i < a->runs[0].count; i++) {
-        const bench_result *left = &a->runs[0].result[i];
-        for (size_t j = 0; j < b->runs[0].count && !is_paired(list, left); j++) {
-            const bench_result *right = &b->runs[0].result[j];
-            if (!is_paired(list, right) && bench_result_alike(left, right, except)) add_pair(list, a, left, b, right);
+    points all = {0};
+    size_t most = 0;
+    for (size_t k = 0; k < side->count; k++) most += side->runs[k].count;
+    all.of = scope_take(memory, most, sizeof *all.of);
+    for (size_t k = 0; k < side->count; k++)
+        for (size_t i = 0; i < side->runs[k].count; i++) {
+            const bench_result *r = &side->runs[k].result[i];
+            bool known = false;
+            for (size_t j = 0; j < all.count && !known; j++) known = bench_result_alike(all.of[j], r, 0);
+            if (!known) all.of[all.count++] = r;
+        }
+    return all;
+}
+
+/* Those that are alike but for the facets, as far as they have no partner yet. */
+static void pair_up(compare_list *list, const compare_side *a, const points *lefts, const compare_side *b,
+                    const points *rights, unsigned except)
+{
+    for (size_t i = 0; i < lefts->count; i++) {
+        const bench_result *left = lefts->of[i];
+        for (size_t j = 0; j < rights->count && !is_paired(list, left); j++) {
+            const bench_result *right = rights->of[j];
+            if (is_paired(list, right) || !bench_result_alike(left, right, except)) continue;
+            add_pair(list, a, left, b, right);
+            list->pairs[list->count - 1].place = i;
         }
     }
 }
 
-static int by_first(const void *left, const void *right)
+static int by_place(const void *left, const void *right)
 {
     const compare_pair *a = left, *b = right;
-    return (a->a > b->a) - (a->a < b->a);
+    return (a->place > b->place) - (a->place < b->place);
 }
 
 void compare_sides(compare_list *list, const compare_side *a, const compare_side *b)
 {
     *list = (compare_list){0};
-    list->pairs = scope_take(&list->memory, a->runs[0].count, sizeof *list->pairs);
-    pair_up(list, a, b, 0);
-    pair_up(list, a, b, ENGINE_FACETS);
-    list->only_a = a->runs[0].count - list->count;
-    list->only_b = b->runs[0].count - list->count;
-    qsort(list->pairs, list->count, sizeof *list->pairs, by_first);
+    const points lefts = points_of(&list->memory, a), rights = points_of(&list->memory, b);
+    list->pairs = scope_take(&list->memory, lefts.count, sizeof *list->pairs);
+    pair_up(list, a, &lefts, b, &rights, 0);
+    pair_up(list, a, &lefts, b, &rights, ENGINE_FACETS);
+    list->only_a = lefts.count - list->count;
+    list->only_b = rights.count - list->count;
+    qsort(list->pairs, list->count, sizeof *list->pairs, by_place);
     judge(list);
 }
 
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet)
 {
-    const bench_results *first = &runs->runs[0];
     *list = (compare_list){0};
-    list->pairs = scope_take(&list->memory, first->count, sizeof *list->pairs);
-    for (size_t j = 0; j < first->count; j++) {
-        const bench_result *b = &first->result[j], *a = b;
+    const points all = points_of(&list->memory, runs);
+    list->pairs = scope_take(&list->memory, all.count, sizeof *list->pairs);
+    for (size_t j = 0; j < all.count; j++) {
+        const bench_result *b = all.of[j], *a = b;
         for (size_t i = 0; i < j && a == b; i++)
-            if (bench_result_alike(&first->result[i], b, facet)) a = &first->result[i];
+            if (bench_result_alike(all.of[i], b, facet)) a = all.of[i];
         if (a != b) add_pair(list, runs, a, runs, b);
     }
-    for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
+    for (size_t k = 0; k < all.count; k++) list->only_a += !is_paired(list, all.of[k]);
     judge(list);
+}
+
+bool compare_difference(char text[BENCH_DIFFERENCE_BYTES], const compare_side *a, const compare_side *b)
+{
+    char found[BENCH_DIFFERENCE_BYTES];
+    size_t least = SIZE_MAX;
+    for (size_t i = 0; i < a->runs[0].count; i++)
+        for (size_t j = 0; j < b->runs[0].count; j++) {
+            const size_t facets = bench_result_difference(found, &a->runs[0].result[i], &b->runs[0].result[j]);
+            if (facets >= least) continue;
+            least = facets;
+            memcpy(text, found, sizeof found);
+        }
+    return least < SIZE_MAX;
 }
 
 /* --------------------------------------------------------------------------------------------------------- in words */
@@ -335,7 +375,7 @@ static void say_summary(result *r, const compare_list *list, bool within)
         result_say(
             r,
             "not decided: two runs of one program differ as well, by more than the MAD of the samples of each; four "
-            "runs a side are the least that can tell, taken in turns%s",
+            "runs with four can tell, three with five, two with eight or one with 39, taken in turns%s",
             within ? "" : ": A1.json ... with B1.json ...");
     if (list->only_a || list->only_b)
         result_say(r, "without a partner: %zu of A, %zu of B", list->only_a, list->only_b);

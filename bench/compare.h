@@ -26,7 +26,8 @@ typedef struct compare_side {
 } compare_side;
 
 typedef struct compare_pair {
-    const bench_result *a, *b;   /* of the first run of each side */
+    const bench_result *a, *b;   /* of the first run of each side that has the point */
+    size_t place;                /* of a among the points of its side */
     double seconds_a, seconds_b; /* medians of the runs' medians */
     size_t runs_a, runs_b;       /* that have the point */
     statistics_comparison time;  /* ratio: time of B over time of A; the rest only where the runs can decide */
@@ -46,11 +47,16 @@ typedef struct compare_list {
  * governor ... */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
-/* Pairs points that are the same work; then those left over that differ in engine, precision or tier only. */
+/* Pairs points that are the same work, of all that the runs of a side have; then those left over that differ in engine,
+ * precision or tier only. */
 void compare_sides(compare_list *list, const compare_side *a, const compare_side *b);
 /* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
  * BENCH_MODEL, BENCH_LAYERS), the first value of which is A. */
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet);
+
+/* What keeps the first runs of both from having a point in common: of those two points that are most alike, as
+ * bench_result_difference says it. False where one has no point. */
+bool compare_difference(char text[BENCH_DIFFERENCE_BYTES], const compare_side *a, const compare_side *b);
 
 /* by: the facet of compare_within, or 0. The list must outlive the result. */
 void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by);

@@ -19,6 +19,7 @@ static const char *const temperatures[] = {"warm", "cold"};
 
 const record_field bench_result_fields[] = {
     {"model", "model", RECORD_TEXT(bench_result, model), IDENTIFIES},
+    {"model_sha256", NULL, RECORD_TEXT(bench_result, model_sha256), IDENTIFIES, .absent_is_zero = true},
     {"engine", "engine", RECORD_TEXT(bench_result, engine), IDENTIFIES},
     {"precision", "precision", RECORD_TEXT(bench_result, precision), IDENTIFIES},
     {"isa", "isa", RECORD_TEXT(bench_result, isa), IDENTIFIES},

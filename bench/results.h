@@ -18,6 +18,7 @@ typedef struct bench_stage {
 typedef struct bench_result {
     /* What was measured. */
     char model[256], engine[32], isa[16], precision[16], attention[16];
+    char model_sha256[65]; /* deberta_model_digest; empty of a made-up model and of results that do not tell it */
     bool position_cache, cold;
     size_t threads, layers;
     size_t n;        /* tokens of a sequence; of a ragged batch: of the longest */
@@ -70,6 +71,12 @@ enum {
 };
 /* Whether two are of the same work, measured in the same way, but for the facets. */
 bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except);
+/* Whether the models are the same: by the digests of their files, where both are known; else by name, of which "demo/"
+ * and "./demo" are one, and so are made-up models whose keys stand in another order. */
+bool bench_same_model(const bench_result *a, const bench_result *b);
+enum { BENCH_DIFFERENCE_BYTES = 640 };
+/* What keeps two from being alike: "model 'a' and 'b'; n 8 and 16". Returns how many facets that is. */
+size_t bench_result_difference(char text[BENCH_DIFFERENCE_BYTES], const bench_result *a, const bench_result *b);
 
 #define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */
 

@@ -42,6 +42,7 @@ static void fill_result(bench_result *r, const sweep *s, const sweep_point *p, c
         .checksum = p->checksum,
     };
     utf8_copy(r->model, sizeof r->model, s->info.name);
+    memcpy(r->model_sha256, s->digest, sizeof r->model_sha256);
     snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
     snprintf(r->precision, sizeof r->precision, "%s", deberta_precision_name(s->info.precision));
     snprintf(r->attention, sizeof r->attention, "%s", term_selection_name(p->terms));

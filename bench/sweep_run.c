@@ -75,6 +75,7 @@ static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
     DEBERTA_TRY(sweep_sample_all(s, err));
     machine_finish_sheet(&results->sheet, &before);
     if (s->options->breakdown) DEBERTA_TRY(sweep_profile_all(s, err));
+    DEBERTA_TRY(deberta_model_digest(s->model, s->digest, err)); /* reads all files: after what was measured */
     sweep_collect(s, results);
     size_t most = 0;
     for (size_t k = 0; k < results->count; k++) most = maximum(most, results->result[k].threads);

@@ -51,6 +51,7 @@ typedef struct sweep {
     double min_seconds;
     deberta_model *model;
     deberta_model_info info;
+    char digest[65]; /* of the model's files; empty of a made-up model */
     sweep_points list;
     int32_t *ids;   /* [most tokens] */
     size_t *starts; /* [most sequences + 1] of the batch at work */

@@ -248,7 +248,7 @@ static void draw_options(drawn_case *c, uint64_t *state)
     deberta_trainer_set_defaults(o);
     o->task = c->task->task;
     o->seed = random_below(state, 1000);
-    o->reference = (deberta_reference)random_below(state, 2);
+    o->reference = random_below(state, 2) ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
     o->head = draw_head(c, generator_decodes, state);
     o->rtd_weight = one_in(state, 2) ? 50 : 1 + 9 * random_fraction(state);
     o->sift_weight = c->batch.sift_weight;

@@ -154,8 +154,25 @@ typedef struct deberta_model deberta_model;
 
 /* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so
  * that the outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not
- * affected. */
-typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERENCE_HF } deberta_reference;
+ * affected. AUTO: the library's that wrote the config, which is transformers' where it has a model_type, else
+ * Microsoft's; made-up models have Microsoft's. */
+typedef enum deberta_reference {
+    DEBERTA_REFERENCE_AUTO = 0,
+    DEBERTA_REFERENCE_MICROSOFT,
+    DEBERTA_REFERENCE_HF,
+    DEBERTA_REFERENCE_COUNT
+} deberta_reference;
+
+/* How the outputs of a sequence head are read, as `problem_type` of the config says, and as transformers' pipeline for
+ * text classification does. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
+ * probability. */
+typedef enum deberta_problem {
+    DEBERTA_PROBLEM_UNSTATED = 0,
+    DEBERTA_PROBLEM_SINGLE_LABEL, /* as UNSTATED */
+    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output by itself: its sigmoid */
+    DEBERTA_PROBLEM_REGRESSION,   /* the outputs are values */
+    DEBERTA_PROBLEM_COUNT
+} deberta_problem;
 
 /* What the linear layers of the encoder are multiplied in; everything else is float32 (docs/precision.md). Each gives
  * the same bits on every tier, for any number of threads and however texts are batched.
@@ -281,6 +298,8 @@ typedef struct deberta_model_info {
     size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
     deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
     deberta_precision precision;
+    deberta_reference reference; /* that it was opened with; never AUTO */
+    deberta_problem problem;     /* of the sequence head */
 } deberta_model_info;
 
 /* Belongs to the model, and never changes. */

@@ -96,9 +96,11 @@ typedef struct deberta_trainer_options {
     const char *generator; /* a folder; NULL: one model is trained */
 
     /* What is trained on: one of the four. */
-    const char *batch;        /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
-    const char *batches;      /* the same with a leading axis of steps, used round and round */
-    const char *const *texts; /* [text_count]: files, one text a line, documents between empty lines */
+    const char *batch;   /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
+    const char *batches; /* the same with a leading axis of steps, used round and round */
+    /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is taken
+     */
+    const char *const *texts;
     size_t text_count;
     const char *const
         *held_out; /* [held_out_count]: texts whose loss is logged at the end and every eval_every steps */
@@ -171,6 +173,9 @@ typedef struct deberta_trainer_options {
     /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step far in the
      * largest component of a token. */
     double sift_step, sift_start;
+    /* NULL, or told while opening of what files of texts hold and nobody reads: one sentence each time. */
+    void (*note)(void *context, const char *sentence);
+    void *note_context;
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
@@ -230,6 +235,9 @@ typedef struct deberta_tokenizer_training {
     size_t text_count;
     size_t pieces;      /* of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
     const char *folder; /* which exists */
+    /* NULL, or told of what the files hold and nobody reads: one sentence each time. */
+    void (*note)(void *context, const char *sentence);
+    void *note_context;
 } deberta_tokenizer_training;
 
 /* A unigram tokenizer of texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character: what a

@@ -12,6 +12,16 @@
 extern "C" {
 #endif
 
+/* How a folder of sentence-transformers makes one vector of a text (modules.json and what lies beside). */
+typedef struct deberta_vector_recipe {
+    int given;           /* 0: the folder says nothing of it */
+    int cls, normalized; /* the row of [CLS], else the mean over all tokens; then divided by its length */
+    size_t max_tokens;   /* texts are cut to so many; 0: they are not */
+    char obstacle[160];  /* the first thing that it asks for and this library does not do; empty: nothing */
+} deberta_vector_recipe;
+DEBERTA_API deberta_status deberta_vector_recipe_read(deberta_vector_recipe *recipe, const char *folder,
+                                                      deberta_error *err);
+
 /* memory_limit_bytes of the options then bounds the model, the session, and kept_bytes that the caller will keep of the
  * results, together: what the user of a program means by a limit. DEBERTA_E_MEMORY with all parts where it is too low.
  */

@@ -27,11 +27,25 @@ static json_t *json_of(const record_field *field, const void *member)
     return isfinite(value) && !(field->unknown_is_zero && value == 0) ? json_real(value) : json_null();
 }
 
+/* Nothing was measured: 0, or no text. */
+static bool is_absent(const record_field *field, const void *member)
+{
+    if (!field->absent_is_zero) return false;
+    switch (field->type) {
+    case RECORD_IS_TEXT: return *(const char *)member == '\0';
+    case RECORD_IS_SIZE: return *(const size_t *)member == 0;
+    case RECORD_IS_NUMBER: return *(const double *)member == 0;
+    case RECORD_IS_FLAG: return !*(const bool *)member;
+    case RECORD_IS_BITS: break;
+    }
+    return *(const uint64_t *)member == 0;
+}
+
 void record_write(json_t *object, const record_field *fields, const void *record)
 {
     for (; fields->name; fields++) {
         const void *member = member_of(record, fields);
-        if (fields->absent_is_zero && *(const double *)member == 0) continue;
+        if (is_absent(fields, member)) continue;
         json_put(object, fields->name, json_of(fields, member));
     }
 }
@@ -62,6 +76,7 @@ void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const 
     const bool scaled = people && field->scale != 0;
     double number = 0;
     *cell = '\0';
+    if (is_absent(field, member)) return;
     switch (field->type) {
     case RECORD_IS_TEXT: snprintf(cell, RECORD_CELL_BYTES, "%s", (const char *)member); return;
     case RECORD_IS_FLAG:
@@ -76,7 +91,7 @@ void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const 
     case RECORD_IS_SIZE: number = (double)*(const size_t *)member; break;
     case RECORD_IS_NUMBER: number = *(const double *)member; break;
     }
-    if (field->unknown_is_zero && !(number > 0)) return;
+    if (!isfinite(number) || (field->unknown_is_zero && !(number > 0))) return;
     if (people && (field->type == RECORD_IS_NUMBER || scaled))
         snprintf(cell, RECORD_CELL_BYTES, "%.*f", field->digits == RECORD_DIGITS_OF_ROW ? digits : field->digits,
                  number * (scaled ? field->scale : 1));

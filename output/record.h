@@ -31,7 +31,7 @@ typedef struct record_field {
     int digits;               /* for people: after the point; RECORD_DIGITS_OF_ROW: as the caller says */
     bool identifies;          /* what it is of, not what was found */
     bool unknown_is_zero;     /* 0: an empty cell; of a RECORD_IS_NUMBER, JSON null too */
-    bool absent_is_zero;      /* of a RECORD_IS_NUMBER: 0 is not in the JSON at all */
+    bool absent_is_zero;      /* 0 or an empty text: an empty cell, and not in the JSON at all */
     bool fallback;            /* of a flag that is absent from the JSON */
     const char *const *words; /* of a flag, for people: of false, of true; NULL: off, on */
 } record_field;

@@ -107,6 +107,7 @@ static _Noreturn void run_command(const command *command, int argc, char **argv)
     ranks_end end = {.hook.call = end_ranks};
     common_options *options = options_parse(command, commands, argc, argv);
     end_hook_add(&end.hook);
+    if (shard_ranks_wanted(options)) stop_request_watch();
     cluster_open(&end.ranks, options);
     check_text_out(options);
     const int status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);

@@ -79,9 +79,10 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->config = *config;
     m->config.label_names = NULL;
     m->config.architecture = NULL;
+    m->config.notes = (notes){0};
     m->classifies_tokens = config->architecture && strstr(config->architecture, "TokenClassification");
     m->source = source;
-    m->distances = distances;
+    m->distances = distances != DEBERTA_REFERENCE_AUTO ? distances : config->reference;
     m->eps = decimal_of(config->layer_norm_eps);
     if (m->config.version == 0) /* Microsoft's configs do not say; the tensors do (SPEC 9) */
         m->config.version = reference_has(m, "encoder.layer.0.attention.self.in_proj.weight") ? 1 : 2;

@@ -9,6 +9,10 @@
 
 enum { NO_TEXTS_BYTES = 64 /* of the beginning tell enough */ };
 
+/* What is said of a line of a corpus that holds a NUL, to follow the place: no piece of a vocabulary can be written
+ * with one, and whoever made the corpus did not mean it. */
+#define NUL_IN_CORPUS "holds a NUL byte, and no text of a corpus has one: take it out first (tr -d '\\0')"
+
 /* What is wrong, to follow the name of the file; NULL: nothing is. No text in UTF-8 begins as compressed ones do. A NUL
  * is a character like others, but no text begins with many. */
 static inline const char *no_texts_reason(const void *bytes, size_t count)
@@ -17,7 +21,16 @@ static inline const char *no_texts_reason(const void *bytes, size_t count)
         const char *mark, *reason;
     } known[] = {{"\x1F\x8B", "is compressed (gzip), and texts are expected: unpack it first"},
                  {"\x28\xB5\x2F\xFD", "is compressed (zstd), and texts are expected: unpack it first"},
-                 {"\xFD\x37zXZ", "is compressed (xz), and texts are expected: unpack it first"}};
+                 {"\xFD\x37zXZ", "is compressed (xz), and texts are expected: unpack it first"},
+                 {"BZh9", "is compressed (bzip2), and texts are expected: unpack it first"},
+                 {"PK\x03\x04", "is a zip archive, and texts are expected: unpack it first"},
+                 {"PAR1", "is a Parquet file, which is not read: write its texts as lines, or as objects (.jsonl)"},
+                 {"ARROW1", "is an Arrow file, which is not read: write its texts as lines, or as objects (.jsonl)"},
+                 {"\xFF\xFF\xFF\xFF", "is an Arrow stream, which is not read: write its texts as lines, or as objects "
+                                      "(.jsonl)"},
+                 {"SQLite format 3", "is a data base (SQLite), which is not read: write its texts as lines"},
+                 {"\xFF\xFE", "is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8 turns it over"},
+                 {"\xFE\xFF", "is in UTF-16, expected UTF-8: iconv -f UTF-16 -t UTF-8 turns it over"}};
     enum { MANY_ZEROS = 4 };
     size_t zeros = 0;
     for (size_t k = 0; k < sizeof known / sizeof *known; k++) {

@@ -10,6 +10,7 @@
 #include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
+#include "core/io/record_keys.h"
 #include "core/io/safetensors.h"
 
 /* Four arrays of 16 Mi integers in all; a batch of 64 inputs of 4,096 tokens is 1 Mi. */
@@ -62,11 +63,21 @@ static deberta_status read_tensor(input_file *input, int which, const stored_ten
     return DEBERTA_OK;
 }
 
-static deberta_status read_safetensors(input_file *input, const mapped_file *file, deberta_error *err)
+/* A mask under another name would be left out, and every result would be another. */
+static deberta_status check_name(const char *name, const char *where, deberta_error *err)
+{
+    char problem[KEY_SENTENCE_BYTES];
+    if (!batch_key_is_wrong(name, problem)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", where, problem);
+}
+
+static deberta_status read_safetensors(input_file *input, const mapped_file *file, bool others, deberta_error *err)
 {
     tensor_list list;
     DEBERTA_TRY(safetensors_list(&list, file->bytes, file->size_bytes, file->name.text, err));
     deberta_status status = DEBERTA_OK;
+    for (size_t i = 0; i < list.count && !others && status == DEBERTA_OK; i++)
+        status = check_name(list.items[i].tensor.name, file->name.text, err);
     for (int which = 0; which < ARRAYS && status == DEBERTA_OK; which++) {
         size_t i = 0;
         while (i < list.count && strcmp(list.items[i].tensor.name, array_names[which]) != 0) i++;
@@ -114,12 +125,18 @@ static deberta_status read_lists(input_file *input, int which, const json_t *lis
     return DEBERTA_OK;
 }
 
-static deberta_status read_json(input_file *input, const mapped_file *file, deberta_error *err)
+static deberta_status read_json(input_file *input, const mapped_file *file, bool others, deberta_error *err)
 {
     json_t *root;
     const char *where = file->name.text;
     DEBERTA_TRY(json_file_parse(&root, (const char *)file->bytes, file->size_bytes, &input_limits, where, err));
     deberta_status status = DEBERTA_OK;
+    const char *name;
+    json_t *value;
+    json_object_foreach(root, name, value)
+    {
+        if (status == DEBERTA_OK && !others && !json_is_null(value)) status = check_name(name, where, err);
+    }
     for (int which = 0; which < ARRAYS && status == DEBERTA_OK; which++) {
         const json_t *lists = json_object_get(root, array_names[which]);
         if (lists && !json_is_null(lists))
@@ -143,9 +160,10 @@ static deberta_status check_mask(const input_file *input, const char *where, deb
     return DEBERTA_OK;
 }
 
-static deberta_status read_content(input_file *input, const mapped_file *file, bool json, deberta_error *err)
+static deberta_status read_content(input_file *input, const mapped_file *file, bool json, bool others,
+                                   deberta_error *err)
 {
-    deberta_status status = json ? read_json(input, file, err) : read_safetensors(input, file, err);
+    deberta_status status = json ? read_json(input, file, others, err) : read_safetensors(input, file, others, err);
     if (status == DEBERTA_OK) status = check_mask(input, file->name.text, err);
     if (status != DEBERTA_OK) input_file_free(input);
     return status;
@@ -176,12 +194,12 @@ deberta_status input_file_read_stream(input_file *input, FILE *stream, const cha
     else if (size_bytes == 0)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s: is empty (0 bytes)", name);
     else
-        status = read_content(input, &content, json, err);
+        status = read_content(input, &content, json, false, err);
     free(bytes);
     return status;
 }
 
-deberta_status input_file_read(input_file *input, const char *path, deberta_error *err)
+static deberta_status read_path(input_file *input, const char *path, bool others, deberta_error *err)
 {
     *input = (input_file){0};
     bool json = path_has_suffix(path, ".json");
@@ -190,8 +208,18 @@ deberta_status input_file_read(input_file *input, const char *path, deberta_erro
                      QUOTE(path));
     mapped_file file;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    deberta_status status = read_content(input, &file, json, err);
+    deberta_status status = read_content(input, &file, json, others, err);
     return mapped_file_end(&file, status, err);
+}
+
+deberta_status input_file_read(input_file *input, const char *path, deberta_error *err)
+{
+    return read_path(input, path, false, err);
+}
+
+deberta_status input_file_read_among_others(input_file *input, const char *path, deberta_error *err)
+{
+    return read_path(input, path, true, err);
 }
 
 void input_file_free(input_file *input)

@@ -20,9 +20,12 @@ typedef struct input_file {
 } input_file;
 
 /* Reads input_ids and, where present, attention_mask, token_type_ids, position_ids: all of one shape [B, N], I64 or I32
- * in safetensors, lists of B lists of N integers in JSON. Other names are ignored. DEBERTA_E_ARGUMENT for another
+ * in safetensors, lists of B lists of N integers in JSON. Names that are no part of a batch are refused
+ * (core/io/record_keys.h). DEBERTA_E_ARGUMENT for another
  * suffix. On failure *input is empty. */
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err);
+/* The same, but what else is in the file is the caller's to judge. */
+deberta_status input_file_read_among_others(input_file *input, const char *path, deberta_error *err);
 /* Reads a stream up to its end. It may hold either format: a safetensors file begins with the length of its header, and
  * no text does. name: for messages. */
 deberta_status input_file_read_stream(input_file *input, FILE *stream, const char *name, deberta_error *err);

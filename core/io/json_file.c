@@ -24,7 +24,7 @@ static deberta_status scan(const char *text, size_t size_bytes, const json_limit
         char c = text[i];
         bool separates = !in_string && strchr("[]{},: \t\r\n", c);
         token_bytes = separates ? 0 : token_bytes + 1;
-        if (token_bytes > MAX_TOKEN_BYTES)
+        if (token_bytes > MAX_TOKEN_BYTES && !limits->long_texts)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: a text or number of more than %d bytes", where, line,
                          MAX_TOKEN_BYTES);
         if (c == '\n') line++;
@@ -104,7 +104,8 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                      limits->bytes);
     DEBERTA_TRY(scan(text, size_bytes, limits, where, err));
     json_error_t error;
-    const size_t flags = JSON_REJECT_DUPLICATES | (limits->integers_as_real ? JSON_DECODE_INT_AS_REAL : 0);
+    const size_t flags = JSON_REJECT_DUPLICATES | (limits->integers_as_real ? JSON_DECODE_INT_AS_REAL : 0) |
+                         (limits->long_texts ? JSON_ALLOW_NUL : 0);
     json_t *value = json_loadb(text, size_bytes, flags, &error);
     if (!value) return refuse(&error, text, where, err);
     if (!json_is_object(value)) {

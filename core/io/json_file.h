@@ -16,6 +16,7 @@ typedef struct json_limits {
     size_t depth;          /* of arrays and objects */
     size_t values;         /* about: separators and opening brackets outside strings */
     bool integers_as_real; /* so that none is too large */
+    bool long_texts;       /* of any length, and with NUL */
 } json_limits;
 
 /* The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors; a byte order mark

@@ -11,12 +11,15 @@
 #include <float.h>
 #include <jansson.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/path.h"
+#include "core/io/folder_kind.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
+#include "core/model/config_keys.h"
 #include "core/model/wrapper.h"
 
 /* The largest part of a config is its list of labels. */
@@ -132,38 +135,39 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
 
 /* ----------------------------------------------------------------------------------------------------- activations */
 
-static const struct {
-    const char *name;
-    activation value;
-} activations[] = {
-    {"gelu", ACTIVATION_GELU},
-    {"gelu_python", ACTIVATION_GELU},
-    {"gelu_new", ACTIVATION_GELU_TANH},
-    {"gelu_fast", ACTIVATION_GELU_TANH},
-    {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
-    {"gelu_accurate", ACTIVATION_GELU_TANH},
-    {"quick_gelu", ACTIVATION_GELU_QUICK},
-    {"relu", ACTIVATION_RELU},
-    {"silu", ACTIVATION_SILU},
-    {"swish", ACTIVATION_SILU},
-    {"tanh", ACTIVATION_TANH},
-    {"sigmoid", ACTIVATION_SIGMOID},
-    {"linear", ACTIVATION_NONE},
+enum { MOST_SPELLINGS = 5 }; /* and a NULL behind them */
+
+static const char *const activation_spellings[ACTIVATION_COUNT][MOST_SPELLINGS] = {
+    [ACTIVATION_NONE] = {ACTIVATION_NONE_SPELLED},
+#define SPELLED(NAME, function, ...) [ACTIVATION_##NAME] = {__VA_ARGS__},
+    ACTIVATIONS(SPELLED)
+#undef SPELLED
 };
+
+/* Writes "gelu, gelu_python, ... or linear". */
+static void list_activations(char *text, size_t size)
+{
+    size_t length = 0;
+    for (activation each = ACTIVATION_NONE + 1; each < ACTIVATION_COUNT; each++)
+        for (const char *const *name = activation_spellings[each]; *name && length < size; name++)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", *name);
+    if (length < size) snprintf(text + length, size - length, " or %s", ACTIVATION_NONE_SPELLED);
+}
 
 /* Leaves *out as it is when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
     const json_t *value = present(source->object, key);
     if (!value) return DEBERTA_OK;
-    for (size_t i = 0; json_is_string(value) && i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(json_string_value(value), activations[i].name) == 0) {
-            *out = activations[i].value;
-            return DEBERTA_OK;
-        }
-    return refuse(
-        source, key, value,
-        "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh, sigmoid or linear");
+    for (activation each = 0; json_is_string(value) && each < ACTIVATION_COUNT; each++)
+        for (const char *const *name = activation_spellings[each]; *name; name++)
+            if (strcmp(json_string_value(value), *name) == 0) {
+                *out = each;
+                return DEBERTA_OK;
+            }
+    char expected[256];
+    list_activations(expected, sizeof expected);
+    return refuse(source, key, value, expected);
 }
 
 /* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
@@ -177,6 +181,7 @@ static deberta_status read_pooler(model_config *config, const config_source *sou
         config_source inner = *source;
         inner.object = pooling;
         config->pooler_activation = ACTIVATION_GELU;
+        DEBERTA_TRY(config_keys_check(pooling, source->where, "pooling.", &config->notes, source->err));
         DEBERTA_TRY(read_activation(&inner, "hidden_act", &config->pooler_activation));
     }
     return read_activation(source, "pooler_hidden_act", &config->pooler_activation);
@@ -268,14 +273,6 @@ static deberta_status read_terms(model_config *config, const config_source *sour
     /* Without relative attention the terms still count in the scale (SPEC 1.2), but are not computed. */
     config->c2p &= config->relative_attention;
     config->p2c &= config->relative_attention;
-    return DEBERTA_OK;
-}
-
-/* Whoever reads such a config makes other numbers of its weights, float or not. */
-static deberta_status refuse_quantized(const config_source *source)
-{
-    const json_t *value = present(source->object, "quantization_config");
-    if (value) return refuse(source, "quantization_config", value, "none: quantized models are not read");
     return DEBERTA_OK;
 }
 
@@ -410,6 +407,26 @@ static deberta_status read_labels(model_config *config, const config_source *sou
     return DEBERTA_OK;
 }
 
+/* How transformers' pipeline for text classification reads the outputs of a sequence head. */
+static const char *const problems[DEBERTA_PROBLEM_COUNT] = {
+    [DEBERTA_PROBLEM_SINGLE_LABEL] = "single_label_classification",
+    [DEBERTA_PROBLEM_MULTI_LABEL] = "multi_label_classification",
+    [DEBERTA_PROBLEM_REGRESSION] = "regression",
+};
+
+static deberta_status read_problem(model_config *config, const config_source *source)
+{
+    const json_t *value = present(source->object, "problem_type");
+    if (!value) return DEBERTA_OK;
+    for (deberta_problem problem = 1; json_is_string(value) && problem < DEBERTA_PROBLEM_COUNT; problem++)
+        if (strcmp(json_string_value(value), problems[problem]) == 0) {
+            config->problem = problem;
+            return DEBERTA_OK;
+        }
+    return refuse(source, "problem_type", value,
+                  "regression, single_label_classification or multi_label_classification");
+}
+
 /* Names the class that wrote the file, which tells a token head from a sequence head. */
 static deberta_status read_architecture(model_config *config, const config_source *source)
 {
@@ -442,6 +459,7 @@ static deberta_status read_dialect(model_config *config, config_source *source)
 {
     const json_t *value = present(source->object, "model_type");
     source->dialect = DIALECT_MICROSOFT;
+    config->reference = value ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
     if (!value) return DEBERTA_OK;
     const char *type = json_is_string(value) ? json_string_value(value) : "";
     if (strcmp(type, "deberta") != 0 && strcmp(type, "deberta-v2") != 0)
@@ -477,11 +495,15 @@ static deberta_status read_all(model_config *config, config_source *source)
      */
     const json_t *inner = json_object_get(source->object, "discriminator");
     config->of_pair = json_is_object(inner) && !json_object_get(source->object, "hidden_size");
-    if (config->of_pair) source->object = inner;
+    if (config->of_pair) {
+        DEBERTA_TRY(config_keys_check(source->object, source->where, "", &config->notes, source->err));
+        source->object = inner;
+    }
     config->hidden_activation = ACTIVATION_GELU;
     DEBERTA_TRY(wrapper_check_config(source->object, source->where, source->err));
     DEBERTA_TRY(read_dialect(config, source));
-    DEBERTA_TRY(refuse_quantized(source));
+    DEBERTA_TRY(config_keys_check(source->object, source->where, config->of_pair ? "discriminator." : "",
+                                  &config->notes, source->err));
     DEBERTA_TRY(read_sizes(config, source));
     DEBERTA_TRY(read_head_size(config, source));
     DEBERTA_TRY(read_epsilon(config, source));
@@ -493,6 +515,7 @@ static deberta_status read_all(model_config *config, config_source *source)
     DEBERTA_TRY(read_padding(config, source));
     DEBERTA_TRY(read_architecture(config, source));
     DEBERTA_TRY(read_labels(config, source));
+    DEBERTA_TRY(read_problem(config, source));
     return check_addressable(config, source);
 }
 
@@ -518,7 +541,7 @@ deberta_status config_parse(model_config *config, const char *text, size_t lengt
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err)
 {
     *config = (model_config){0};
-    DEBERTA_TRY(wrapper_check_folder(folder, err));
+    DEBERTA_TRY(folder_check_model(folder, err));
     char *path = path_join(folder, "config.json");
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
     json_t *root;
@@ -534,5 +557,6 @@ void config_free(model_config *config)
     for (size_t i = 0; config->label_names && i < config->labels; i++) free(config->label_names[i]);
     free(config->label_names);
     free(config->architecture);
+    notes_free(&config->notes);
     *config = (model_config){0};
 }

@@ -8,20 +8,9 @@
 
 #include <stdbool.h>
 
+#include "core/activation_list.h"
+#include "core/base/notes.h"
 #include "core/base/status.h"
-
-typedef enum activation {
-    ACTIVATION_NONE = 0,   /* "linear" */
-    ACTIVATION_GELU,       /* x Phi(x): "gelu" */
-    ACTIVATION_GELU_TANH,  /* "gelu_new", "gelu_fast", "gelu_pytorch_tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
-                              x^3))) */
-    ACTIVATION_GELU_QUICK, /* "quick_gelu": x sigmoid(1.702 x) */
-    ACTIVATION_RELU,
-    ACTIVATION_SILU, /* "silu", "swish" */
-    ACTIVATION_TANH,
-    ACTIVATION_SIGMOID,
-    ACTIVATION_COUNT
-} activation;
 
 typedef struct model_config {
     int version;  /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors
@@ -44,6 +33,9 @@ typedef struct model_config {
     size_t labels;                                /* num_labels or entries of id2label */
     char **label_names;                           /* [labels], entries may be NULL; owned */
     char *architecture;                           /* architectures[0] or NULL; owned */
+    deberta_problem problem;     /* how the outputs of a sequence head are read */
+    deberta_reference reference; /* whose rules hold: those of the library that wrote the config; never AUTO */
+    notes notes;                 /* keys that are not followed; owned */
     int pad_token_id;
     /* For training alone; -1 where the file has something that is no probability below 1. */
     double hidden_dropout, attention_dropout, pooler_dropout, classifier_dropout;

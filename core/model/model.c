@@ -54,6 +54,8 @@ void model_fill_info(deberta_model *model)
         .memory_bytes = model->memory_bytes,
         .packed = model->packed,
         .precision = model->precision,
+        .reference = config->reference,
+        .problem = config->problem,
     };
 }
 

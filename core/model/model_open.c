@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/dispatch.h"
-#include "core/io/hub_name.h"
+#include "core/io/folder_kind.h"
 #include "core/io/quote.h"
 #include "core/model/convolution.h"
 #include "core/model/load_layers.h"
@@ -52,7 +52,8 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
                      model->name, deberta_precision_name(model->precision));
     model->stored_layers = config->layers;
     if (options->layers > 0) config->layers = options->layers;
-    model->rule = position_rule_make(config, options->reference);
+    if (options->reference != DEBERTA_REFERENCE_AUTO) config->reference = options->reference;
+    model->rule = position_rule_make(config, config->reference);
     model->convolve = convolution_run;
     if (internal->decorate) internal->decorate(model);
     model->head_size = config->head_size;
@@ -125,13 +126,13 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
         return DEBERTA_OK;
     }
     const char *text = internal->config;
-    DEBERTA_TRY(text ? DEBERTA_OK : hub_name_check(path, err));
     DEBERTA_TRY(text ? config_parse(&model->config, text, strlen(text), path, err)
                      : config_read(&model->config, path, err));
     if (internal->weights) {
         model->files = *internal->weights;
         return DEBERTA_OK;
     }
+    DEBERTA_TRY(folder_note_rest(path, &model->notes, err));
     if (packed_file_is_alone(path, precision)) return open_alone(model, path, precision, err);
     DEBERTA_TRY(check_other_precisions(path, precision, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
@@ -285,15 +286,16 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     if (!*path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the path of the model is empty");
     deberta_model_options options;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
-    if (options.reference != DEBERTA_REFERENCE_MICROSOFT && options.reference != DEBERTA_REFERENCE_HF) {
+    if ((unsigned)options.reference >= DEBERTA_REFERENCE_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "reference %d is neither Microsoft's nor HF's", (int)options.reference);
-    }
     if ((unsigned)options.precision >= DEBERTA_PRECISION_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options.precision);
     deberta_model *model = calloc(1, sizeof *model);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, options.precision, internal, err));
+    model->notes = model->config.notes;
+    model->config.notes = (notes){0};
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));

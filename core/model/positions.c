@@ -6,6 +6,7 @@
 
 position_rule position_rule_make(const model_config *config, deberta_reference reference)
 {
+    if (reference == DEBERTA_REFERENCE_AUTO) reference = config->reference;
     return (position_rule){
         .span = config->relative_attention ? config->relative_span : 0,
         .buckets = config->position_buckets,
@@ -16,6 +17,7 @@ position_rule position_rule_make(const model_config *config, deberta_reference r
 
 position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference)
 {
+    if (reference == DEBERTA_REFERENCE_AUTO) reference = info->reference;
     return (position_rule){.span = info->relative_rows / 2,
                            .buckets = info->position_buckets,
                            .max_distance = info->max_relative_positions,

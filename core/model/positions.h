@@ -23,6 +23,7 @@ typedef struct position_rule {
     size_t (*p2c_row)(const struct position_rule *rule, size_t row);     /* which row p2c reads in place of `row` */
 } position_rule;
 
+/* AUTO: the reference of the configuration, or of the description. */
 position_rule position_rule_make(const model_config *config, deberta_reference reference);
 /* The rule of a model that is known by its description. */
 position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);

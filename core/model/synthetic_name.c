@@ -145,7 +145,9 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         r->distance ? (long)r->distance : -1L, r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false",
         r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution,
         r->embedding ? r->embedding : r->hidden, labels);
-    return config_parse(config, text, (size_t)length, path, err);
+    DEBERTA_TRY(config_parse(config, text, (size_t)length, path, err));
+    config->reference = DEBERTA_REFERENCE_MICROSOFT; /* no library wrote it, and published digests stand on this rule */
+    return DEBERTA_OK;
 }
 
 static deberta_status check_outliers(const recipe *r, const char *path, deberta_error *err)
@@ -175,19 +177,54 @@ static deberta_status settle_tasks(recipe *r, unsigned *heads, const char *path,
     return DEBERTA_OK;
 }
 
-deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
+/* shape: what the name says before its keys. */
+static deberta_status parse_name(recipe *chosen, recipe *shape, unsigned *heads, const char *path, deberta_error *err)
 {
-    recipe chosen;
-    unsigned heads = 0;
     const char *text = path + sizeof scheme - 1;
     size_t length = strcspn(text, ",");
-    DEBERTA_TRY(parse_shape(&chosen, path, text, length, err));
+    DEBERTA_TRY(parse_shape(shape, path, text, length, err));
+    *chosen = *shape;
     for (text += length; *text == ','; text += length) {
         length = strcspn(++text, ",");
-        DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
+        DEBERTA_TRY(parse_pair(chosen, path, text, text + length, err));
     }
-    DEBERTA_TRY(check_outliers(&chosen, path, err));
-    DEBERTA_TRY(settle_tasks(&chosen, &heads, path, err));
+    DEBERTA_TRY(check_outliers(chosen, path, err));
+    return settle_tasks(chosen, heads, path, err);
+}
+
+/* Values that mean the same become one. */
+static void settle_values(recipe *r, const recipe *shape)
+{
+    r->lm = r->lm > 0, r->rtd = r->rtd > 0, r->qa = r->qa > 0;
+    if (r->embedding == r->hidden) r->embedding = 0;
+    if (r->outliers == 0) r->outlier_size = shape->outlier_size;
+}
+
+bool synthetic_canonical(char *name, size_t capacity_bytes, const char *path)
+{
+    recipe chosen, shape;
+    unsigned heads = 0;
+    if (parse_name(&chosen, &shape, &heads, path, NULL) != DEBERTA_OK) return false;
+    settle_values(&chosen, &shape);
+    const int shape_length = (int)strcspn(path, ",");
+    size_t used = (size_t)snprintf(name, capacity_bytes, "%.*s", shape_length, path);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && used < capacity_bytes; i++) {
+        size_t value, given;
+        memcpy(&value, (const char *)&chosen + keys[i].offset, sizeof value);
+        memcpy(&given, (const char *)&shape + keys[i].offset, sizeof given);
+        if (value != given)
+            used += (size_t)snprintf(name + used, capacity_bytes - used, ",%s=%zu", keys[i].name, value);
+    }
+    if (chosen.terms != shape.terms && used < capacity_bytes)
+        used += (size_t)snprintf(name + used, capacity_bytes - used, ",terms=%s", term_names[chosen.terms]);
+    return used < capacity_bytes;
+}
+
+deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
+{
+    recipe chosen, shape;
+    unsigned heads = 0;
+    DEBERTA_TRY(parse_name(&chosen, &shape, &heads, path, err));
     DEBERTA_TRY(make_config(config, &chosen, path, err));
     *weights = (synthetic_weights){.config = *config,
                                    .seed = chosen.seed,

@@ -17,5 +17,8 @@
 
 /* Does the path name a made-up model? */
 bool synthetic_names(const char *path);
+/* The one name of all spellings of a made-up model: keys in one order, none that says what its shape has anyway. False
+ * where the name means no model or the place is too small. */
+bool synthetic_canonical(char *name, size_t capacity_bytes, const char *path);
 /* Fills config (to be freed by config_free) and weights. */
 deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err);

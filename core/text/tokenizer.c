@@ -9,10 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/io/folder_kind.h"
 #include "core/io/mapped_file.h"
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
+#include "core/text/tokenizer_beside.h"
 #include "core/text/tokenizer_config.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/tokenizer_json.h"
@@ -123,16 +125,41 @@ static deberta_status check_frame(const deberta_tokenizer *t, const tokenizer_fr
     return DEBERTA_OK;
 }
 
+/* Further names of special tokens: a piece of that name is found in texts as a whole from here on. Without an id it
+ * would be transformers that gives one, which the model need not have. */
+static deberta_status add_more_specials(deberta_tokenizer *t, const tokenizer_config *config, const char *folder,
+                                        deberta_error *err)
+{
+    size_t i;
+    const json_t *name;
+    json_array_foreach(config->more_specials, i, name)
+    {
+        added_token token = {.text = json_string_value(name), .bytes = json_string_length(name), .special = true};
+        if (added_tokens_find(&t->added, token.text, token.bytes)) continue;
+        token.id = inner_find(t, token.text, token.bytes);
+        if (token.id < 0)
+            DEBERTA_TRY(notes_add(
+                &t->notes, err, "%s: '%s' is named a special token, and no file gives it an id: it is cut as any text",
+                QUOTE(folder), QUOTE(token.text)));
+        else if (!t->pieces || t->model->pieces[token.id].type != PIECE_USER_DEFINED)
+            DEBERTA_TRY(added_tokens_add(&t->added, &token, QUOTE(folder), err));
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *config, const char *folder,
                                       deberta_error *err)
 {
     t->added = config->added;
     config->added = (added_tokens){0};
+    t->notes = config->notes;
+    config->notes = (notes){0};
     drop_user_defined(t);
     DEBERTA_TRY(check_added(t, folder, err));
     measure_vocabulary(t);
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++)
         DEBERTA_TRY(add_special(t, (deberta_special)i, config, folder, err));
+    DEBERTA_TRY(add_more_specials(t, config, folder, err));
     DEBERTA_TRY(check_frame(t, &config->frame, folder, err));
     if (t->words) return metaspace_add_tokens(t->words, &t->added, QUOTE(folder), err);
     for (size_t i = 0; i < t->added.count; i++) t->added.items[i].normalized = false; /* found in the text as it is */
@@ -155,9 +182,11 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin"};
     *path = *merges_path = NULL;
     struct stat facts;
-    if (stat(folder, &facts) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
-    if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
+    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+        const int reason = errno;
+        DEBERTA_TRY(folder_check_tokenizer(folder, err));
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(reason));
+    }
     bool merges_missing = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
@@ -172,6 +201,7 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     if (!*path && merges_missing)
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
                      QUOTE(folder));
+    if (!*path) DEBERTA_TRY(folder_check_tokenizer(folder, err));
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
                      "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
@@ -194,6 +224,7 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     else
         DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
+    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(tokenizer_beside_read(config, model, folder, err));
     t->pair_separators = config->frame.pair_separators ? config->frame.pair_separators : 1;
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;

@@ -11,6 +11,7 @@
 #include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/text/json_value.h"
+#include "core/text/tokenizer_keys.h"
 
 /* The keys in the files; the order is that of deberta_special. */
 static const char *const special_keys[DEBERTA_SPECIAL_COUNT] = {"cls_token", "sep_token", "unk_token", "pad_token",
@@ -116,6 +117,38 @@ static deberta_status add_map(tokenizer_config *config, json_t *root, const char
 
 /* ---------------------------------------------------------------------------------------------- special tokens */
 
+/* A name as a text or as an AddedToken object. Whether there is such a token, the vocabulary knows. */
+static deberta_status keep_special(tokenizer_config *config, const json_t *value, const char *where, deberta_error *err)
+{
+    const json_t *name = json_is_object(value) ? json_object_get(value, "content") : value;
+    if (!json_is_string(name) || json_string_length(name) == 0) return DEBERTA_OK;
+    if (!config->more_specials) config->more_specials = json_array();
+    if (!config->more_specials || json_array_append(config->more_specials, (json_t *)name) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a token", where);
+    return DEBERTA_OK;
+}
+
+/* A text, a list of texts, or an object of names and texts. */
+static deberta_status read_more_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
+{
+    static const char *const keys[] = {"bos_token", "eos_token", "additional_special_tokens", "extra_special_tokens"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        json_t *value = json_object_get(root, keys[i]), *item;
+        const char *name;
+        size_t k;
+        if (!value || json_is_null(value)) continue;
+        const bool one = json_is_string(value) || (json_is_object(value) && json_object_get(value, "content"));
+        if (one) {
+            DEBERTA_TRY(keep_special(config, value, where, err));
+        } else if (json_is_object(value)) {
+            json_object_foreach(value, name, item) DEBERTA_TRY(keep_special(config, item, where, err));
+        } else {
+            json_array_foreach(value, k, item) DEBERTA_TRY(keep_special(config, item, where, err));
+        }
+    }
+    return DEBERTA_OK;
+}
+
 /* "cls_token" and so on: a text, or an AddedToken object. What an earlier file said stays. */
 static deberta_status read_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
@@ -141,10 +174,17 @@ static deberta_status read_specials(tokenizer_config *config, json_t *root, cons
     return DEBERTA_OK;
 }
 
+static deberta_status read_specials_map(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
+{
+    DEBERTA_TRY(tokenizer_keys_note(&config->notes, root, TOKENIZER_SETTINGS, where, err));
+    DEBERTA_TRY(read_more_specials(config, root, where, err));
+    return read_specials(config, root, where, err);
+}
+
 static deberta_status read_tokenizer_config(tokenizer_config *config, json_t *root, const char *where,
                                             deberta_error *err)
 {
-    DEBERTA_TRY(read_specials(config, root, where, err));
+    DEBERTA_TRY(read_specials_map(config, root, where, err));
     DEBERTA_TRY(add_decoder(config, root, where, err));
     DEBERTA_TRY(json_value_flag(&config->lower_case, root, "do_lower_case", where, err));
     DEBERTA_TRY(json_value_flag(&config->split_by_punctuation, root, "split_by_punct", where, err));
@@ -159,7 +199,7 @@ deberta_status tokenizer_config_read(tokenizer_config *config, const char *folde
         deberta_status (*read)(tokenizer_config *, json_t *, const char *, deberta_error *);
     } files[] = {
         {"tokenizer_config.json", json_value_read_settings, read_tokenizer_config},
-        {"special_tokens_map.json", json_value_read_settings, read_specials},
+        {"special_tokens_map.json", json_value_read_settings, read_specials_map},
         {"added_tokens.json", json_value_read, add_map},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -181,5 +221,7 @@ void tokenizer_config_free(tokenizer_config *config)
     for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++) free(config->specials[i].text);
     for (size_t i = 0; i < 2; i++) free(config->frame.text[i]);
     added_tokens_free(&config->added);
+    notes_free(&config->notes);
+    json_decref(config->more_specials);
     *config = (tokenizer_config){0};
 }

@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "core/base/notes.h"
 #include "core/text/added_tokens.h"
 
 typedef struct special_token {
@@ -25,6 +26,8 @@ typedef struct tokenizer_config {
     added_tokens added;
     bool lower_case, split_by_punctuation, add_prefix_space;
     tokenizer_frame frame;
+    json_t *more_specials; /* names of further special tokens, an array of texts; NULL: none */
+    notes notes;
 } tokenizer_config;
 
 /* *config is zero-initialised; what is in it already (from tokenizer.json) comes first. To be freed also after a

@@ -11,6 +11,7 @@
 #include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
 #include "core/text/post_processor.h"
+#include "core/text/tokenizer_keys.h"
 
 /* Runs of white space, and single line breaks and tabs: the regular expression of transformers 5. */
 #define METASPACE_BLANKS "\\s{2,}|[\\n\\r\\t]"
@@ -359,6 +360,7 @@ static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
 {
     json_t *model, *type;
     DEBERTA_TRY(tokenizer_config_add_list(s->config, root, s->where, s->err));
+    DEBERTA_TRY(tokenizer_keys_note(&s->config->notes, root, TOKENIZER_PIPELINE, s->where, s->err));
     DEBERTA_TRY(json_value_required(&model, root, "model", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(json_value_required(&type, model, "type", JSON_STRING, s->where, s->err));
     *is_bpe = strcmp(json_string_value(type), "BPE") == 0;
@@ -366,7 +368,10 @@ static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
     if (*is_bpe) DEBERTA_TRY(read_bpe(s, root, model));
     if (is_unigram) DEBERTA_TRY(read_unigram(s, root, model));
     if (*is_bpe || is_unigram) return read_frame(s, root);
-    REFUSE(s, DEBERTA_E_UNSUPPORTED, "the model is %s, expected 'Unigram' or 'BPE'", json_describe(type).text);
+    const bool is_words = strcmp(json_string_value(type), "WordPiece") == 0;
+    REFUSE(s, DEBERTA_E_UNSUPPORTED, "the model is %s, expected 'Unigram' or 'BPE'%s", json_describe(type).text,
+           is_words ? "; give token ids (--ids, --input), or use deberta_c.accelerate with the class of transformers"
+                    : "");
 }
 
 deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,

@@ -10,12 +10,24 @@
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
+bool distance_curves_differ(const figure_source *source, deberta_component component)
+{
+    const attention_options *asked = source->asked;
+    return source->components[component] && asked->data && asked->centre == CENTRE_ROW &&
+           component != DEBERTA_PROBABILITIES;
+}
+
 distance_curves distance_curves_open(const figure_source *source, size_t reach)
 {
     distance_curves curves = {.reach = reach, .entries = 2 * reach + 1};
     for (size_t c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        for (size_t s = 0; s < DISTANCE_STATISTICS && source->components[c]; s++)
-            curves.column[c][s] = options_take(source->options, source_heads(source) * curves.entries, sizeof(double));
+        for (size_t s = 0; s < DISTANCE_STATISTICS && source->components[c]; s++) {
+            const size_t lines = source_heads(source) * curves.entries;
+            curves.column[c][s] = options_take(source->options, lines, sizeof(double));
+            curves.plain[c][s] = distance_curves_differ(source, (deberta_component)c)
+                                     ? options_take(source->options, lines, sizeof(double))
+                                     : curves.column[c][s];
+        }
     return curves;
 }
 
@@ -43,7 +55,7 @@ static void add_data(figure_sheet *sheet, const distance_curves *curves)
                               s == DISTANCE_COUNT
                                   ? names[s]
                                   : options_text(source->options, "%s_%s", deberta_component_name(c), names[s]),
-                              curves->column[c][s], lines);
+                              curves->plain[c][s], lines);
         counted = true;
     }
 }

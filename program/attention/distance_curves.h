@@ -19,7 +19,13 @@ typedef struct distance_curves {
     size_t reach, entries; /* distances -reach ... reach of one head */
     /* [heads][entries]; count: the same for all components */
     double *column[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
+    /* The same of what --numbers writes, which is not centred; the same arrays where the figure is not centred either.
+     */
+    double *plain[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
 } distance_curves;
+
+/* Whether a component has numbers other than those that are drawn, and somebody asked for them. */
+bool distance_curves_differ(const figure_source *source, deberta_component component);
 
 distance_curves distance_curves_open(const figure_source *source, size_t reach);
 /* A line of the data for each head and distance; and panels of the chosen heads, the terms and their sum in one, the

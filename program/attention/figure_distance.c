@@ -3,21 +3,13 @@
 #include "program/attention/distance_curves.h"
 #include "program/attention/figure_kind.h"
 
-/* The curve of one matrix into its columns. Logits without what is constant over the keys, unless that is to stay. */
-static void measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
+static void fill(const figure_source *source, double *const column[DISTANCE_STATISTICS], size_t first, size_t entries,
+                 const float *matrix)
 {
-    const size_t n = source->view.count, first = index * curves->entries;
-    const unsigned char *mask = source_mask(source);
-    const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
-    if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
-        float *centred = options_take(source->options, n * n, sizeof *centred);
-        attention_centre_rows(centred, matrix, n, mask);
-        matrix = centred;
-    }
     attention_by_distance curve;
-    attention_by_distance_measure(&curve, matrix, n, source_positions(source), mask, source->asked->ribbon);
-    double **column = curves->column[component];
-    for (size_t k = 0; k < curves->entries; k++) {
+    attention_by_distance_measure(&curve, matrix, source->view.count, source_positions(source), source_mask(source),
+                                  source->asked->ribbon);
+    for (size_t k = 0; k < entries; k++) {
         column[DISTANCE_COUNT][first + k] = (double)curve.count[k];
         column[DISTANCE_MEAN][first + k] = curve.mean[k];
         column[DISTANCE_MEDIAN][first + k] = curve.median[k];
@@ -25,6 +17,23 @@ static void measure(const figure_source *source, distance_curves *curves, size_t
         column[DISTANCE_HIGH][first + k] = curve.high[k];
     }
     scope_free(&curve.memory);
+}
+
+/* The curve of one matrix into its columns. Logits are drawn without what is constant over the keys, unless that is to
+ * stay. */
+static void measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
+{
+    const size_t n = source->view.count, first = index * curves->entries;
+    const unsigned char *mask = source_mask(source);
+    const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
+    if (distance_curves_differ(source, component))
+        fill(source, curves->plain[component], first, curves->entries, matrix);
+    if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
+        float *centred = options_take(source->options, n * n, sizeof *centred);
+        attention_centre_rows(centred, matrix, n, mask);
+        matrix = centred;
+    }
+    fill(source, curves->column[component], first, curves->entries, matrix);
 }
 
 static void draw(figure_source *source, figure_sheet *sheet)

@@ -10,17 +10,23 @@ typedef struct kernel_work {
     figure_source *source;
     size_t texts;             /* that have tokens */
     distance_sample *samples; /* [heads][components]; values NULL where unwanted */
+    distance_sample *plain;   /* the same for --numbers, of terms that are not centred; NULL: those that are drawn */
 } kernel_work;
 
 static size_t sample_count(const kernel_work *w) { return source_heads(w->source) * DEBERTA_COMPONENT_COUNT; }
+
+static deberta_component component_of(size_t sample) { return (deberta_component)(sample % DEBERTA_COMPONENT_COUNT); }
 
 static void open_samples(kernel_work *w, size_t reach)
 {
     const common_options *options = w->source->options;
     w->samples = options_take(options, sample_count(w), sizeof *w->samples);
-    for (size_t k = 0; k < sample_count(w); k++)
-        if (w->source->components[k % DEBERTA_COMPONENT_COUNT])
-            distance_sample_create(&w->samples[k], reach, options->seed);
+    w->plain = options_take(options, sample_count(w), sizeof *w->plain);
+    for (size_t k = 0; k < sample_count(w); k++) {
+        if (w->source->components[component_of(k)]) distance_sample_create(&w->samples[k], reach, options->seed);
+        if (distance_curves_differ(w->source, component_of(k)))
+            distance_sample_create(&w->plain[k], reach, options->seed);
+    }
 }
 
 /* One captured text into the samples; terms without what is constant over the keys, unless that is to stay. */
@@ -33,6 +39,7 @@ static void add_text(kernel_work *w, const capture *captured, const token_view *
         const size_t index = k / DEBERTA_COMPONENT_COUNT;
         if (!source->components[c]) continue;
         float *matrix = capture_matrix(captured, source_layer(source, index), source_head(source, index), c, 0);
+        if (distance_curves_differ(source, c)) distance_sample_add(&w->plain[k], matrix, view->span[1], mask);
         if (source->asked->centre == CENTRE_ROW && c != DEBERTA_PROBABILITIES)
             attention_centre_rows(matrix, matrix, view->span[1], mask);
         distance_sample_add(&w->samples[k], matrix, view->span[1], mask);
@@ -70,13 +77,12 @@ static void run_texts(kernel_work *w)
 }
 
 /* All distances of one sample into the lines of its head. */
-static void summarise(const kernel_work *w, size_t k, distance_curves *curves)
+static void summarise(const kernel_work *w, const distance_sample *sample, size_t k, const distance_curves *curves,
+                      double *const column[DISTANCE_STATISTICS])
 {
-    const distance_sample *sample = &w->samples[k];
     const double part = w->source->asked->ribbon, parts[3] = {part, 0.5, 1 - part};
-    double **column = curves->column[k % DEBERTA_COMPONENT_COUNT];
     const size_t first = k / DEBERTA_COMPONENT_COUNT * curves->entries;
-    for (size_t e = 0; e < curves->entries && w->source->components[k % DEBERTA_COMPONENT_COUNT]; e++) {
+    for (size_t e = 0; e < curves->entries; e++) {
         const ptrdiff_t distance = (ptrdiff_t)e - (ptrdiff_t)curves->reach;
         double found[3];
         distance_sample_quantiles(sample, distance, parts, 3, found);
@@ -98,8 +104,11 @@ static void draw(figure_source *source, figure_sheet *sheet)
     open_samples(&w, longest - 1);
     run_texts(&w);
     for (size_t k = 0; k < sample_count(&w); k++) {
-        summarise(&w, k, &curves);
+        const deberta_component c = component_of(k);
+        if (source->components[c]) summarise(&w, &w.samples[k], k, &curves, curves.column[c]);
+        if (distance_curves_differ(source, c)) summarise(&w, &w.plain[k], k, &curves, curves.plain[c]);
         scope_free(&w.samples[k].memory);
+        scope_free(&w.plain[k].memory);
     }
     sheet_caption(sheet, "Position terms against the distance between query and key, over a corpus. ");
     distance_curves_draw(

@@ -64,8 +64,11 @@ static void compare(compare_list *list, const compare_job *job, const compare_op
     if (o->by)
         end_with(&o->common, EXIT_INPUT, "%s has no two points that differ in %s alone", job->a.names[0],
                  facet_names[o->by]);
-    end_with(&o->common, EXIT_INPUT, "%s and %s have no measured point in common: nothing can be compared",
-             job->a.names[0], job->b.names[0]);
+    char difference[BENCH_DIFFERENCE_BYTES];
+    const bool known = compare_difference(difference, &job->a, &job->b);
+    end_with(&o->common, EXIT_INPUT, "%s and %s have no measured point in common%s%s: nothing can be compared",
+             job->a.names[0], job->b.names[0], known ? "; the two that are most alike have " : "",
+             known ? difference : "");
 }
 
 static void print(const compare_list *list, const compare_job *job, const compare_options *o, result_format format)

@@ -87,6 +87,9 @@ static bool facet_varies(const bench_drawing *drawing, facet which)
     char first[256], other[256];
     if (which == SOURCE) return drawing->names_files;
     write_facet(first, drawing, &results->result[0], which);
+    for (size_t k = 1; k < results->count && which == MODEL; k++)
+        if (!bench_same_model(&results->result[0], &results->result[k])) return true;
+    if (which == MODEL) return false; /* one model may have several names */
     for (size_t k = 1; k < results->count; k++) {
         write_facet(other, drawing, &results->result[k], which);
         if (strcmp(first, other) != 0) return true;

@@ -84,6 +84,25 @@ deberta_status bench_figures_can_draw(const common_options *options, const bench
     return status;
 }
 
+/* Of one length, or of several that differ in more than that: then it is said in what. */
+static deberta_status no_curve(const bench_files *files, deberta_error *err)
+{
+    const bench_results *results = files->results; /* of several files each has a curve: bench_files_check */
+    for (size_t k = 1; k < results->count; k++) {
+        char difference[BENCH_DIFFERENCE_BYTES];
+        const bench_result *first = &results->result[0], *r = &results->result[k];
+        if ((first->n == r->n && first->layers == r->layers) || first->lengths || r->lengths) continue;
+        bench_result_difference(difference, first, r);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "no two results differ in length or number of layers alone, so there is no curve to draw; the "
+                     "first and another have %s",
+                     difference);
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "the results have one length, one number of layers and no breakdown: there is no curve to draw "
+                 "(`deberta bench MODEL -n 16-512*2 --json` measures one)");
+}
+
 deberta_status bench_figures_draw(const common_options *options, const bench_files *files,
                                   const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err)
@@ -96,9 +115,7 @@ deberta_status bench_figures_draw(const common_options *options, const bench_fil
     else if (kind)
         status = status_fail(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", kind->name, kind->needs);
     else
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "the results have one length, one number of layers and no breakdown: there is no curve to "
-                             "draw (`deberta bench MODEL -n 16-512*2 --json` measures one)");
+        status = no_curve(files, err);
     chart_columns_free(&drawing.chart);
     return status;
 }

@@ -44,6 +44,13 @@ static void check_points(const merge_job *job, size_t part)
                     end_with(job->options, EXIT_INPUT,
                              "%s and %s both have the point of %zu x %zu tokens, %zu layers, %zu threads, %s",
                              job->names[before], job->names[part], r->batch, r->n, r->layers, r->threads, r->isa);
+                else if (!bench_same_model(r, &job->parts[before].result[j]) &&
+                         strcmp(r->model, job->parts[before].result[j].model) == 0)
+                    end_with(job->options, EXIT_INPUT,
+                             "%s and %s measured different models named %s: the SHA-256 of their files begin with "
+                             "%.8s and %.8s",
+                             job->names[before], job->names[part], r->model, job->parts[before].result[j].model_sha256,
+                             r->model_sha256);
             }
 }
 

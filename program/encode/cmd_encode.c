@@ -51,7 +51,7 @@ static deberta_status write_file(encoded_input *e, const char *path, deberta_err
     const char *ablations = e->options->ablated.text, *model = metadata_name(e->options, e->info.name);
     if (!model) memory_short();
     const export_note notes[] = {{"model", model},
-                                 {"reference", reference_name(e->options->reference)},
+                                 {"reference", reference_name((int)e->info.reference)},
                                  {"precision", deberta_precision_name(e->info.precision)},
                                  {"version", deberta_version()},
                                  {"ablate", ablations}};

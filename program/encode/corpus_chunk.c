@@ -117,6 +117,15 @@ static void pool_mean(const corpus_job *job, float *to, const float *rows, size_
     for (size_t e = 0; e < h; e++) to[e] = (float)(job->sums[e] / (double)tokens);
 }
 
+/* In double, in the order of the elements. The least length is that of PyTorch's normalize. */
+static void normalize(float *vector, size_t h)
+{
+    double squares = 0;
+    for (size_t e = 0; e < h; e++) squares += (double)vector[e] * (double)vector[e];
+    const double length = squares > 1e-24 ? sqrt(squares) : 1e-12;
+    for (size_t e = 0; e < h; e++) vector[e] = (float)((double)vector[e] / length);
+}
+
 static void show_progress(corpus_job *job, size_t pieces)
 {
     char detail[64];
@@ -141,6 +150,7 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
         else
             for (size_t t = 0; t < (job->pooling == POOL_CLS ? 1 : pieces[k].tokens); t++)
                 memcpy(to + t * h, rows + t * outputs->hidden_stride, h * sizeof *to);
+        if (job->normalize) normalize(to, h);
     }
     show_progress(job, count);
     return DEBERTA_OK;

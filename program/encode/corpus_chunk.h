@@ -30,6 +30,8 @@ typedef struct corpus_job {
     bool finished, stopped;   /* the shard was there; the program was told to stop */
     corpus_progress progress; /* done and on disk, or about to be */
     pooling pooling;
+    bool normalize;        /* as modules.json asks for */
+    const char *recipe;    /* what of modules.json is followed, for settings; NULL: nothing */
     size_t window, stride; /* 0: whole texts */
     progress_bar bar;
     double began;

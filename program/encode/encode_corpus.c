@@ -4,12 +4,17 @@
 
 #include <stddef.h>
 
+#include <stdio.h>
+#include <string.h>
+
 #include "output/scope.h"
+#include "core/io/text_form.h"
 #include "program/encode/corpus_chunk.h"
 #include "program/frame/unfinished.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
+#include "include/deberta_unstable.h"
 
 const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 
@@ -46,7 +51,7 @@ static const char *corpus_path(const encode_options *o)
     const char *out = options_out(&o->reading.common);
     corpus_format format;
     for (size_t k = 0; k < files->count; k++)
-        if (text_stream_is_jsonl(files->items[k])) return files->items[k];
+        if (text_form_is_named(files->items[k])) return files->items[k];
     return corpus_format_of(out, &format) && format != CORPUS_SAFETENSORS ? out : NULL;
 }
 
@@ -93,6 +98,34 @@ static void check_output(corpus_job *job)
     job->output.resumable = job->o->resume;
 }
 
+/* A folder of sentence-transformers says how its vectors are made. A given --pool takes the place of all of it, a given
+ * --max-tokens or --window that of the length. */
+static void follow_recipe(corpus_job *job)
+{
+    const encode_options *o = job->o;
+    deberta_vector_recipe recipe;
+    deberta_error error = {0};
+    const char *folder = job->options->arguments[0];
+    if (option_given(job->options, &o->pool) || strncmp(folder, "synthetic:", 10) == 0) return;
+    must(job->options, deberta_vector_recipe_read(&recipe, folder, &error), &error);
+    if (!recipe.given) return;
+    if (*recipe.obstacle)
+        end_with(job->options, EXIT_INPUT,
+                 "%.200s: modules.json asks for %s, which is not followed: give --pool mean or --pool cls for vectors "
+                 "without it",
+                 folder, recipe.obstacle);
+    job->pooling = recipe.cls ? POOL_CLS : POOL_MEAN;
+    job->normalize = recipe.normalized;
+    if (!job->batches.cut && !job->window && recipe.max_tokens)
+        job->batches.cut = job->batches.longest = recipe.max_tokens;
+    char *words = options_take(job->options, 80, 1);
+    char length[40] = "";
+    if (job->batches.cut) snprintf(length, sizeof length, ", at most %zu tokens", job->batches.cut);
+    snprintf(words, 80, "%s%s%s", pooling_names[job->pooling], job->normalize ? ", length 1" : "", length);
+    job->recipe = words;
+    say_note(job->options, "note: vectors as modules.json of %.200s says: %s (--pool takes its place)", folder, words);
+}
+
 static void note_number(json_t *notes, const char *name, size_t number)
 {
     if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
@@ -103,13 +136,14 @@ static json_t *describe_making(const corpus_job *job)
 {
     const char *ablations = job->options->ablated.text;
     json_t *notes = json_pack("{s:o, s:s, s:s, s:s, s:s}", "model", json_clean_text(job->batches.info.name),
-                              "reference", reference_name(job->options->reference), "precision",
+                              "reference", reference_name((int)job->batches.info.reference), "precision",
                               deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
                               pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
     note_number(notes, "window", job->window);
     note_number(notes, "stride", job->stride);
     note_number(notes, "max_tokens", job->batches.cut);
+    if (job->recipe) json_object_set_new(notes, "recipe", json_string(job->recipe));
     return notes;
 }
 
@@ -124,9 +158,10 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
                           "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
                           "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          reference_name(job->options->reference), "ablations", ablations ? ablations : "", "precision",
+                          reference_name((int)job->batches.info.reference), "ablations", ablations ? ablations : "", "precision",
                           deberta_precision_name(job->batches.info.precision));
     if (!*settings) memory_short();
+    if (job->recipe) json_object_set_new(*settings, "recipe", json_string(job->recipe));
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
     return DEBERTA_OK;
 }
@@ -163,7 +198,7 @@ static deberta_status open_output(corpus_job *job, deberta_error *err)
     json_t *settings = NULL;
     if (corpus_shard_wanted(&job->stream)) {
         if (!(settings = corpus_shard_settings(job->options, job->batches.model, err))) return DEBERTA_E_MEMORY;
-        stop_request_watch();
+        if (job->recipe) json_object_set_new(settings, "recipe", json_string(job->recipe));
         return corpus_shard_open(&job->shard, &job->o->reading, &job->stream, settings, &job->output, &job->progress,
                                  &job->finished, err);
     }
@@ -229,6 +264,7 @@ static int run_job(corpus_job *job)
     text_stream_open(&job->stream, &job->o->reading, &names);
     text_batches_open(&job->batches, &job->o->reading, 0);
     check_window(job);
+    follow_recipe(job);
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
     job->output.notes = describe_making(job);
@@ -240,6 +276,7 @@ static int run_job(corpus_job *job)
 int encode_corpus(const encode_options *o)
 {
     corpus_job job = {.o = o, .options = &o->reading.common};
+    if (items_are_shared(&o->reading)) stop_request_watch();
     job.texts = options_take(job.options, CHUNK_TEXTS, sizeof *job.texts);
     const int status = run_job(&job);
     for (size_t k = 0; k < CHUNK_TEXTS; k++) {

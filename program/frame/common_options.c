@@ -21,10 +21,11 @@ static void parse_isa(common_options *options, const char *text, void *target)
 #define X(NAME, name, ...) #name,
 static const char *const tiers[] = {"auto", TIER_LIST(X) NULL};
 #undef X
-static const char *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL};
+static const char *const references[] = {"auto", "microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL};
 const char *const precision_choices[] = {"float32", "int16", "int8", NULL};
 
 _Static_assert(sizeof precision_choices / sizeof *precision_choices == DEBERTA_PRECISION_COUNT + 1, "a name for each");
+_Static_assert(sizeof references / sizeof *references == DEBERTA_REFERENCE_COUNT + 1, "a name for each");
 
 const char *reference_name(int reference) { return references[reference]; }
 
@@ -34,7 +35,7 @@ const option common_option_table[] = {
      PARSED_AT(common_options, isa, parse_isa), .choices = tiers},
     {"threads", 't', "N", "threads; 0 = OMP_NUM_THREADS, else physical cores this process may use (default)",
      SIZE_AT(common_options, threads, 0, TOPOLOGY_MAX_WORKERS)},
-    {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf",
+    {"reference", 0, "NAME", "distances beyond the table: auto (default: as the library that wrote config.json), microsoft or hf",
      CHOICE_AT(common_options, reference, references)},
     {"precision", 0, "NAME", "linear layers in float32 (default), int16 (15 bits) or int8; see docs/precision.md",
      CHOICE_AT(common_options, precision, precision_choices)},

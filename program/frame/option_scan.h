@@ -42,3 +42,5 @@ const option *option_of_member(const common_options *options, const void *member
 
 /* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what. */
 void option_values_fill(common_options *options);
+/* Refuses outputs of one name, and those that the command reads. */
+void option_outputs_check(const common_options *options);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "program/frame/option_scan.h"
 
@@ -129,54 +128,12 @@ static void check_combination(const common_options *options, const option *row)
     if (used) usage_wrong(options, "--%s needs %s", row->name, names);
 }
 
-/* Looks at the folder that a path lies in; false where there is none. */
-static bool find_folder(const char *path, struct stat *about)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    const bool found = folder && stat(folder, about) == 0;
-    free(folder);
-    return found;
-}
-
-/* "a.pdf" and "./a.pdf" are written to one place. */
-static bool is_same_file(const char *a, const char *b)
-{
-    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
-    struct stat at_a, at_b;
-    if (strcmp(a, b) == 0) return true;
-    return strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) == 0 && find_folder(a, &at_a) &&
-           find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
-}
-
-/* No output is empty, and no two options name the same file. */
-static void check_outputs(const common_options *options)
-{
-    const option_scan *scan = options->scan;
-    const size_t most = options->command->most_outputs ? options->command->most_outputs : 1;
-    for (size_t k = 0; k < scan->given_count; k++) {
-        const given_option *given = &scan->given[k];
-        if (given->option->role != OPTION_OUTPUT) continue;
-        if (!*given->value) usage_wrong(options, "--%s: the path is empty", given->option->name);
-        for (size_t j = 0; j < k; j++) {
-            const given_option *before = &scan->given[j];
-            if (before->option->role != OPTION_OUTPUT || !is_same_file(before->value, given->value)) continue;
-            if (strcmp(before->option->name, given->option->name) == 0)
-                usage_wrong(options, "--%s: '%s' is given twice", given->option->name, given->value);
-            usage_wrong(options, "--%s and --%s both name '%s'", before->option->name, given->option->name,
-                        given->value);
-        }
-    }
-    if (options->outs.count > most)
-        usage_wrong(options, "--out was given %zu times, this command writes at most %zu", options->outs.count, most);
-}
-
 void option_values_fill(common_options *options)
 {
     const option_scan *scan = options->scan;
     for (size_t k = 0; k < scan->given_count; k++) fill_one(options, &scan->given[k]);
     for (size_t k = 0; k < scan->given_count; k++) check_combination(options, scan->given[k].option);
-    check_outputs(options);
+    option_outputs_check(options);
     const char *name = getenv("DEBERTA_ISA"); /* a variable that is set to nothing is not set */
     if (name && *name && option_is_common(options_find(options->command, "isa")) &&
         !option_given(options, &options->isa))

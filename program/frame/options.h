@@ -210,6 +210,9 @@ const char *reference_name(int reference);
 extern const char *const precision_choices[]; /* the names, NULL after the last: of a row with CHOICE_AT */
 /* The last --out, or NULL: standard output. */
 const char *options_out(const common_options *options);
+/* Refuses to write to what the command reads: a file among its arguments and the values of its options, standard input,
+ * a file of MODEL's folder. All outputs of the command line have been asked; for names that are made from them. */
+void option_refuse_input(const common_options *options, const char *path);
 
 /* ---------------------------------------------------------------------------------------------- help, suggestions */
 

@@ -123,7 +123,8 @@ static void note_stop(int signal_number)
 
 void stop_request_watch(void)
 {
-    signals_watch((const int[]){SIGTERM, SIGUSR1, 0}, note_stop, (int)SA_RESETHAND | SA_RESTART);
+    signals_watch((const int[]){SIGTERM, SIGUSR1, SIGUSR2, 0}, note_stop, (int)SA_RESETHAND | SA_RESTART);
+    signals_watch((const int[]){SIGXCPU, 0}, note_stop, SA_RESTART); /* which comes again every second */
 }
 
 bool stop_request_came(void) { return stop_came != 0; }

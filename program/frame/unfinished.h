@@ -27,9 +27,9 @@ void unfinished_install_handlers(void);
 /* The handler for these signals, up to a 0; but what the parent process ignores stays ignored. flags: of sigaction. */
 void signals_watch(const int *signals, void (*handler)(int), int flags);
 
-/* A polite way to be stopped: SIGTERM or SIGUSR1, which a cluster's scheduler sends before it ends a job, only leave a
- * mark. The program finishes what it has begun, keeps its state and ends with EXIT_AGAIN. A second signal ends it at
- * once. From now on: */
+/* A polite way to be stopped: SIGTERM, SIGUSR1, SIGUSR2 or SIGXCPU, which a cluster's scheduler sends before it ends a
+ * job, only leave a mark. The program finishes what it has begun, keeps its state and ends with EXIT_AGAIN. A second
+ * signal ends it at once, but for SIGXCPU. Called before a model is opened, which takes seconds. From now on: */
 void stop_request_watch(void);
 /* Has one come? */
 bool stop_request_came(void);

@@ -103,7 +103,7 @@ static bool differ_in(const json_t *a, const json_t *b, const char *name, char w
 
 bool merge_differ(const shard_manifest *a, const shard_manifest *b, char why[512])
 {
-    static const char *const first[] = {"version", "command", "model", "precision", "reference", "options"},
+    static const char *const first[] = {"version", "command", "model", "precision", "reference", "options", "recipe"},
                              *const of_corpus[] = {"items", "hash", "files"};
     for (size_t k = 0; k < sizeof first / sizeof *first; k++)
         if (differ_in(a->settings, b->settings, first[k], why)) return true;

@@ -167,6 +167,7 @@ static int run(const common_options *options)
     check_request(request);
     check_model_place(options);
     must(options, receptive_field_describe(&findings.info, options->arguments[0], &error), &error);
+    if (findings.reference == DEBERTA_REFERENCE_AUTO) findings.reference = findings.info.reference;
     check_ablations(options);
     must(options, find_out(&findings, &error), &error);
     behave(request, &findings);

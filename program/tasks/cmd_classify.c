@@ -20,6 +20,13 @@ typedef struct classify_options {
 
 static void begin(task_run *run) { task_run_check_labels(run, run->batches.info.sequence_labels); }
 
+/* What the model's configuration says of its outputs, unless --multi-label does. */
+static deberta_problem problem_of(const task_run *run)
+{
+    const classify_options *o = (const classify_options *)run->options;
+    return o->multi_label ? DEBERTA_PROBLEM_MULTI_LABEL : run->batches.info.problem;
+}
+
 static void show_texts(FILE *out, const text_record *record)
 {
     print_clean(out, record->text, record->text_bytes);
@@ -35,59 +42,71 @@ static void show_texts(FILE *out, const text_record *record)
 typedef struct text_class {
     const char *label;
     size_t index;
-    double probability;
+    double value; /* its probability, or what a regression says */
 } text_class;
 
-/* The most probable ones first. */
+/* The largest ones first. */
 static size_t find_classes(task_run *run, const float *logits, text_class **classes)
 {
     const classify_options *o = (const classify_options *)run->options;
     const size_t labels = run->batches.info.sequence_labels;
-    double *probabilities = options_take(run->options, labels, sizeof *probabilities);
+    const deberta_problem problem = problem_of(run);
+    double *values = options_take(run->options, labels, sizeof *values);
     size_t *chosen;
-    deberta_softmax(probabilities, logits, labels);
-    for (size_t k = 0; o->multi_label && k < labels; k++) probabilities[k] = deberta_sigmoid(logits[k]);
-    const size_t count = task_run_choose(run, o->top, probabilities, labels, &chosen);
+    deberta_softmax(values, logits, labels);
+    for (size_t k = 0; problem == DEBERTA_PROBLEM_MULTI_LABEL && k < labels; k++) values[k] = deberta_sigmoid(logits[k]);
+    for (size_t k = 0; problem == DEBERTA_PROBLEM_REGRESSION && k < labels; k++) values[k] = logits[k];
+    const size_t count = task_run_choose(run, o->top, values, labels, &chosen);
     *classes = options_take(run->options, count, sizeof **classes);
     for (size_t k = 0; k < count; k++)
-        (*classes)[k] = (text_class){task_run_label(run, chosen[k]), chosen[k], probabilities[chosen[k]]};
+        (*classes)[k] = (text_class){task_run_label(run, chosen[k]), chosen[k], values[chosen[k]]};
     return count;
 }
 
-static json_t *describe_classes(const text_class *classes, size_t count)
+static json_t *describe_classes(const text_class *classes, size_t count, const char *value)
 {
     json_t *labels = json_array();
     for (size_t k = 0; k < count; k++)
         json_array_append_new(labels, json_pack("{s:o, s:I, s:f}", "label", json_clean_text(classes[k].label), "index",
-                                                (json_int_t)classes[k].index, "probability", classes[k].probability));
+                                                (json_int_t)classes[k].index, value, classes[k].value));
     return json_pack("{s:o}", "labels", labels);
 }
 
 static void show_classes(FILE *out, const text_class *classes, size_t count)
 {
     for (size_t k = 0; k < count; k++) {
-        print_probability(out, classes[k].probability, classes[k].label);
+        print_probability(out, classes[k].value, classes[k].label);
         fputc('\n', out);
     }
 }
 
-/* One row of logits into an answer. A classifier with a single row is a regression: its value is no probability. */
+/* A classifier with a single output: its value, and, unless that is all it says, the sigmoid of it. */
+static void describe_single(task_text *text, double score, bool is_value, FILE *out)
+{
+    const double probability = deberta_sigmoid(score);
+    if (!out && is_value) text->answer = json_pack("{s:f}", "score", score);
+    if (!out && !is_value) text->answer = json_pack("{s:f, s:f}", "score", score, "probability", probability);
+    if (out && is_value) fprintf(out, "  %.3f  (score)\n", score);
+    if (out && !is_value) fprintf(out, "  %.3f  (score; as a probability %.3f)\n", score, probability);
+}
+
+/* One row of logits into an answer. */
 static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     (void)err;
-    const classify_options *o = (const classify_options *)run->options;
-    const bool regression = run->batches.info.sequence_labels == 1 && !o->multi_label;
-    text_class *classes = NULL;
-    const size_t count = regression ? 0 : find_classes(run, logits, &classes);
-    if (!out) {
-        text->answer = regression ? json_pack("{s:f}", "score", (double)logits[0]) : describe_classes(classes, count);
+    const deberta_problem problem = problem_of(run);
+    const bool regression = problem == DEBERTA_PROBLEM_REGRESSION;
+    if (out) show_texts(out, &text->record);
+    if (run->batches.info.sequence_labels == 1 && problem != DEBERTA_PROBLEM_MULTI_LABEL) {
+        describe_single(text, (double)logits[0], regression, out);
         return DEBERTA_OK;
     }
-    show_texts(out, &text->record);
-    if (regression)
-        fprintf(out, "  %.3f  (score)\n", (double)logits[0]);
-    else
+    text_class *classes = NULL;
+    const size_t count = find_classes(run, logits, &classes);
+    if (out)
         show_classes(out, classes, count);
+    else
+        text->answer = describe_classes(classes, count, regression ? "score" : "probability");
     return DEBERTA_OK;
 }
 
@@ -236,7 +255,7 @@ static const option options[] = {
     {"choice", 0, "TEXT", "one of several continuations of each text, for a multiple-choice model; repeat for each",
      TEXTS_AT(classify_options, choices), .not_with = "pair multi-label"},
     TEXT_STREAM_FILE_OPTIONS,
-    {"multi-label", 0, NULL, "every label by itself (sigmoid) instead of one of all (softmax)",
+    {"multi-label", 0, NULL, "every label by itself (sigmoid), whatever problem_type of config.json says",
      FLAG_AT(classify_options, multi_label)},
     TASK_TOP_ROW(classify_options, MOST_LABELS, "the N most probable labels or choices (default 5)"),
     TEXT_BATCHES_OPTIONS,
@@ -258,7 +277,10 @@ const command command_classify = {
         "\nwith --json, one line a text:\n"
         "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
         "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"
-        "  {\"line\", \"score\"}                    where the classifier has a single output\n",
+        "  {\"line\", \"score\", \"probability\"}      where the classifier has a single output\n"
+        "\nOutputs are read as problem_type of config.json says: one of all labels (softmax; without problem_type too), "
+        "each by\nitself (multi_label_classification), or values (regression: \"score\" in place of "
+        "\"probability\").\n",
     .run = run,
     .spreads = SPREADS_SHARDS,
     .without = "seed",

@@ -200,6 +200,11 @@ static void begin(task_run *run)
     if (labels < 2)
         end_with(run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
                  run->batches.info.name);
+    if (run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
+        end_with(run->options, EXIT_INPUT,
+                 "%s: config.json says problem_type %s, expected one right label a text: accuracy and F1 are of those",
+                 run->batches.info.name,
+                 run->batches.info.problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification");
     job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
     const char **names = options_take(run->options, labels, sizeof *names);
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
@@ -235,14 +240,18 @@ static int run_pairs(const common_options *options)
 
 static int run_labels(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
-        .task = DEBERTA_TASK_SEQUENCE,
-        .begin = begin,
-        .split = split,
-        .describe = describe,
-        .silent = true,
-        .finish = finish};
+    static const task_command command = {.names = {.text = "text",
+                                                   .pair = "pair",
+                                                   .keeps_object = true,
+                                                   .file_arguments = true,
+                                                   .columns = true,
+                                                   .also = {"label"}},
+                                         .task = DEBERTA_TASK_SEQUENCE,
+                                         .begin = begin,
+                                         .split = split,
+                                         .describe = describe,
+                                         .silent = true,
+                                         .finish = finish};
     eval_job job = {0};
     output_paths_read(options, &job.paths);
     job.format = result_format_read(options);

@@ -316,7 +316,6 @@ static deberta_status open_rows(task_run *run, deberta_error *err)
 {
     json_t *settings = corpus_shard_settings(run->options, run->batches.model, err);
     if (!settings) return DEBERTA_E_MEMORY;
-    stop_request_watch();
     run->rows.format = CORPUS_JSONL;
     DEBERTA_TRY(corpus_shard_open(&run->shard, reading_of(run->options), &run->stream, settings, &run->rows,
                                   &run->progress, &run->finished, err));
@@ -393,6 +392,7 @@ int task_run_all(const common_options *options, const task_command *command, voi
 {
     task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
     run.texts = options_take(options, WINDOW_TEXTS, sizeof *run.texts);
+    if (items_are_shared(reading_of(options))) stop_request_watch();
     open_run(&run);
     int status = run.finished ? EXIT_OK : run_windows(&run);
     if (status == EXIT_OK && !run.finished) status = finish_run(&run);

@@ -128,7 +128,7 @@ static void train_end(const train_options *o, size_t done, bool finished)
 
 /* ------------------------------------------------------------------------------------------------------ the command */
 
-enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
+enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it: somebody was there */
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
@@ -160,8 +160,9 @@ static void run_one_step(const train_options *o, deberta_trainer *trainer)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
-/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost. A
- * second signal ends the program at once. */
+/* The step at hand is finished, and a checkpoint written: also where a terminal is closed or a connection lost, and
+ * where a scheduler asks (stop_request_watch), which gets another exit code. A second signal ends the program at once.
+ */
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int signal_number)
@@ -173,18 +174,37 @@ static void interrupt(int signal_number)
 typedef struct run_display {
     progress_bar bar;
     size_t first, tokens; /* steps that were behind already; tokens since */
+    double widest_share;  /* of a step: labelled tokens of all */
+    size_t widest_step;
 } run_display;
 
 static int show_step(void *context, const deberta_training_step *step)
 {
     run_display *display = context;
     char detail[160];
+    const double share = (double)step->labelled / (double)step->tokens;
     display->tokens += step->tokens;
+    if (share > display->widest_share) {
+        display->widest_share = share;
+        display->widest_step = step->step;
+    }
     snprintf(detail, sizeof detail, "step %zu/%zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f",
              step->step, step->steps, step->loss, step->learning_rate, step->gradient_norm,
              (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
     progress_step(&display->bar, step->step - display->first, detail);
-    return interrupted;
+    return interrupted || stop_request_came();
+}
+
+/* A text has one label at least, which is more than was asked for where texts are a few tokens long. */
+static void note_share(const train_options *o, const run_display *display)
+{
+    const double asked = o->trainer.mask_probability;
+    if (!o->texts.count || o->trainer.generator || display->widest_share <= 2 * asked) return;
+    say_note(
+        &o->common,
+        "note: step %zu masked %.0f %% of its tokens, --mask-probability asks for %.0f %%: a text has one masked "
+        "token at least, and these are short; joined ones (no empty line between them, no --sequences lines) do not",
+        display->widest_step, 100 * display->widest_share, 100 * asked);
 }
 
 static void note_outcome(const train_options *o, size_t done, bool finished)
@@ -221,18 +241,21 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     if (o->trainer.resume && first == 0)
         say_note(&o->common, "%s has no checkpoint yet: the run begins again with step 1", options_out(&o->common));
-    signals_watch((const int[]){SIGINT, SIGTERM, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
     run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
                            .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
+    note_share(o, &display);
     note_outcome(o, done, finished);
     if (leads(o)) train_end(o, done, finished);
     if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */
-    return interrupted || (o->common.ranks && done < end) ? EXIT_INTERRUPTED : EXIT_OK;
+    if (interrupted) return EXIT_INTERRUPTED;
+    return stop_request_came() || (o->common.ranks && done < end) ? EXIT_AGAIN : EXIT_OK;
 }
+
+static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
 
 static int run_task(const common_options *common, deberta_training_task task)
 {
@@ -241,9 +264,15 @@ static int run_task(const common_options *common, deberta_training_task task)
     const train_options *o = (const train_options *)common;
     int status = EXIT_OK;
     train_options_check(o);
+    if (train_runs(o)) { /* before data and model are opened, which takes seconds */
+        signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);
+        stop_request_watch();
+    }
     if (!o->config) check_model_place(common);
     finetune_data data;
     deberta_trainer_options options = train_trainer_options(o, task);
+    options.note = tell_note;
+    options.note_context = (void *)common;
     finetune_data_open(&data, o, &options);
     must(common, deberta_trainer_open(&trainer, &options, &error), &error);
     if (train_runs(o))

@@ -73,6 +73,18 @@ static deberta_status choose_new_labels(finetune_reader *r, const char *text, de
                  outputs == 1 ? "" : "s", text);
 }
 
+/* Said here, before labels that this training cannot read are: the trainer refuses as well. */
+static deberta_status check_problem(const deberta_model *model, size_t outputs, deberta_error *err)
+{
+    const deberta_model_info *info = deberta_model_describe(model);
+    const bool values = info->problem == DEBERTA_PROBLEM_REGRESSION && outputs > 1;
+    if (info->problem != DEBERTA_PROBLEM_MULTI_LABEL && !values) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                 "%s: config.json says problem_type %s of %zu outputs, which is not trained: --labels or --new-head makes "
+                 "a head for one label a text",
+                 info->name, values ? "regression" : "multi_label_classification", outputs);
+}
+
 static deberta_status choose_labels(finetune_data *data, const deberta_model *model, deberta_error *err)
 {
     const train_options *o = data->options;
@@ -86,6 +98,7 @@ static deberta_status choose_labels(finetune_data *data, const deberta_model *mo
         if (width == 0)
             DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head for this task: %s makes one", r->model,
                          has_names(r->task) ? "--labels or --new-head" : "--new-head");
+        if (r->task == DEBERTA_TRAIN_SEQUENCE) DEBERTA_TRY(check_problem(model, width, err));
         take_model_labels(&r->labels, model, width);
     }
     r->regression = r->task == DEBERTA_TRAIN_SEQUENCE && !r->labels.collects && r->labels.count == 1;
@@ -121,13 +134,17 @@ static deberta_status read_file(finetune_reader *r, text_stream *stream, example
 /* Names of the keys of objects; an answer's are those of `deberta answer`. */
 static const text_stream_names *names_of(deberta_training_task task)
 {
-    static const text_stream_names texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true},
-                                   words = {.keeps_object = true, .columns = true},
-                                   answers = {.text = "question",
-                                              .pair = "context",
-                                              .pair_required = true,
-                                              .keeps_object = true};
+    static const text_stream_names
+        texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true, .also = {"label"}},
+        choices = {.text = "text", .keeps_object = true, .columns = true, .also = {"label", "choices"}},
+        words = {.keeps_object = true, .columns = true, .also = {"words", "labels"}},
+        answers = {.text = "question",
+                   .pair = "context",
+                   .pair_required = true,
+                   .keeps_object = true,
+                   .also = {"text", "start"}};
     if (task == DEBERTA_TRAIN_TOKEN) return &words;
+    if (task == DEBERTA_TRAIN_CHOICE) return &choices;
     return task == DEBERTA_TRAIN_QA ? &answers : &texts;
 }
 

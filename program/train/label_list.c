@@ -6,6 +6,7 @@
 
 #include "program/frame/input/labelled_text.h"
 #include "core/base/hash.h"
+#include "core/base/integers.h"
 #include "core/base/status.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
@@ -76,12 +77,45 @@ bool label_list_find(label_list *labels, const char *name, int32_t *label, text_
     return true;
 }
 
+/* The length without blanks at the end, from the first that is no blank on. */
+static const char *trimmed(const char *name, size_t *length)
+{
+    name += strspn(name, " \t\r");
+    *length = strlen(name);
+    while (*length && strchr(" \t\r", name[*length - 1])) --*length;
+    return name;
+}
+
+static int compare_trimmed(const void *a, const void *b)
+{
+    size_t left, right;
+    const char *ours = trimmed(*(const char *const *)a, &left), *theirs = trimmed(*(const char *const *)b, &right);
+    const int order = memcmp(ours, theirs, minimum(left, right));
+    return order ? order : (left > right) - (left < right);
+}
+
+/* "pos" and "pos " are a slip of the keyboard, and would be two classes. */
+static deberta_status check_blanks(const label_list *labels, deberta_error *err)
+{
+    const char **sorted = options_take(labels->options, labels->count, sizeof *sorted);
+    if (labels->count) memcpy(sorted, labels->names, labels->count * sizeof *sorted);
+    qsort(sorted, labels->count, sizeof *sorted, compare_trimmed);
+    for (size_t k = 1; k < labels->count; k++)
+        if (compare_trimmed(&sorted[k - 1], &sorted[k]) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "the labels '%.80s' and '%.80s' differ only by blanks: they would be two classes; take the "
+                         "blanks out of the file",
+                         sorted[k - 1], sorted[k]);
+    return DEBERTA_OK;
+}
+
 /* Few labels are used by one line only; nearly all texts are. A small file may be an exception; a large one can be
  * given as objects, which name the label. */
 deberta_status label_list_check(const label_list *labels, deberta_training_task task, deberta_error *err)
 {
     enum { FEW_LABELS = 10, FEW_TAGS = 20 };
     const bool tags = task == DEBERTA_TRAIN_TOKEN;
+    DEBERTA_TRY(check_blanks(labels, err));
     if (labels->count < (tags ? FEW_TAGS : FEW_LABELS)) return DEBERTA_OK;
     if (tags ? 4 * labels->count <= labels->lines : 4 * labels->count <= 3 * labels->lines) return DEBERTA_OK;
     if (labels->lines == 0) return DEBERTA_OK;
@@ -91,6 +125,22 @@ deberta_status label_list_check(const label_list *labels, deberta_training_task 
                  labels->count, labels->lines,
                  tags ? "word, tab, label (label, tab, text is for 'finetune sequence')" : "label, tab, text",
                  tags ? "words" : "label", tags ? "labels" : "text");
+}
+
+/* Digits, perhaps behind a minus, as far as a number of 64 bits surely holds them. */
+static bool is_whole_number(const char *name)
+{
+    enum { MOST_DIGITS = 18 };
+    const char *digits = name + (*name == '-');
+    const size_t length = strspn(digits, "0123456789");
+    return length && length <= MOST_DIGITS && digits[length] == '\0';
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    const long long ours = strtoll(left, NULL, 10), theirs = strtoll(right, NULL, 10);
+    return ours != theirs ? (ours > theirs) - (ours < theirs) : strcmp(left, right); /* 1 and 01 are two names */
 }
 
 static int compare_names(const void *a, const void *b)
@@ -104,7 +154,10 @@ size_t *label_list_sort(label_list *labels)
     const char **before = options_take(labels->options, count, sizeof *before);
     size_t *places = options_take(labels->options, count, sizeof *places);
     if (count) memcpy(before, labels->names, count * sizeof *before);
-    qsort(labels->names, count, sizeof *labels->names, compare_names);
+    /* Class numbers stay in their order: of 0 ... n - 1 each is its own index, as other programs take them. */
+    bool numbers = true;
+    for (size_t k = 0; k < count; k++) numbers = numbers && is_whole_number(labels->names[k]);
+    qsort(labels->names, count, sizeof *labels->names, numbers ? compare_numbers : compare_names);
     labels->slots = NULL;
     for (size_t k = 0; k < count; k++) places[k] = label_list_number(labels, before[k]);
     labels->collects = false;

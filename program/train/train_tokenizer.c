@@ -64,6 +64,8 @@ static deberta_status write_config(const tokenizer_options *o, const char *folde
     return status;
 }
 
+static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
+
 static int run(const common_options *options)
 {
     const tokenizer_options *o = (const tokenizer_options *)options;
@@ -76,7 +78,10 @@ static int run(const common_options *options)
                                                  .texts = o->texts.items,
                                                  .text_count = o->texts.count,
                                                  .pieces = o->pieces,
-                                                 .folder = folder};
+                                                 .folder = folder,
+                                                 .note = tell_note,
+                                                 .note_context = (void *)options};
+    option_refuse_input(options, options_text(options, "%s/spm.model", folder));
     deberta_status status = make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);

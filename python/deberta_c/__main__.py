@@ -9,6 +9,8 @@ from typing import Any, List, Optional
 from ._abi import PRECISIONS, ArgumentError, Error, FileError, UnsupportedError
 from .comparison import compare
 
+DTYPES = ("auto", "float32", "float16", "bfloat16", "float64")
+
 
 def _texts(path: str, limit: int) -> List[str]:
     try:
@@ -22,8 +24,8 @@ def _texts(path: str, limit: int) -> List[str]:
     return texts
 
 
-def _opened(folder: str, task: Optional[str]) -> "tuple[Any, Any]":
-    """A pipeline, or the model that its config names with its tokenizer."""
+def _opened(folder: str, task: Optional[str], dtype: str) -> "tuple[Any, Any]":
+    """A pipeline, or the model that its config names with its tokenizer. dtype: "auto", as transformers chooses it: that of the file."""
     try:
         import transformers
     except ImportError as reason:
@@ -31,14 +33,14 @@ def _opened(folder: str, task: Optional[str]) -> "tuple[Any, Any]":
     transformers.logging.set_verbosity_error()
     try:
         if task:
-            return transformers.pipeline(task, model=folder, device="cpu", dtype="float32"), None
+            return transformers.pipeline(task, model=folder, device="cpu", dtype=dtype), None
         name = (transformers.AutoConfig.from_pretrained(folder).architectures or ["AutoModel"])[0]
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         try:
-            return getattr(transformers, name, transformers.AutoModel).from_pretrained(folder, dtype="float32").eval(), tokenizer
+            return getattr(transformers, name, transformers.AutoModel).from_pretrained(folder, dtype=dtype).eval(), tokenizer
         except AttributeError as reason:  # transformers 5 ties a weight that DebertaV2ForMaskedLM does not have without "legacy"
             print(f"deberta_c compare: note: transformers does not open {name} ({reason}); the encoder alone is compared, --task names another head", file=sys.stderr)
-            return transformers.AutoModel.from_pretrained(folder, dtype="float32").eval(), tokenizer
+            return transformers.AutoModel.from_pretrained(folder, dtype=dtype).eval(), tokenizer
     except Exception as reason:  # noqa: BLE001: transformers raises many kinds
         raise FileError(f"{folder}: transformers does not open it ({' '.join(str(reason).split())[:300]}){'' if task else '; --task names another head'}") from None
 
@@ -50,6 +52,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     one.add_argument("model", nargs="?", default="models/demo", help="folder with a model and its tokenizer, or a name on the hub (%(default)s)")
     one.add_argument("--file", required=True, help="texts, one a line")
     one.add_argument("--task", help="of a pipeline of transformers (text-classification, token-classification, fill-mask ...); without it the model's logits")
+    one.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help="type of the weights in PyTorch; auto: as they are stored, which transformers chooses (%(default)s)")
     one.add_argument("--precision", default=",".join(PRECISIONS), help="one or more of %(default)s")
     one.add_argument("--rounds", type=int, default=5, help="how often each text is run by both (%(default)s)")
     one.add_argument("--limit", type=int, default=100, help="texts that are read at most (%(default)s)")
@@ -59,7 +62,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     options = parser.parse_args(arguments)
     try:
         texts = _texts(options.file, options.limit)
-        model, tokenizer = _opened(options.model, options.task)
+        model, tokenizer = _opened(options.model, options.task, options.dtype)
         found = compare(model, texts, tokenizer=tokenizer, batch=options.batch, precisions=options.precision.split(","), rounds=options.rounds,
                         threads=options.threads)
     except Error as reason:

@@ -4,9 +4,10 @@ from __future__ import annotations
 import ctypes as c
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -44,6 +45,29 @@ class SystemRefusedError(Error, OSError):
     """The operating system refused something else: a thread, a write."""
 
 
+class NoteWarning(UserWarning):
+    """A note, as the program prints them: something was read and is not followed, or means something else than one may expect."""
+
+    __module__ = "deberta_c"
+
+
+def note(sentence: str) -> None:
+    """Warns, at the line of whoever called the package."""
+    frame: Any = sys._getframe()
+    level = 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, NoteWarning, stacklevel=level)
+
+
+def notes_of(function: Any, handle: Any) -> List[str]:
+    """The notes that the library keeps of what it opened."""
+    found: List[str] = []
+    while (sentence := function(handle, len(found))) is not None:
+        found.append(sentence.decode("utf-8", "replace"))
+    return found
+
+
 ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,
           -7: Error}  # DEBERTA_E_NOT_FINITE: of training, which this package leaves to the program
 
@@ -56,7 +80,8 @@ COMPONENTS = ("c2c", "c2p", "p2c", "logits", "probs")
 TASKS = ("mlm", "mlm_emd", "rtd", "sequence", "token", "qa")
 SPECIALS = ("cls", "sep", "unk", "pad", "mask")
 PRECISIONS = ("float32", "int16", "int8")
-REFERENCES = ("microsoft", "hf")
+REFERENCES = ("auto", "microsoft", "hf")
+PROBLEMS = (None, "single_label_classification", "multi_label_classification", "regression")
 TASK_MLM, TASK_EMD, TASK_RTD, TASK_SEQUENCE, TASK_TOKEN, TASK_QA = range(6)
 MADE_UP = "synthetic:"  # what the path of a model without files begins with
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
@@ -64,7 +89,7 @@ FRAME = 2  # DEBERTA_TOKEN_FRAME
 MOST_DISTANCE = 2 ** 31 - 1
 MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
 _KINDS: Dict[str, Any] = {"int": INT, "difference": c.c_ssize_t, "int32": c.c_int32, "size": SIZE, "flags": c.c_uint, "double": DOUBLE, "text": c.c_char_p,
-                          "at": POINTER, "sentence": c.c_char * 504, "nothing": None, "status": INT}
+                          "at": POINTER, "sentence": c.c_char * 504, "obstacle": c.c_char * 160, "nothing": None, "status": INT}
 
 
 def _kind(name: str) -> Any:
@@ -89,7 +114,7 @@ Tensor = _struct("Tensor", "text name, at values, int dtype, size rank, size* sh
 ModelInfo = _struct("ModelInfo", "text name, int version, size vocabulary_size hidden_size intermediate_size layers heads head_size "
                     "embedding_size max_positions max_relative_positions position_buckets relative_rows, int has_c2p has_p2c "
                     "position_biased_input has_position_table, size token_types convolution_width, flags tasks_present, "
-                    "size sequence_labels token_labels parameters memory_bytes, int packed precision")
+                    "size sequence_labels token_labels parameters memory_bytes, int packed precision reference problem")
 Ablation = _struct("Ablation", "int term, size layer head, int kind")
 SessionOptions = _struct("SessionOptions", "size struct_size, int isa, size max_tokens threads, flags features, size memory_limit_bytes, "
                          "int pin_threads, at ablations, size ablation_count, at shared_threads")
@@ -111,12 +136,14 @@ Place = _struct("Place", "Span bytes characters")
 Entity = _struct("Entity", "Place place, text type, size label units, double probability")
 Answer = _struct("Answer", "size first_token last_token, Place place, double probability")
 
+VectorRecipe = _struct("VectorRecipe", "int given cls normalized, size max_tokens, obstacle obstacle")
+
 # Result and parameters. Where the result is a status there is also a place for the error at the end.
 FUNCTIONS = {
     "version": "text", "free": "nothing at", "isa_name": "text int", "isa_from_name": "status int* text",
     "model_open": "status at* text ModelOptions*", "model_free": "nothing at*",
     "model_open_memory": "status at* text text Tensor* size ModelOptions*", "model_describe": "ModelInfo* at",
-    "model_label": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
+    "model_label": "text at size", "model_note": "text at size", "tokenizer_note": "text at size", "model_digest": "status at text", "model_read_weight": "status at text at size",
     "session_create": "status at* at SessionOptions*", "session_free": "nothing at*", "session_isa": "int at",
     "session_intervene": "status at Interventions*", "model_read_positions": "status at size at at",
     "position_row": "size ModelInfo* int difference", "session_threads": "size at", "session_memory_bytes": "size at", "encode": "status at Batch* Outputs*", "task_width": "size at int",
@@ -124,6 +151,7 @@ FUNCTIONS = {
     "tokenizer_special_id": "int32 at int", "tokenizer_token": "at at int32 size*", "tokenize": "status Tokens** at Text*",
     "guard_files": "status", "tokens_free": "nothing Tokens**", "tokens_text": "at Tokens* size size*", "detokenize": "status at* size* at at size",
     "ablations_parse": "status Ablation* size* text", "softmax": "nothing at at size", "sigmoid": "double double",
+    "vector_recipe_read": "status VectorRecipe* text",
     "rank": "size at size at size", "token_place": "Place Tokens* size text", "context_tokens": "size Tokens*",
     "entities": "status Entity* size* at Tokens* text size at int", "answers": "status Answer* size* double* Tokens* text at size",
 }
@@ -225,3 +253,8 @@ class Owned:
         self.handle, self._needed = type(self.handle)(), ()
 
     __del__ = close
+
+    def __reduce_ex__(self, _protocol: Any) -> Any:
+        """Of a model, or of a part of one: a copy would free the same memory once more."""
+        raise UnsupportedError("an open model can be neither copied nor pickled: share() makes one of the same weights for another thread, and another "
+                               "process opens its own (deberta_c.Encoder does)")

@@ -5,6 +5,9 @@ its encoder are handed over, and come back when it is undone. Heads stay as they
 from __future__ import annotations
 
 import json
+import sys
+import threading
+import time
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
@@ -19,6 +22,8 @@ from ._ragged import Ragged, kind_of, numbers, values_of
 from ._session import Capture, Session, Sessions
 
 PROBABILITIES = abi.COMPONENTS.index("probs")
+POOLER = "ContextPooler"  # of transformers' classifiers and multiple choice
+PATIENCE_S = 60
 LARGEST_BATCH = 4096  # tokens that are encoded together: more saves nothing, and takes memory
 NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # of a configuration
 UNDO = "deberta_c.restore(model) first"
@@ -26,18 +31,28 @@ AGAIN = "deberta_c.restore(model) and accelerate it again"
 WHOLE = (torch.int64, torch.int32)
 
 
-def _modules(holder: Any, depth: int = 0) -> Iterator[Any]:
-    """The torch modules that a pipeline, a CrossEncoder, a GLiNER model holds."""
+def _modules(holder: Any) -> List[Any]:
+    """The torch modules that a pipeline, a CrossEncoder, a GLiNER model holds, each once."""
+    return list({id(module): module for module in _held(holder, 0, True)}.values())
+
+
+def _held(holder: Any, depth: int, look_around: bool) -> Iterator[Any]:
+    """Through .model, and once on the way through attributes of any name (.client, ._model), as classes of other libraries have them."""
     if isinstance(holder, torch.nn.Module):
         yield from holder.modules()
     elif depth < 3 and hasattr(holder, "model"):
-        yield from _modules(holder.model, depth + 1)
+        yield from _held(holder.model, depth + 1, look_around)
+    elif depth < 3 and look_around and hasattr(holder, "__dict__"):
+        private = getattr(holder, "__pydantic_private__", None) or {}
+        for one in (*vars(holder).values(), *private.values()):
+            yield from _held(one, depth + 1, False)
 
 
 def bases(holder: Any) -> List[Any]:
     found = [module for module in _modules(holder) if as_built.is_base(module)]
     if not found:
-        raise UnsupportedError(f"{type(holder).__name__} holds no DebertaModel or DebertaV2Model of transformers")
+        raise UnsupportedError(f"{type(holder).__name__} holds no DebertaModel or DebertaV2Model of transformers in itself, in .model or in an "
+                               "attribute: where one is further inside, give the model inside")
     return found
 
 
@@ -58,10 +73,30 @@ def check(holder: Any, base: Any) -> None:
 
 
 def guard(holder: Any, accelerated: "Accelerated") -> None:
-    """train() of all that holds the base is refused before it changes anything."""
+    """train(), half() and load_state_dict() of all that holds the base are refused before they change anything."""
     for module in _modules(holder):
-        if accelerated.encoder in module.modules() and module is not accelerated.encoder:
+        if module is not accelerated.encoder and any(accelerated.encoder is one for one in module.modules()):
             accelerated.guard(module)
+
+
+def wait_for_others(base: Any, encoder: Any, forward: Any) -> None:
+    """Waits until no other thread is inside the base in PyTorch, whose weights are about to go: it would multiply by what is put in
+    their place. Threads that are in `forward`, the library's, keep none of these."""
+    inside, until = {id(base), *map(id, encoder.modules())}, time.monotonic() + PATIENCE_S
+    while _in_pytorch(inside, forward.__code__):
+        if time.monotonic() > until:
+            raise UnsupportedError(f"a call of this {type(base).__name__} in another thread has been under way for {PATIENCE_S} s: accelerate the model "
+                                   "before it is first called")
+        time.sleep(1e-3)
+
+
+def _in_pytorch(inside: Any, forward: Any) -> bool:
+    for thread, frame in sys._current_frames().items():
+        while thread != threading.get_ident() and frame and frame.f_code is not forward:
+            if id(frame.f_locals.get("self")) in inside:
+                return True
+            frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
@@ -179,9 +214,11 @@ class _WithoutGradient(torch.autograd.Function):
 class Accelerated:
     """Stands in for the forward of a base model, once it has taken over; callable like it."""
 
+    @torch.inference_mode(False)
     def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str, sessions: int) -> None:
         self.base, self.options = base, {"isa": isa, "threads": threads, "precision": precision, "sessions": sessions}
-        self.guarded: List[Any] = []  # modules whose train() is ours
+        self.is_pooled = self.is_said = False  # a classifier reads the first row; that first tokens are masked was said
+        self.guarded: List[Tuple[Any, Any]] = []  # modules whose methods are ours, and what else is registered with them
         self.weights = _open(base, threads, precision)
         self.sessions = Sessions(self.weights, isa, threads, sessions)
         self.dtype = base.embeddings.word_embeddings.weight.dtype
@@ -189,17 +226,23 @@ class Accelerated:
         self.lent: Optional[_Lent] = None
         as_built.check_probe(base, precision, self._probe)
 
+    @torch.inference_mode(False)
     def take_over(self) -> None:
-        """Lets PyTorch's weights go; until then the base is as it was."""
-        self.lent = _Lent(self.encoder, self.weights)
-        self.base.encoder = self.encoder = AcceleratedEncoder(self).eval()
+        """Lets PyTorch's weights go; until then the base is as it was. New calls are the library's at once, those that PyTorch has begun
+        come to their end before."""
         self.base.forward, self.base._apply = self.forward, self.apply
+        wait_for_others(self.base, self.encoder, type(self).forward)
+        with self.sessions.alone():
+            self.lent = _Lent(self.encoder, self.weights)
+            self.encoder = AcceleratedEncoder(self).eval()
+            self.base.encoder = self.encoder
 
     def _probe(self, ids: Any, mask: Any) -> Any:
         with self.sessions.one() as session:
             assert session
             return self._encode(session, Ragged(ids.numpy(), mask.numpy(), None, None), False, False)[0]
 
+    @torch.inference_mode(False)  # within it weights would come back as tensors that never learn again
     def undo(self) -> None:
         with self.sessions.closing():
             if self.lent:
@@ -208,23 +251,37 @@ class Accelerated:
                 if vars(self.base).get(name) == method:  # not where somebody has wrapped it since, which then calls PyTorch's
                     delattr(self.base, name)
         self.weights.close()  # after its sessions
-        for module in self.guarded:
+        for module, registered in self.guarded:
+            registered.remove()
             if not any(isinstance(one, AcceleratedEncoder) for one in module.modules()):
-                vars(module).pop("train", None)
+                for name in GUARDED:
+                    if getattr(vars(module).get(name), "__module__", None) == __name__:
+                        delattr(module, name)
 
     def guard(self, module: Any) -> None:
-        if "train" not in vars(module):
-            def train(mode: bool = True) -> Any:
-                return _refusing(f"does not train: {UNDO}")(module) if mode else type(module).train(module, mode)
-            module.train = train
-        self.guarded.append(module)
+        if any(module is one for one, _ in self.guarded):
+            return
+        for name, replacement in (("train", _guarded_train), ("_apply", _guarded_apply)):
+            if name not in vars(module):
+                setattr(module, name, replacement(module))
+        self.is_pooled |= any(type(one).__name__ == POOLER for one in module.modules())
+        places = [f"{name}." if name else "" for name, one in module.named_modules(remove_duplicate=False) if one is self.base]
+
+        def refuse(_module: Any, state: Any, prefix: str, *_others: Any) -> None:
+            if any(name.startswith(prefix + place) for name in state for place in places):
+                _refusing(TAKES_NO_WEIGHTS)(module)
+        register = getattr(module, "register_load_state_dict_pre_hook", None)
+        self.guarded.append((module, register(refuse) if register else module._register_load_state_dict_pre_hook(refuse, with_module=True)))
 
     def apply(self, fn: Any, *arguments: Any, **options: Any) -> Any:
         """to(), half(), share_memory() of the base: nothing may change, not even a part of it."""
+        self.check_move(fn)
+        return self.base
+
+    def check_move(self, fn: Any) -> None:
         moved = fn(torch.zeros(1, dtype=self.dtype))
         if moved.device.type != "cpu" or moved.dtype != self.dtype:
             raise UnsupportedError(f"an accelerated encoder stays {self.dtype} on the CPU, it cannot become {moved.dtype} on {moved.device}: {UNDO}")
-        return self.base
 
     def refuse(self, input_ids: Any, inputs_embeds: Any, others: Dict[str, Any]) -> None:
         if inputs_embeds is not None or input_ids is None:
@@ -259,11 +316,22 @@ class Accelerated:
             self.refuse(input_ids, inputs_embeds, others)
             shape = tuple(input_ids.shape)
             ragged = Ragged(values_of(input_ids), *(numbers(tensor, shape, name) for name, tensor in given.items()))
+            self.check_first(ragged)
             last, states, maps = self._encode(session, ragged, hidden, attentions)
         if torch.is_grad_enabled() and self.wants_gradient():
             last, states, maps = _without_gradient(last, states, maps)
         out = BaseModelOutput(last_hidden_state=last, hidden_states=states, attentions=maps)
         return out if (config.return_dict if return_dict is None else return_dict) else out.to_tuple()
+
+    def check_first(self, ragged: Ragged) -> None:
+        """A text whose first token is masked begins behind it; its first row is zero, and no head may answer by that."""
+        late = ragged.texts[ragged.begin[ragged.texts] > 0]
+        if len(late) and self.is_pooled:
+            raise UnsupportedError(f"the first token of text {late[0]} is masked, which the classifier reads: pad on the right (tokenizer.padding_side), or {UNDO}")
+        if len(late) and not self.is_said:
+            self.is_said = True
+            abi.note(f"the first token of text {late[0]} is masked: leading holes are padding, whose rows are zero; a head must read the first token that the "
+                     "mask keeps")
 
     def wants_gradient(self) -> bool:
         weights = self.encoder.parameters() if self.lent is None else self.lent.parameters
@@ -310,6 +378,26 @@ def _without_gradient(last: Any, states: Any, maps: Any) -> Tuple[Any, Any, Any]
     return found[len(first) - 1], states and found[:len(first)], maps and found[len(first):]
 
 
+TAKES_NO_WEIGHTS = f"takes no weights (load_state_dict): {UNDO}"
+GUARDED = ("train", "_apply")  # methods of whatever holds the base
+
+
+def _guarded_train(module: Any) -> Any:
+    def train(mode: bool = True) -> Any:
+        return _refusing(f"does not train: {UNDO}")(module) if mode else type(module).train(module, mode)
+    return train
+
+
+def _guarded_apply(module: Any) -> Any:
+    """Modules that were registered before the encoder would have been moved when it refuses."""
+    def apply(fn: Any, *arguments: Any, **options: Any) -> Any:
+        for one in module.modules():
+            if isinstance(one, AcceleratedEncoder):
+                one.accelerated.check_move(fn)
+        return type(module)._apply(module, fn, *arguments, **options)
+    return apply
+
+
 def _refusing(what: str) -> Any:
     def refuse(_self: Any, *_arguments: Any, **_options: Any) -> Any:
         raise UnsupportedError(f"an accelerated encoder {what}")
@@ -319,6 +407,7 @@ def _refusing(what: str) -> Any:
 class AcceleratedEncoder(torch.nn.Module):
     """What takes the encoder's place: nothing to train, to move or to store."""
 
+    load_state_dict = _refusing(TAKES_NO_WEIGHTS)
     state_dict = _refusing(f"has given its weights to the library, so it can be neither stored nor exported: {UNDO}")
     __deepcopy__ = _refusing(f"cannot be copied: {UNDO}")
     __reduce_ex__ = _refusing(f"cannot be pickled: {UNDO}")
@@ -332,6 +421,11 @@ class AcceleratedEncoder(torch.nn.Module):
 
     def train(self, mode: bool = True) -> Any:
         return _refusing(f"does not train: {UNDO}")(self) if mode else super().train(mode)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *_others: Any) -> None:
+        """Also as a part of something that was never guarded."""
+        if any(name.startswith(prefix) for name in state_dict):
+            _refusing(TAKES_NO_WEIGHTS)(self)
 
     def __getattr__(self, name: str) -> Any:
         try:

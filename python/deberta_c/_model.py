@@ -11,7 +11,7 @@ import numpy as np
 from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _program
-from ._inputs import SIZE, Batch, Text, address, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._inputs import SIZE, Batch, Frame, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, parse_ablations
 from ._tasks import Tasks
 
@@ -31,8 +31,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """A model folder, or "synthetic:v3-base" and the like, opened for one caller.
 
     path: folder with config.json, weights and tokenizer. isa: a tier that `deberta info` lists; None the best here. threads: None
-    OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped. layers: only
-    the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
+    OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped; "auto": as the
+    library that wrote config.json. layers: only the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
     integers (docs/precision.md).
 
     path, precision, opened_with: as it was opened; opened_with has the options that are not what they are by default, without
@@ -42,20 +42,23 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
     """
 
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
-                 reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None,
+                 reference: str = "auto", layers: Optional[int] = None, memory_limit: Optional[int] = None,
                  precision: str = "float32") -> None:
         options = abi.sized(abi.ModelOptions, threads=whole_number("threads", threads, abi.MOST_THREADS), layers=whole_number("layers", layers),
                             reference=one_of("reference", reference, *abi.REFERENCES), memory_limit_bytes=whole_number("memory_limit", memory_limit),
                             precision=one_of("precision", precision, *abi.PRECISIONS))
         weights, folder = abi.Owned(library.model_free), terminated("path", path)
         library.model_open(weights.handle, folder, options)
-        super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision})
+        super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision},
+                         memory_limit)
+        for sentence in abi.notes_of(library.model_note, weights.handle):
+            abi.note(sentence)
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
         self._session.check_open()
         other = object.__new__(Model)
-        Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
+        Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}}, self._memory_limit)
         return other
 
     def close(self) -> None:
@@ -79,13 +82,21 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
             return {**{name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}, "name": info.name.decode(),
-                    "precision": abi.PRECISIONS[info.precision], "tasks": [abi.TASKS[task] for task in self._widths()]}
+                    "precision": abi.PRECISIONS[info.precision], "reference": abi.REFERENCES[info.reference],
+                    "problem": abi.PROBLEMS[info.problem], "tasks": [abi.TASKS[task] for task in self._widths()]}
 
     @property
     def labels(self) -> List[str]:
         """Of the classifier, or of the token head; LABEL_k where config.json names none."""
         info = self.info
         return [self._label(k) for k in range(info["sequence_labels"] or info["token_labels"])]
+
+    @property
+    def notes(self) -> List[str]:
+        """What the folder says and the library does not follow, or follows otherwise than one may expect, a sentence each: of the weights and
+        config.json, and of the tokenizer once it has read a text. Each was a NoteWarning when it was opened."""
+        with self._session.working():
+            return abi.notes_of(library.model_note, self._weights.handle) + self._tokenizer.notes
 
     @property
     def isa(self) -> str:
@@ -108,12 +119,15 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     # ----------------------------------------------------------------------------------------------------------- tokens
 
-    def tokenize(self, text: Text, max_tokens: Optional[int] = None) -> Tokens:
-        """Tokens of a text, or of a pair (text, second text); max_tokens cuts, frame included."""
+    def tokenize(self, texts: Any, max_tokens: Optional[int] = None) -> Any:
+        """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included."""
+        items, single = as_texts(texts)
+        assert items is not None
         with self._session.working():
-            (cut,) = self._tokenizer.cut([text], max_tokens)
-            return Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)],
-                          cut.values("character_spans", "<i8", 2), cut.values("byte_spans", "<i8", 2), cut.values("roles", "|u1"))
+            found = [Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)],
+                            cut.values("character_spans", "<i8", 2), cut.values("byte_spans", "<i8", 2), cut.values("roles", "|u1"))
+                     for cut in self._tokenizer.cut(items, max_tokens)]
+        return found[0] if single else found
 
     def detokenize(self, ids: Any) -> str:
         """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
@@ -128,8 +142,9 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """Hidden states, attention and logits of texts or ids, named as the files of `deberta encode`.
 
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
-        mapping with input_ids (token_type_ids, attention_mask). token_types, mask, position_ids: rows like ids; a 0 of the mask marks a
-        hole. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
+        mapping with input_ids (attention_mask, token_type_ids, position_ids) as tokenizers return it; other names than theirs are
+        refused. token_types, mask, position_ids: rows like ids; a 0 of the mask marks a hole. Before the first and
+        behind the last 1 it marks padding, which is left out: a text begins with its first 1. Rows and columns of holes and padding are zero. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
         logits: True, of every head that the checkpoint holds, or names of heads ("mlm_emd"). Of all tokens, which takes 4 V bytes a token
         with the vocabulary, or of those that `at` has, a row of token numbers for each text.
         edit: {layer: function}, activation patching. A function takes H[layer] of a text, float32 [n, h], 0 being the embeddings, and
@@ -144,18 +159,31 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         one_of("hidden", hidden, "last", "all", None)
         most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
-            texts, _ = as_texts(inputs)
+            texts, _ = as_texts(inputs, or_ids=True)
             if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask, position_ids))):
                 raise ArgumentError("max_tokens is for texts; token_types, mask and position_ids are for ids")
-            batch = batch_of_ids(inputs, token_types, mask, position_ids) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
+            if texts is None:
+                batch = batch_of_ids(inputs, token_types, mask, position_ids)
+                if not self._memory_limit:
+                    batch.check_lengths("row", "Model(..., memory_limit=)")
+                batch.check_padding(self._pad)
+            else:
+                batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens), self._is_limited(max_tokens))
             changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
+            frame = None if batch.mask is None or batch.mask.all() else Frame(batch, batch.mask)
+            if frame:
+                batch, at = frame.inside(batch), None if at is None else frame.asked(at)
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without what others need
-                return {f"hidden_states.{self._session.layers}": rows.copy()[None]}
+                found = {f"hidden_states.{self._session.layers}": rows.copy()[None]}
+                return frame.put_back(found, False) if frame else found
             last = self._session.layers
             layers = range(last + 1) if hidden == "all" else [last] if hidden else []
-            asked = Asked(batch, at)
-            return self._encode(batch, layers, self._wanted(attention, components), self._heads(logits, at), asked, changes, most_tokens)
+            asked, heads = Asked(batch, at), self._heads(logits, at)
+            if frame:
+                frame.check_heads(abi.TASK_SEQUENCE in heads)
+            found = self._encode(batch, layers, self._wanted(attention, components), heads, asked, changes, most_tokens)
+            return frame.put_back(found, at is not None) if frame else found
 
     def _heads(self, logits: Any, at: Any) -> Dict[int, int]:
         """Columns of the logits of each head that is asked."""
@@ -209,7 +237,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """The row of the relative table that c2p and p2c read for a query minus key distance."""
         with self._session.working():
             info = library.model_describe(self._weights.handle).contents
-            return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "microsoft")), whole_number(
+            return int(library.position_row(info, abi.REFERENCES.index(self.opened_with.get("reference", "auto")), whole_number(
                 "distance", distance, least=-abi.MOST_DISTANCE, most=abi.MOST_DISTANCE)))
 
     def positions(self, layer: int) -> Tuple[Optional[np.ndarray], Optional[np.ndarray]]:

@@ -254,12 +254,18 @@ class Sessions:
                 self._idle.append(session)
 
     @contextlib.contextmanager
-    def closing(self) -> Iterator[None]:
-        """Waits for all calls, and closes after the block; calls that come later get no session."""
+    def alone(self) -> Iterator[None]:
+        """Waits for all calls; those that come within the block wait for its end."""
         self._check_process()
         with self._closing, contextlib.ExitStack() as all_places:
             for _ in range(self._most):
                 all_places.enter_context(self._places)
+            yield
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[None]:
+        """Waits for all calls, and closes after the block; calls that come later get no session."""
+        with self.alone():
             yield
             self._is_closed = True
             for session in self._idle:

@@ -1,14 +1,17 @@
 """What output heads say of texts, as the commands of these names print it with --json. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import json
 from ctypes import c_double
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from . import _abi as abi
 from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, whole_number
-from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described
+from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described, one_text
 from ._session import Session
 
 Answer = Dict[str, Any]
@@ -37,11 +40,15 @@ def _spoken(text: bytes, place: Any) -> Answer:
 class Tasks:
     """The part of a Model that asks its heads, and what it needs for that."""
 
-    def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
+    def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any], memory_limit: Optional[int] = None) -> None:
         self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
-        self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "microsoft", "float32")}
+        self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "auto", "float32")}
+        self._memory_limit = memory_limit
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self._weights.__reduce_ex__(protocol)
 
     def _widths(self) -> Dict[int, int]:
         """Columns of the logits of each head that the checkpoint holds."""
@@ -51,13 +58,12 @@ class Tasks:
                  places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count)) -> Any:
         """places(cut): which of its tokens the head is asked for; describe(cut, logits): the answer."""
         items, single = as_texts(texts)
-        if items is None:
-            raise ArgumentError("expected a text, a pair of texts or a list of these")
+        assert items is not None
         found: List[Answer] = []
         with self._session.working():
             self._check_head(task)
             cuts = self._tokenizer.cut(items, max_tokens)
-            for first, _, part in self._session.parts(batch_of_cuts(cuts), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
+            for first, _, part in self._session.parts(batch_of_cuts(cuts, self._is_limited(max_tokens)), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
                 here = cuts[first:first + len(part.starts) - 1]
                 asked = [np.array([k]) if task == abi.TASK_SEQUENCE else part.starts[k] + places(cut) for k, cut in enumerate(here)]
                 logits = self._session.logits(task, np.concatenate(asked))
@@ -65,6 +71,18 @@ class Tasks:
                     raise FormatError(f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
                 found += map(describe, here, np.split(logits, np.cumsum([len(one) for one in asked])[:-1]))
         return found[0] if single else found
+
+    @cached_property
+    def _pad(self) -> int:
+        """The id of padding, by config.json."""
+        try:
+            return int(json.loads((Path(self.path) / "config.json").read_bytes())["pad_token_id"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return 0  # of every published model
+
+    def _is_limited(self, max_tokens: Optional[int]) -> bool:
+        """Whether nobody has said how long texts may be."""
+        return max_tokens is None and not self._memory_limit
 
     def _check_head(self, task: int) -> None:
         present = self._widths()
@@ -77,14 +95,26 @@ class Tasks:
         name: Optional[bytes] = library.model_label(self._weights.handle, number)
         return f"LABEL_{number}" if name is None else name.decode("utf-8", "replace")
 
+    def _problem(self) -> Optional[str]:
+        """problem_type of config.json."""
+        return abi.PROBLEMS[library.model_describe(self._weights.handle).contents.problem]
+
     def classify(self, texts: Any, top: int = 5, multi_label: bool = False, max_tokens: Optional[int] = None) -> Any:
-        """The most probable labels of a text or pair: {"labels": [{"label", "index", "probability"}]}; {"score"} of a regression. Of a
-        list of texts a list. multi_label: each label by itself."""
+        """The most probable labels of a text or pair: {"labels": [{"label", "index", "probability"}]}, as problem_type of config.json
+        says: each by itself if it is multi_label_classification (or multi_label is given), "score" in place of "probability" if it is
+        regression, else one of all. Of a single output {"score", "probability"}, of a regression {"score"}. Of a list of texts a list."""
         def describe(_cut: Cut, logits: np.ndarray) -> Answer:
-            if logits.shape[1] == 1 and not multi_label:
-                return {"score": float(logits[0, 0])}
-            scores = np.array([library.sigmoid(v) for v in logits[0]]) if multi_label else _softmax(logits[0])
-            return {"labels": [{"label": self._label(k), "index": k, "probability": float(scores[k])} for k in _rank(scores, top)]}
+            problem = "multi_label_classification" if multi_label else self._problem()
+            values, regression = logits[0], problem == "regression"
+            if len(values) == 1 and problem != "multi_label_classification":
+                score = float(values[0])
+                return {"score": score} if regression else {"score": score, "probability": library.sigmoid(score)}
+            if problem == "multi_label_classification":
+                each = np.array([library.sigmoid(v) for v in values])
+            else:
+                each = values.astype(np.float64) if regression else _softmax(values)
+            name = "score" if regression else "probability"
+            return {"labels": [{"label": self._label(k), "index": k, name: float(each[k])} for k in _rank(each, top)]}
         return self._answers(texts, max_tokens, abi.TASK_SEQUENCE, describe)
 
     def fill_mask(self, texts: Any, top: int = 5, decoder: Optional[str] = None, max_tokens: Optional[int] = None) -> Any:
@@ -144,4 +174,4 @@ class Tasks:
             library.answers(answers, count, none, cut.list, cut.pair, address(logits), longest)
             return {"answers": [{**_spoken(cut.pair or b"", a.place), "probability": a.probability} for a in answers[:count.value]],
                     "no_answer": none.value}
-        return dict(self._answers((question, context), max_tokens, abi.TASK_QA, describe))
+        return dict(self._answers((one_text("question", question), one_text("context", context)), max_tokens, abi.TASK_QA, describe))

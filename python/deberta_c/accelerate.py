@@ -21,15 +21,16 @@ def lending_part() -> Any:
 def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32", sessions: int = 1) -> Any:
     """Runs the encoder of a transformers model by this library, for inference on the CPU. Gives back what it was given.
 
-    model: a DebertaModel or DebertaV2Model, or anything that holds one: a model with a head, a pipeline, a CrossEncoder, a GLiNER
-    model. Outputs are as before (last_hidden_state, hidden_states, attentions); rows of padding are zero. Texts of unequal lengths
+    model: a DebertaModel or DebertaV2Model, or anything that holds one, itself, in .model or in an attribute: a model with a head, a
+    pipeline, a CrossEncoder, a GLiNER model, a class of another library around these. Outputs are as before (last_hidden_state, hidden_states, attentions); rows of padding are zero. Texts of unequal lengths
     are computed without their padding. Weights are handed over in memory and then held once, by the library, until restore(model).
     float16 and bfloat16 weights are computed with in float32. precision: "int16" or "int8" for linear layers of integers
     (docs/precision.md); what these were made of is then kept as well. sessions: how many calls of different threads are computed at the
-    same time, each by its own `threads`; further ones wait.
+    same time, each by its own `threads`; further ones wait. Calls of PyTorch that are under way in other threads are waited for.
 
     Refused with a sentence: whatever is not as transformers builds it from the model's config (adapters, hooks, other classes, constants
-    or methods), training, gradients, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device, tracing.
+    or methods), training, gradients, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device, weights that are
+    loaded into it, tracing.
     """
     one_of("precision", precision, *PRECISIONS)
     asked = {"isa": isa, "threads": threads, "precision": precision, "sessions": whole_number("sessions", sessions, MOST_THREADS, least=1)}
@@ -49,8 +50,8 @@ def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = N
         for one in made:
             one.undo()
         raise
-    for one in made:
-        lending.guard(model, one)
+    for base in found:  # also those that were accelerated before, as part of less
+        lending.guard(model, base.encoder.accelerated)
     gc.collect()
     trim = getattr(c.CDLL(None), "malloc_trim", None)  # weights return to the system: glibc keeps freed blocks below its threshold
     if made and trim:

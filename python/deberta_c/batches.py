@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
-from ._abi import ArgumentError, one_of, whole_number
+from ._abi import MADE_UP, ArgumentError, UnsupportedError, VectorRecipe, library, one_of, whole_number
 from ._model import Model
 
 Columns = Dict[str, Any]
@@ -21,10 +21,12 @@ TASKS = ("classify", "tag", "detect", "fill_mask")
 
 
 class Encoder:
-    """Called with a batch, a mapping of column names to arrays or lists, gives it back with one column more.
+    """Called with a batch, a mapping of column names to arrays or lists (datasets: map(..., batched=True)), gives it back with one column
+    more.
 
     path: a model's folder. column: where the texts are; pair: where their second segments are, if anywhere. pool: "mean" over all
-    tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. task: "classify", "tag", "detect" or
+    tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. None: as modules.json of a folder of
+    sentence-transformers says (cls or mean, length 1, max_seq_length; anything else is refused), "mean" where there is none. task: "classify", "tag", "detect" or
     "fill_mask" instead of vectors: their answers as JSON texts, with options of those calls in `task_options`. into: the new column;
     "vector" or the task's name. Of the others see Model.
 
@@ -32,11 +34,11 @@ class Encoder:
     been run on the folder, all processes of a machine share its weights.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", *, column: str = "text", pair: Optional[str] = None, pool: str = "mean",
+    def __init__(self, path: "str | os.PathLike[str]", *, column: str = "text", pair: Optional[str] = None, pool: Optional[str] = None,
                  task: Optional[str] = None, task_options: Optional[Mapping[str, Any]] = None, into: Optional[str] = None,
                  isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32", max_tokens: Optional[int] = None,
                  batch_tokens: int = 2048) -> None:
-        one_of("pool", pool, "mean", "cls")
+        one_of("pool", pool, "mean", "cls", None)
         one_of("task", task, *TASKS, None)
         self.path, self.column, self.pair, self.pool, self.task = os.fspath(path), column, pair, pool, task
         self.task_options = dict(task_options or {})
@@ -61,26 +63,48 @@ class Encoder:
         return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
 
     def _texts(self, batch: Mapping[str, Any]) -> Any:
-        columns = [self.column] + ([self.pair] if self.pair is not None else [])
-        for name in columns:
-            if name not in batch:
-                raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
-            for row, text in enumerate(batch[name]):
-                if not isinstance(text, str):
-                    raise ArgumentError(f"column '{name}', row {row} of the batch: expected a text, found {text!r:.60}")
-        if self.pair is None:
-            return [str(text) for text in batch[self.column]]
-        return [(str(a), str(b)) for a, b in zip(batch[self.column], batch[self.pair])]
+        columns = [self._column(batch, name) for name in (self.column, *([] if self.pair is None else [self.pair]))]
+        if len({len(column) for column in columns}) > 1:
+            raise ArgumentError(f"the columns '{self.column}' and '{self.pair}' have {len(columns[0])} and {len(columns[1])} rows, expected as many of both")
+        return columns[0] if self.pair is None else list(zip(*columns))
+
+    def _column(self, batch: Mapping[str, Any], name: str) -> List[str]:
+        if name not in batch:
+            raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
+        if isinstance(batch[name], (str, bytes)) or not hasattr(batch[name], "__len__"):
+            raise ArgumentError(f"column '{name}': expected a list of texts, found one {type(batch[name]).__name__}: an Encoder takes batches, "
+                                "map(..., batched=True)")
+        for row, text in enumerate(batch[name]):
+            if not isinstance(text, str):
+                raise ArgumentError(f"column '{name}', row {row} of the batch: expected a text, found {text!r:.60}")
+        return [str(text) for text in batch[name]]
 
     def _vectors(self, texts: Any) -> np.ndarray:
         model = self.model
         width = model.info["hidden_size"]
         if not texts:
             return np.empty((0, width), np.float32)
-        rows = next(iter(model.encode(texts, max_tokens=self.max_tokens, batch_tokens=self.batch_tokens).values()))
+        pool, normalized, max_tokens = self._recipe()
+        rows = next(iter(model.encode(texts, max_tokens=max_tokens, batch_tokens=self.batch_tokens).values()))
         # In double and in the order of the tokens, as the program adds: the same bits.
-        pooled = [text[0] if self.pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
-        return np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
+        pooled = [text[0] if pool == "cls" else np.add.reduce(text, axis=0, dtype=np.float64, initial=0.0) / len(text) for text in rows]
+        vectors = np.asarray(pooled).astype(np.float32).reshape(len(texts), width)
+        if normalized:  # squares in the order of the elements, as the program adds
+            lengths = np.sqrt(np.cumsum(vectors.astype(np.float64) ** 2, axis=1)[:, -1:])
+            vectors = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
+        return vectors
+
+    def _recipe(self) -> "Tuple[str, bool, Optional[int]]":
+        """Pooling, whether vectors get the length 1, and where texts are cut: what was given, or what the folder says."""
+        if self.pool is not None or self.path.startswith(MADE_UP):
+            return self.pool or "mean", False, self.max_tokens
+        said = VectorRecipe()
+        library.vector_recipe_read(said, os.fsencode(self.path))
+        if said.obstacle:
+            raise UnsupportedError(f"{self.path}: modules.json asks for {said.obstacle.decode('utf-8', 'replace')}, which is not followed: "
+                                   "give pool=\"mean\" or pool=\"cls\" for vectors without it")
+        length = self.max_tokens if self.max_tokens is not None else said.max_tokens or None
+        return "cls" if said.cls else "mean", bool(said.normalized), length
 
     def _answers(self, texts: Any) -> np.ndarray:
         found = getattr(self.model, str(self.task))(texts, max_tokens=self.max_tokens, **self.task_options) if texts else []

@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 import numpy as np
 
 from ._abi import MOST_THREADS, PRECISIONS, ArgumentError, Error, UnsupportedError, one_of, whole_number
+from ._inputs import as_texts
 from .accelerate import lending_part
 
 Facts = Tuple[np.ndarray, List[str]]  # numbers of a result, and its labels
@@ -46,17 +47,19 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
             **options: Any) -> Comparison:
     """How a reader's own model does with accelerate() on the reader's own texts. The model is given back as it was.
 
-    model: as of accelerate(): a pipeline of transformers, a CrossEncoder, or a model; options go to each call of a pipeline
-    (candidate_labels=[...]). A model by itself needs its tokenizer, and what is compared are its logits. call: for anything else, a
-    function of one text (of a list of texts with batch) that uses the model: call=lambda text: gliner.predict_entities(text, labels).
-    texts: one call each, or `batch` a call. Every call is made before and after in turn, `rounds` times, behind one that warms up.
+    model: as of accelerate(): a pipeline of transformers, a CrossEncoder, or a model, in the type that it has; options go to each call of
+    a pipeline (candidate_labels=[...]). A model by itself needs its tokenizer, and what is compared are its logits at tokens that are no
+    padding, of question answering start and end logits and the best span. call: for anything else, a function of one text (of a list of
+    texts with batch) that uses the model: call=lambda text: gliner.predict_entities(text, labels).
+    texts: texts and pairs (text, second text), also as {"text", "text_pair"}; one call each, or `batch` a call. Every call is made before and after in turn, `rounds` times, behind one that warms up.
 
     rows, one a precision: p50 and p99 of a call in seconds before and after; factor: the median over all pairs of before / after;
     largest_difference of all numbers in the results, and relative_difference, of the largest of them; changed: calls with other labels, or more or fewer numbers.
     memory: bytes of the base's weights in PyTorch, and what the library holds in their place.
     """
     lending = lending_part()
-    texts = _texts(texts)
+    read = _texts(texts)
+    texts = read if call is None else list(texts)  # what a function of the reader's own takes is the reader's to say
     whole_number("rounds", rounds, least=1)
     calls = texts if batch is None else [texts[k:k + batch] for k in range(0, len(texts), whole_number("batch", batch, least=1))]
     for precision in precisions:
@@ -80,15 +83,24 @@ def compare(model: Any, texts: Sequence[Any], *, call: Optional[Callable[[Any], 
 
 
 def _texts(texts: Any) -> List[Any]:
-    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__"):
+    """Texts and pairs; a pair may also be the dictionary that pipelines of transformers take."""
+    if isinstance(texts, (str, bytes, tuple, dict)) or not hasattr(texts, "__len__"):
         raise ArgumentError(f"texts: expected a list of texts, found {type(texts).__name__}")
-    found = list(texts)
-    if not found:
+    if not len(texts):
         raise ArgumentError("texts: expected one at least, found none")
-    for k, text in enumerate(found):
-        if not (isinstance(text, str) or (isinstance(text, (tuple, list)) and len(text) == 2 and all(isinstance(one, str) for one in text))):
-            raise ArgumentError(f"texts: expected a text or a pair of texts, found {type(text).__name__} at place {k}")
+    found, _ = as_texts([_of_dictionary(one) for one in texts])
+    assert found is not None
     return found
+
+
+def _of_dictionary(one: Any) -> Any:
+    """{"text", "text_pair"} as a text or a pair."""
+    if not isinstance(one, dict):
+        return one
+    unknown = [name for name in one if name not in ("text", "text_pair")]
+    if unknown or "text" not in one:
+        raise ArgumentError(f"texts: expected dictionaries of text and text_pair, found {', '.join(map(str, one)) or 'an empty one'}")
+    return (one["text"], one["text_pair"]) if one.get("text_pair") is not None else one["text"]
 
 
 @contextlib.contextmanager
@@ -178,23 +190,57 @@ def _caller(model: Any, call: Any, tokenizer: Any, options: Dict[str, Any]) -> C
     if hasattr(model, "predict") and hasattr(model, "rank"):  # a CrossEncoder
         return quiet(lambda one: model.predict([one] if isinstance(one, tuple) else one, show_progress_bar=False, **options))
     if not isinstance(model, torch.nn.Module):
-        return quiet(lambda one: model(one, **options))
+        return quiet(lambda one: model(_for_pipeline(model, one), **options))
     if tokenizer is None:
         raise ArgumentError(f"compare: a {type(model).__name__} by itself needs tokenizer=, or give a pipeline, or call=")
     return quiet(lambda one: _heads(model, tokenizer, one, options))
 
 
+def _for_pipeline(pipeline: Any, one: Any) -> Any:
+    """Pairs as pipelines take them."""
+    if isinstance(one, list):
+        return [_for_pipeline(pipeline, text) for text in one]
+    if not isinstance(one, tuple):
+        return one
+    if getattr(pipeline, "task", None) != "text-classification":
+        raise ArgumentError(f"compare: a pair of texts for a pipeline of {getattr(pipeline, 'task', type(pipeline).__name__)}, which takes single texts: "
+                            "say by call= how it is called")
+    return {"text": one[0], "text_pair": one[1]}
+
+
 def _heads(model: Any, tokenizer: Any, one: Any, options: Dict[str, Any]) -> Facts:
-    """Of a model by itself: its logits at real tokens and which is the largest, or its last hidden state."""
+    """Of a model by itself: what its head says at real tokens and which answer that is, or its last hidden state."""
     texts = one if isinstance(one, list) else [one]
-    columns = list(zip(*texts)) if isinstance(texts[0], (tuple, list)) else [texts]
+    if len({isinstance(text, tuple) for text in texts}) > 1:
+        raise ArgumentError("compare: texts and pairs in one call: give them apart, or batch=None")
+    columns = list(zip(*texts)) if isinstance(texts[0], tuple) else [texts]
     given = tokenizer(*map(list, columns), return_tensors="pt", padding=True)
-    out = model(**given, **options)
+    out, real = model(**given, **options), given["attention_mask"].bool()
+    if "start_logits" in out and "end_logits" in out:
+        both = [out[name].float() for name in ("start_logits", "end_logits")]
+        labels = [_best_span(*(values[row][real[row]].numpy() for values in both)) for row in range(len(real))]
+        return np.concatenate([values[real].numpy() for values in both]).astype(np.float64), labels
     name = "logits" if "logits" in out else next(iter(out))
-    values, real = out[name].float(), given["attention_mask"].bool()
+    values = out[name].float()
     values = values[real] if values.shape[:2] == real.shape and values.dim() == 3 else values
-    labels = [str(int(k)) for k in values.argmax(-1).flatten()] if name == "logits" else []
-    return values.numpy().ravel().astype(np.float64), labels
+    return values.numpy().ravel().astype(np.float64), _labels(model, values) if name == "logits" else []
+
+
+def _labels(model: Any, logits: Any) -> List[str]:
+    """What is answered: the largest; of labels that are true or false by themselves all that are true; nothing of a single number."""
+    kind = getattr(getattr(model, "config", None), "problem_type", None)
+    if kind == "regression" or logits.shape[-1] == 1:
+        return []
+    if kind == "multi_label_classification":
+        return [str(int(k)) for k in (logits > 0).flatten()]
+    return [str(int(k)) for k in logits.argmax(-1).flatten()]
+
+
+def _best_span(start: np.ndarray, end: np.ndarray) -> str:
+    """The tokens, of those that are no padding, between which start and end are most probable together."""
+    best = np.maximum.accumulate(start)
+    last = int((best + end).argmax())
+    return f"{int(start[:last + 1].argmax())}-{last}"
 
 
 def _facts(result: Any) -> Facts:

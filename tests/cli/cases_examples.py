@@ -9,7 +9,7 @@ from cases_documents import commands_of
 from helpers import needs_figures
 
 # Models, texts and runs that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
-ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot")
+ELSEWHERE = ("deberta-v3-", "train mlm --config new", "swag-model", "source ", " > ~/", "train tokenizer", "train plot", "--minimal-pairs")
 # What would run for longer than five seconds, or minutes. Nothing else may be left out, and every one of these must be an example.
 LONG = {
     "deberta verify",

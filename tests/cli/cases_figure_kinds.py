@@ -177,8 +177,7 @@ def distance(bench):
         one, r = model.matrices[int(line["layer"])][int(line["head"])], int(line["distance"])
         assert line["count"] == n - abs(r)
         for part in TERMS + ("probs",):
-            centred = [[v - (mean(row) if part != "probs" else 0) for v in row] for row in one[part]]
-            values = [centred[i][i - r] for i in range(n) if 0 <= i - r < n]
+            values = [one[part][i][i - r] for i in range(n) if 0 <= i - r < n]  # not centred, as the figure is
             for column, value in (("mean", mean(values)), ("median", quantile(values, 0.5)), ("low", quantile(values, 0.2)),
                                   ("high", quantile(values, 0.8))):
                 near(line[f"{part}_{column}"], value, (part, column, r))

@@ -215,7 +215,7 @@ def test_stopped_by_a_signal(bench):
         os.kill(victim, signal.SIGTERM)
     _, err = run.communicate(timeout=60)
     if not launcher_crashed(run.returncode, err):
-        equal(run.returncode, 130, err)
+        equal(run.returncode, 75, err)
     ranked(bench, (2, [*words, "--resume", "--out", "stopped"]))
     same(bench, "stopped", "whole")
 

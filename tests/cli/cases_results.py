@@ -171,7 +171,7 @@ def memory_limit_is_for_all(bench):
 def encode_json_input(bench):
     """A .json file of the same content as a .safetensors file, and everything masked."""
     with open(bench.path("in.json"), "w", encoding="utf-8") as file:
-        json.dump({"input_ids": [[1, 7, 3, 0], [0, 4, 5, 6]], "attention_mask": [[1, 1, 1, 0], [0, 1, 1, 1]], "note": "ignored"}, file)
+        json.dump({"input_ids": [[1, 7, 3, 0], [0, 4, 5, 6]], "attention_mask": [[1, 1, 1, 0], [0, 1, 1, 1]], "special_tokens_mask": []}, file)
     write_tensors(bench.path("in.safetensors"), {
         "input_ids": Tensor("I64", (2, 4), array.array("q", [1, 7, 3, 0, 0, 4, 5, 6])),
         "attention_mask": Tensor("I32", (2, 4), array.array("i", [1, 1, 1, 0, 0, 1, 1, 1]))})

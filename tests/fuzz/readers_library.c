@@ -163,7 +163,7 @@ static void read_words(const char *folder, size_t bytes)
     text_counts words = {0}, characters = {0};
     char *path = path_join(folder, "x.txt");
     (void)bytes;
-    if (path) piece_words_add_file(&words, &characters, path, &error);
+    if (path) piece_words_add_file(&words, &characters, path, (note_listener){0}, &error);
     text_counts_free(&words);
     text_counts_free(&characters);
     free(path);
@@ -189,7 +189,8 @@ static void read_sequences(const char *folder, size_t bytes)
         abort();
     for (int by_line = 0; path && by_line < 2; by_line++) {
         corpus sequences = {0};
-        corpus_add_file(&sequences, path, tokenizer, (corpus_cut){.most_tokens = 8, .by_line = by_line}, &error);
+        corpus_add_file(&sequences, path, tokenizer, (corpus_cut){.most_tokens = 8, .by_line = by_line},
+                        (note_listener){0}, &error);
         corpus_free(&sequences);
     }
     free(path);

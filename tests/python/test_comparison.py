@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import deberta_c
+from deberta_c import comparison
 from deberta_c.__main__ import main
 from conftest import DEMO
 from test_accelerate import V2, V3, made, torch, transformers
@@ -96,7 +97,9 @@ def test_command(tmp_path, capsys):
     done = subprocess.run([sys.executable, "-m", "deberta_c", *command, "--file", str(tmp_path / "texts"), "--precision", "float32,int8", "--json"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [row["precision"] for row in json.loads(done.stdout)["rows"]] == ["float32", "int8"]
+    found = json.loads(done.stdout)
+    assert [row["precision"] for row in found["rows"]] == ["float32", "int8"]
+    assert found["about"]["dtype"] == "float16", "as the file has it, and transformers opens it"
     for words, status, sentence in ((["--file", str(tmp_path / "none")], 2, "there is no text in it"), (["--file", str(tmp_path / "nowhere")], 3, "cannot be read"),
                                     (["--file", str(tmp_path / "texts"), "--precision", "int4"], 2, "precisions: expected")):
         assert main([*command, *words]) == status
@@ -107,7 +110,7 @@ def test_command(tmp_path, capsys):
 def test_command_without_a_task(tmp_path):
     """The class that the config names, or the encoder with a note where transformers cannot open it."""
     (tmp_path / "texts").write_text(TEXTS[0] + "\n")
-    done = subprocess.run([sys.executable, "-m", "deberta_c", "compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--json"],
+    done = subprocess.run([sys.executable, "-m", "deberta_c", "compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--dtype", "float32", "--json"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     about = json.loads(done.stdout)["about"]
@@ -127,3 +130,61 @@ def test_a_result_that_is_no_number_is_a_difference(model, tokenizer):
     several = iter(range(100))
     more = deberta_c.compare(model, TEXTS[:1], call=lambda _text: [0.5] * (1 + (next(several) > 0)), rounds=1, precisions=["float32"]).rows[0]
     assert more["changed"] == 1
+
+
+def cut_tokenizer(texts, return_tensors, padding):
+    """Two texts, of which the second has two tokens of padding."""
+    return {"input_ids": torch.zeros(2, 4, dtype=torch.long), "attention_mask": torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]])}
+
+
+def test_start_and_end_are_compared_at_tokens_that_are_there():
+    """Reversed ends are another answer; what stands at padding is none."""
+    start = torch.arange(8.0).view(2, 4)
+
+    def heads(start, end):
+        return comparison._heads(lambda **_: {"start_logits": start, "end_logits": end}, cut_tokenizer, ["x", "y"], {})
+    plain, reverse = heads(start, start), heads(start, start.flip(1))
+    assert plain[0].tolist() == 2 * [0, 1, 2, 3, 4, 5] and plain[1] == ["3-3", "1-1"]
+    assert reverse[1] == ["0-0", "0-0"] and not np.array_equal(plain[0], reverse[0])
+    padded = start.clone()
+    padded[1, 2:] = 99
+    assert np.array_equal(heads(padded, start)[0], plain[0]) and heads(start, padded)[1] == plain[1]
+    rng = np.random.default_rng(5)
+    for _ in range(50):  # beside all spans
+        a, b = rng.normal(size=(2, int(rng.integers(1, 9))))
+        spans = {(i, j): a[i] + b[j] for i in range(len(a)) for j in range(i, len(a))}
+        assert comparison._best_span(a, b) == "%d-%d" % max(spans, key=spans.get)
+
+
+def test_a_model_of_question_answering(tokenizer):
+    model = made("DebertaV2ForQuestionAnswering", V2(**{**V3, "vocab_size": 6000, "num_labels": 2}))
+    pairs = [("Who went home?", "The old sailor went home."), ("Where?", "A boat lay by the sea, far from the town, and nobody was there.")]
+    for batch in (None, 2):
+        (row,) = deberta_c.compare(model, pairs, tokenizer=tokenizer, rounds=1, precisions=["float32"], batch=batch).rows
+        assert row["largest_difference"] < 1e-4 and row["changed"] == 0, batch
+
+
+def test_labels_by_what_the_config_says(tokenizer):
+    logits = torch.tensor([[-1.0, 2.0, 3.0]])
+    for problem, expected in ((None, ["2"]), ("single_label_classification", ["2"]), ("multi_label_classification", ["0", "1", "1"]), ("regression", [])):
+        model = made("DebertaV2ForSequenceClassification", V2(**{**V3, "problem_type": problem}))
+        assert comparison._labels(model, logits) == expected
+    assert comparison._labels(None, logits[:, :1]) == []
+
+
+def test_pairs_in_every_form(model, tokenizer):
+    pairs = [(TEXTS[0], TEXTS[1]), (TEXTS[1], TEXTS[2])]
+    judge = transformers.pipeline("text-classification", model=model, tokenizer=tokenizer, device="cpu")
+    asked = {"rounds": 1, "precisions": ["float32"]}
+    for texts in (pairs, [{"text": a, "text_pair": b} for a, b in pairs], [{"text": TEXTS[0]}, pairs[1]]):
+        for batch in (None, 2):
+            (row,) = deberta_c.compare(judge, texts, batch=batch, **asked).rows
+            assert row["changed"] == 0 and row["largest_difference"] < 1e-5
+    zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
+    for holder, texts, words in ((zero, pairs, "a pair of texts for a pipeline of zero-shot-classification.*call="), (judge, [{"text": "a", "pair": "b"}], "dictionaries of text and text_pair, found text, pair"),
+                                 (judge, [["a", "b"]], "a pair is a tuple"), (judge, ("a", "b"), "a list of texts, found tuple"), (judge, [{"text": "a", "text_pair": 3}], "found str, int")):
+        with pytest.raises(deberta_c.ArgumentError, match=words):
+            deberta_c.compare(holder, texts, **asked)
+    given = []
+    deberta_c.compare(judge, [{"text": "a", "text_pair": "b"}], call=lambda one: given.append(one) or judge(one), **asked)
+    assert given[0] == {"text": "a", "text_pair": "b"}, "what was given, as it was given"

@@ -1,7 +1,9 @@
 """The package beside the golden results, the program and wrong use. SPDX-License-Identifier: MIT"""
+import copy
 import gc
 import json
 import os
+import pickle
 import re
 import shutil
 import subprocess
@@ -273,11 +275,11 @@ WRONG = [
     ([1, 6000, 2], "id 6000 at token 1"), ([-1], "id -1 at token 0"), ([1, 1 << 40], f"{1 << 40} at token 1 does not fit into int32"),
     (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), (np.zeros((1, 2, 3), np.int32), f"{ROW} 2 dimensions of type int32"),
     (np.array(7), "expected texts or ids, found ndarray"), ([1, None], f"{ROW} 1 dimensions of type object"), ([[1, [2]]], f"ids: {ROW} 2 dimensions"),
-    (np.array(["1", "2"]), f"{ROW} 1 dimensions of type <U1"), (np.array([1 + 2j]), f"{ROW} 1 dimensions of type complex128"),
+    (np.array([1 + 2j]), f"{ROW} 1 dimensions of type complex128"),
     (np.array([1, 2], object), "an array of dtype object"), (np.array([1, 2], "M8[s]"), f"{ROW} 1 dimensions of type datetime64"), ([[1, 2], 3], f"{ROW} 0 dimensions"),
     ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "the mask: .* expected as many as ids"), ({}, "a mapping with input_ids, found"),
     ({"ids": [1]}, r"a mapping with input_ids, found \['ids'\]"), ({"input_ids": [[1, 2]], "attention_mask": 1}, "expected the mask, found int"),
-    (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"), (b"a", "expected texts or ids, found bytes"),
+    (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"), (b"a", "expected .* or ids, found bytes"),
     ({1, 2}, "expected texts or ids, found set"), ([("a", "b", "c")], "a pair of texts, found str, str, str"),
     ([()], "a pair of texts, found nothing"), (["a", ("b", 3)], "found str, int"),
 ]
@@ -317,6 +319,23 @@ def test_wrong_options(demo):
         with pytest.raises(kind) as refused:
             deberta_c.Model(path, **options).encode([1])
         assert isinstance(refused.value, deberta_c.Error) and len(str(refused.value)) > 10
+
+
+def test_no_copies(demo, capfd):
+    """In one sentence with the way out, and nothing is left that would be freed twice."""
+    encoder = deberta_c.Encoder(DEMO, threads=1)
+    expected = encoder({"text": ["a"]})["vector"]
+    for thing in (demo, {"a": [demo]}, demo._weights):
+        for call in (pickle.dumps, copy.deepcopy, copy.copy):
+            if call is copy.copy and isinstance(thing, dict):
+                continue
+            with pytest.raises(deberta_c.UnsupportedError, match=r"neither copied nor pickled: share\(\) makes one"):
+                call(thing)
+    gc.collect()
+    assert "Exception ignored" not in "".join(capfd.readouterr())
+    assert demo.encode("a")["hidden_states.5"].shape == demo.share().encode("a")["hidden_states.5"].shape
+    for other in (copy.deepcopy(encoder), copy.copy(encoder), pickle.loads(pickle.dumps(encoder))):  # opens its own
+        assert np.array_equal(other({"text": ["a"]})["vector"], expected) and other.model is not encoder.model
 
 
 def test_wrong_numbers(demo):

@@ -287,11 +287,11 @@ static void test_missing_files(void **state)
     CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "spm.model", "tokenizer.json", "vocab.json", "merges.txt",
                        "bpe_encoder.bin");
     remove_folder(folder);
-    CHECK_OPEN_REFUSED("/nowhere", DEBERTA_E_FILE, "/nowhere", "No such file");
+    CHECK_OPEN_REFUSED("/nowhere", DEBERTA_E_FILE, "/nowhere", "no such folder");
     folder = linked_folder("bpe-v1", half);
     CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "vocab.json", "merges.txt");
     remove_folder(folder);
-    CHECK_OPEN_REFUSED(golden_path(path, "bpe-v1/vocab.json"), DEBERTA_E_FILE, "vocab.json", "expected a folder");
+    CHECK_OPEN_REFUSED(golden_path(path, "bpe-v1/vocab.json"), DEBERTA_E_FILE, "vocab.json", "is a file");
     CHECK_OPEN_REFUSED(NULL, DEBERTA_E_ARGUMENT, "folder");
 }
 

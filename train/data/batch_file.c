@@ -11,6 +11,7 @@
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
+#include "core/io/record_keys.h"
 #include "core/io/safetensors.h"
 
 typedef enum batch_tensor {
@@ -42,6 +43,10 @@ struct batch_file {
 
 static deberta_status find_tensors(batch_file *file, deberta_error *err)
 {
+    char problem[KEY_SENTENCE_BYTES];
+    for (size_t i = 0; i < file->list.count; i++)
+        if (batch_key_is_wrong(file->list.items[i].tensor.name, problem))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", file->map.name.text, problem);
     for (size_t i = 0; i < file->list.count; i++)
         for (int which = 0; which < BATCH_TENSORS; which++)
             if (strcmp(file->list.items[i].tensor.name, tensor_names[which]) == 0)

@@ -4,22 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/byte_order_mark.h"
 #include "core/base/cpu.h"
 #include "core/base/grow.h"
 #include "core/base/integers.h"
-#include "core/base/no_texts.h"
+#include "core/base/letters.h"
 #include "core/base/sha256.h"
-#include "core/io/mapped_file.h"
 
 /* A file while it is read. */
 typedef struct corpus_reader {
     corpus *corpus;
     const deberta_tokenizer *tokenizer;
-    mapped_file file;
+    text_lines lines;
     token_list line;
     corpus_cut cut;
-    size_t line_number;
     bool is_open; /* a sequence has been begun */
 } corpus_reader;
 
@@ -59,20 +56,21 @@ static bool end_sequence(corpus_reader *r)
     return true;
 }
 
-/* Pieces write the space before a word as U+2581 (SentencePiece) or U+0120 (bytes). */
-static bool piece_begins_word(const token_list *list, size_t t)
+/* Pieces write the space before a word as U+2581 (SentencePiece) or U+0120 (bytes); some scripts have none. */
+static bool piece_begins_word(const token_list *list, size_t t, const char *line, size_t bytes)
 {
     const char *text = token_list_text(list, t, NULL);
-    return list->roles[t - 1] == TOKEN_FRAME || strncmp(text, "\u2581", 3) == 0 || strncmp(text, "\u0120", 2) == 0;
+    return list->roles[t - 1] == TOKEN_FRAME || strncmp(text, "\u2581", 3) == 0 || strncmp(text, "\u0120", 2) == 0 ||
+           word_ends_between(line, bytes, list->byte_spans[t - 1], list->byte_spans[t]);
 }
 
-static bool append_line(corpus_reader *r)
+static bool append_line(corpus_reader *r, const char *line, size_t bytes)
 {
     const token_list *list = &r->line;
     for (size_t t = 0; t < list->count; t++) {
         if (list->roles[t] == TOKEN_FRAME) continue;
         if (!r->is_open && !begin_sequence(r)) return false;
-        if (!append(r->corpus, list->ids[t], piece_begins_word(list, t))) return false;
+        if (!append(r->corpus, list->ids[t], piece_begins_word(list, t, line, bytes))) return false;
         const size_t length = r->corpus->tokens - r->corpus->starts[r->corpus->sequences];
         if (length + 1 < r->cut.most_tokens) continue;
         if (!end_sequence(r)) return false;
@@ -83,51 +81,46 @@ static bool append_line(corpus_reader *r)
 
 static deberta_status no_memory(const corpus_reader *r, deberta_error *err)
 {
-    return status_fail(err, DEBERTA_E_MEMORY, "%s, line %zu: no memory for the ids of the texts", r->file.name.text,
-                       r->line_number);
+    return status_fail(err, DEBERTA_E_MEMORY, "%s, line %zu: no memory for the ids of the texts",
+                       r->lines.file.name.text, r->lines.number);
 }
 
 static deberta_status read_line(corpus_reader *r, const char *text, size_t bytes, deberta_error *err)
 {
     const tokenizer_options options = {.strict = true, .literal_specials = true};
     deberta_error reason = {0};
-    r->line_number++;
-    if (bytes > 0 && text[bytes - 1] == '\r') bytes--;
     if (bytes == 0) return end_sequence(r) ? DEBERTA_OK : no_memory(r, err);
     const deberta_status status = tokenizer_encode(r->tokenizer, text, bytes, NULL, 0, &options, &r->line, &reason);
     if (status != DEBERTA_OK)
-        DEBERTA_FAIL(err, status, "%s, line %zu: %s", r->file.name.text, r->line_number, reason.message);
-    return append_line(r) ? DEBERTA_OK : no_memory(r, err);
+        DEBERTA_FAIL(err, status, "%s, line %zu: %s", r->lines.file.name.text, r->lines.number, reason.message);
+    return append_line(r, text, bytes) ? DEBERTA_OK : no_memory(r, err);
 }
 
 static deberta_status read_lines(corpus_reader *r, deberta_error *err)
 {
-    const char *at = (const char *)r->file.bytes, *end = at + r->file.size_bytes;
-    at += byte_order_mark(at, r->file.size_bytes);
-    while (at < end) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        if (!line_end) line_end = end;
-        DEBERTA_TRY(read_line(r, at, (size_t)(line_end - at), err));
-        at = line_end + 1;
+    const char *line;
+    size_t bytes;
+    for (;;) {
+        DEBERTA_TRY(text_lines_next(&r->lines, &line, &bytes, err));
+        if (!line) break;
+        DEBERTA_TRY(read_line(r, line, bytes, err));
     }
     return end_sequence(r) ? DEBERTA_OK : no_memory(r, err);
 }
 
 deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokenizer *tokenizer, corpus_cut cut,
-                               deberta_error *err)
+                               note_listener listener, deberta_error *err)
 {
     corpus_reader r = {.corpus = c, .tokenizer = tokenizer, .cut = cut};
     const size_t before = c->sequences;
     c->begin_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_CLS);
     c->end_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_SEP);
-    DEBERTA_TRY(mapped_file_open(&r.file, path, err));
-    const char *why = no_texts_reason(r.file.bytes, r.file.size_bytes);
-    deberta_status status =
-        why ? status_fail(err, DEBERTA_E_FORMAT, "%s %s", r.file.name.text, why) : read_lines(&r, err);
+    DEBERTA_TRY(text_lines_open(&r.lines, path, err));
+    deberta_status status = read_lines(&r, err);
     if (status == DEBERTA_OK && c->sequences == before)
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s holds no text", r.file.name.text);
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s holds no text", r.lines.file.name.text);
     token_list_free(&r.line);
-    return mapped_file_end(&r.file, status, err);
+    return text_lines_end(&r.lines, status, listener, err);
 }
 
 void corpus_digest(const corpus *c, char digest[65])

@@ -1,9 +1,11 @@
-/* Texts as sequences of ids, in memory: one text a line; lines of a document, which an empty line ends, are joined and
- * cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be short.
+/* Texts as sequences of ids, in memory: one text a line (or an object, core/io/text_lines.h); lines of a document,
+ * which an empty line ends, are joined and cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be
+ * short.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/io/text_lines.h"
 #include "core/text/tokenizer.h"
 
 /* Zero-initialised at first. */
@@ -24,7 +26,7 @@ typedef struct corpus_cut {
 
 /* Appends the sequences of a file. A spelled "[MASK]" is text like other. Broken UTF-8 is an error. */
 deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, corpus_cut cut,
-                               deberta_error *err);
+                               note_listener listener, deberta_error *err);
 /* SHA-256 of lengths, ids and words. */
 void corpus_digest(const corpus *corpus, char digest[65]);
 void corpus_free(corpus *corpus);

@@ -91,9 +91,9 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
 }
 
 static deberta_status read_texts(corpus *to, const char *const *files, size_t count, const deberta_tokenizer *tokenizer,
-                                 corpus_cut cut, deberta_error *err)
+                                 corpus_cut cut, note_listener listener, deberta_error *err)
 {
-    for (size_t i = 0; i < count; i++) DEBERTA_TRY(corpus_add_file(to, files[i], tokenizer, cut, err));
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(corpus_add_file(to, files[i], tokenizer, cut, listener, err));
     return DEBERTA_OK;
 }
 
@@ -105,9 +105,11 @@ static deberta_status open_texts(trainer_data *data, const deberta_trainer_optio
     deberta_status status = check_fit(o, target, tokenizer, err);
     if (status == DEBERTA_OK) status = compare_tokenizers(tokenizer, target, err);
     const corpus_cut cut = {.most_tokens = sequence_tokens(o, target), .by_line = o->by_line != 0};
-    if (status == DEBERTA_OK) status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, cut, err);
+    const note_listener listener = {o->note, o->note_context};
     if (status == DEBERTA_OK)
-        status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, cut, err);
+        status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, cut, listener, err);
+    if (status == DEBERTA_OK)
+        status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, cut, listener, err);
     if (status == DEBERTA_OK) status = draw_batches(data, o, cut.most_tokens, tokenizer, err);
     deberta_tokenizer_free(&tokenizer);
     return status;

@@ -37,6 +37,13 @@ static deberta_status check_head(const batch_check *c, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "labels are %s, but the sequence head of %s has %zu %s",
                      c->batch->targets ? "float32 values" : "classes", c->model->name, width,
                      width == 1 ? "output, a regression" : "classes");
+    const deberta_problem problem = c->model->config.problem;
+    if (c->options->task == DEBERTA_TRAIN_SEQUENCE &&
+        (problem == DEBERTA_PROBLEM_MULTI_LABEL || (problem == DEBERTA_PROBLEM_REGRESSION && width != 1)))
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "%s: its problem_type is %s of %zu outputs, expected one label a text or a single value",
+                     c->model->name, problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification",
+                     width);
     return DEBERTA_OK;
 }
 

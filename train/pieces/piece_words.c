@@ -5,12 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/byte_order_mark.h"
 #include "core/base/grow.h"
 #include "core/base/hash.h"
-#include "core/base/no_texts.h"
 #include "core/base/utf8.h"
-#include "core/io/mapped_file.h"
 
 /* ---------------------------------------------------------------------------------------------------- counted texts */
 
@@ -136,24 +133,23 @@ static bool add_line(word *w, const char *line, size_t bytes)
     return end_word(w);
 }
 
-deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path, deberta_error *err)
+deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path,
+                                    note_listener listener, deberta_error *err)
 {
-    mapped_file file;
+    text_lines lines;
     word w = {.words = words, .characters = characters};
-    deberta_status status = mapped_file_open(&file, path, err);
-    if (status != DEBERTA_OK) return status;
-    const char *at = (const char *)file.bytes, *end = at + file.size_bytes;
-    at += byte_order_mark(at, file.size_bytes);
-    const char *why = no_texts_reason(at, (size_t)(end - at));
-    if (why) status = status_fail(err, DEBERTA_E_FORMAT, "%s %s", file.name.text, why);
-    for (size_t number = 1; status == DEBERTA_OK && at < end; number++) {
-        const char *line_end = memchr(at, '\n', (size_t)(end - at));
-        if (!line_end) line_end = end;
-        if (!utf8_is_valid(at, (size_t)(line_end - at)))
-            status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: not UTF-8", file.name.text, number);
-        else if (!add_line(&w, at, (size_t)(line_end - at)))
-            status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the words of %s", file.name.text);
-        at = line_end + 1;
+    DEBERTA_TRY(text_lines_open(&lines, path, err));
+    deberta_status status = DEBERTA_OK;
+    for (;;) {
+        const char *line, *name = lines.file.name.text;
+        size_t bytes;
+        status = text_lines_next(&lines, &line, &bytes, err);
+        if (status != DEBERTA_OK || !line) break;
+        if (!utf8_is_valid(line, bytes))
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: not UTF-8", name, lines.number);
+        else if (!add_line(&w, line, bytes))
+            status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the words of %s", name);
+        if (status != DEBERTA_OK) break;
     }
-    return mapped_file_end(&file, status, err);
+    return text_lines_end(&lines, status, listener, err);
 }

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/status.h"
+#include "core/io/text_lines.h"
 
 enum { LONGEST_WORD = 48 /* characters; longer ones are cut */, WORD_BYTES = 4 * LONGEST_WORD + 4 };
 
@@ -24,5 +24,7 @@ typedef struct text_counts {
 bool text_counts_add(text_counts *counts, const char *text, size_t bytes, double count);
 void text_counts_free(text_counts *counts);
 
-/* Adds the words of a file, and their characters. Broken UTF-8 is an error, with its line. */
-deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path, deberta_error *err);
+/* Adds the words of a file, or of the texts of its objects, and their characters. Broken UTF-8 is an error, with its
+ * line. */
+deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path,
+                                    note_listener listener, deberta_error *err);

@@ -161,7 +161,7 @@ deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *given, 
     DEBERTA_TRY(check_options(&o, err));
     deberta_status status = DEBERTA_OK;
     for (size_t i = 0; status == DEBERTA_OK && i < o.text_count; i++)
-        status = piece_words_add_file(&words, &characters, o.texts[i], err);
+        status = piece_words_add_file(&words, &characters, o.texts[i], (note_listener){o.note, o.note_context}, err);
     if (status == DEBERTA_OK && words.count == 0)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s holds no words", o.texts[0]);
     if (status == DEBERTA_OK) status = piece_learner_run(&pieces, &words, &characters, o.pieces - SPECIALS, err);

@@ -33,7 +33,7 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 #define TRAINER_TASK(X)                                                                                                \
     X(CHOICE, task, "task", "NAME", 0, DEBERTA_TRAIN_QA, WORDS("mlm", "rtd", "sequence", "choice", "token", "qa"),     \
       "task", NULL, "what is trained")                                                                                 \
-    X(CHOICE, reference, "reference", "NAME", 0, DEBERTA_REFERENCE_HF, WORDS("microsoft", "hf"), "reference", NULL,    \
+    X(CHOICE, reference, "reference", "NAME", 0, DEBERTA_REFERENCE_HF, WORDS("auto", "microsoft", "hf"), "reference", NULL,    \
       "distances beyond the table")
 
 #define TRAINER_SEED(X)                                                                                                \

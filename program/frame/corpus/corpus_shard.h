@@ -15,6 +15,10 @@ typedef struct corpus_shard {
 } corpus_shard;
 
 /* Does the command line ask for one? Then EXIT_OK needs --out and whatever else the caller checks. */
+static inline bool items_are_shared(const reading_options *reading)
+{
+    return reading->items.shards || reading->items.share > 0;
+}
 static inline bool corpus_shard_wanted(const text_stream *stream)
 {
     return stream->choice.shards || stream->choice.share > 0;

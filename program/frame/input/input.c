@@ -158,12 +158,15 @@ static deberta_status read_ids(const text_list *given, padded *p, deberta_error 
     return status;
 }
 
-static deberta_status read_file(const char *path, padded *p, deberta_error *err)
+/* others: tensors of another kind may stand beside the input. */
+static deberta_status read_file(const char *path, padded *p, bool others, deberta_error *err)
 {
     input_file file;
     const bool standard = strcmp(path, "-") == 0;
     const char *source = standard ? "standard input" : path;
-    DEBERTA_TRY(standard ? input_file_read_stream(&file, stdin, source, err) : input_file_read(&file, path, err));
+    DEBERTA_TRY(standard ? input_file_read_stream(&file, stdin, source, err)
+                : others ? input_file_read_among_others(&file, path, err)
+                         : input_file_read(&file, path, err));
     *p = (padded){.source = source,
                   .rows = file.rows,
                   .columns = file.columns,
@@ -178,7 +181,7 @@ deberta_status input_read_tensors(input_batch *input, const char *path, deberta_
 {
     padded p = {0};
     memset(input, 0, sizeof *input);
-    deberta_status status = read_file(path, &p, err);
+    deberta_status status = read_file(path, &p, true, err);
     if (status == DEBERTA_OK) status = pack(input, &p, err);
     padded_free(&p);
     if (status != DEBERTA_OK) input_free(input);
@@ -212,7 +215,7 @@ size_t input_token_limit(const reading_options *options, const deberta_model_inf
     if (given.kind == LIMIT_TRAINED) return info->max_positions;
     /* the longest text of which every distance has a table row for itself */
     deberta_error error = {0};
-    const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_MICROSOFT, &error);
+    const size_t limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_AUTO, &error);
     if (!limit) usage_wrong(&options->common, "--max-tokens receptive: %s", error.message);
     return limit;
 }
@@ -301,7 +304,7 @@ static deberta_status read_source(const reading_options *options, const char *mo
 {
     const common_options *common = &options->common;
     if (options->ids.count) return read_ids(&options->ids, p, err);
-    if (options->tensors.count) return read_file(options->tensors.items[options->tensors.count - 1], p, err);
+    if (options->tensors.count) return read_file(options->tensors.items[options->tensors.count - 1], p, false, err);
     if (strncmp(model_folder, "synthetic:", 10) == 0)
         usage_wrong(common, "a made-up model has no tokenizer%s",
                     option_exists(common, &options->ids) ? "; give --ids" : "");

@@ -1,6 +1,7 @@
 /* A line or an object is split into its label, its text and what follows. SPDX-License-Identifier: MIT */
 #include "program/frame/input/labelled_text.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -8,6 +9,9 @@
 #include "core/base/integers.h"
 #include "core/base/status.h"
 #include "output/scope.h"
+
+/* Two labels would be one, up to there. */
+#define NUL_IN_LABEL "the label holds a NUL character"
 
 void labelled_text_free(labelled_text *text)
 {
@@ -46,13 +50,26 @@ static deberta_status take_choices(labelled_text *found, text_record *record)
     return DEBERTA_OK;
 }
 
+/* 1.0 is 1, as JSON has it: a number is whole or not, however it is spelt. */
+static char *number_text(const json_t *number)
+{
+    const double value = json_number_value(number);
+    if (!json_is_real(number) || value != floor(value) || fabs(value) > 1e15)
+        return json_dumps(number, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    json_t *whole = json_integer((json_int_t)value);
+    char *text = whole ? json_dumps(whole, JSON_ENCODE_ANY) : NULL;
+    json_decref(whole);
+    return text;
+}
+
 static deberta_status take_object(labelled_text *found, text_record *record, bool has_choices)
 {
     const json_t *label = json_object_get(record->object, "label");
     if (!json_is_string(label) && !json_is_number(label))
         return text_record_spoil(record, "the object has no key \"label\" with a text or a number");
-    found->label = json_is_string(label) ? strdup(json_string_value(label))
-                                         : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+    if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
+        return text_record_spoil(record, NUL_IN_LABEL);
+    found->label = json_is_string(label) ? strdup(json_string_value(label)) : number_text(label);
     if (!found->label) memory_short();
     return has_choices ? take_choices(found, record) : DEBERTA_OK;
 }
@@ -105,6 +122,7 @@ static deberta_status take_line(labelled_text *found, text_record *record, bool 
     if (found->skipped) return DEBERTA_OK;
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
+    if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
     if (!found->label || (has_choices && !found->choices)) memory_short();

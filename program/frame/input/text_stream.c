@@ -12,18 +12,13 @@
 #include "core/base/byte_order_mark.h"
 #include "core/base/hash.h"
 #include "core/base/no_texts.h"
-#include "core/base/path.h"
 #include "core/base/stream.h"
+#include "core/io/text_form.h"
 #include "output/scope.h"
 
 enum { MOST_LINE_BYTES = 64 << 20 };
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
-
-bool text_stream_is_jsonl(const char *path)
-{
-    return path_has_suffix(path, ".jsonl") || path_has_suffix(path, ".ndjson");
-}
 
 /* ------------------------------------------------------------------------------------------------------- records */
 
@@ -89,8 +84,47 @@ static bool take_key(const json_t *object, const char *key, char **to, size_t *t
     return true;
 }
 
-static void read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes)
+/* The keys of an object that this command reads. */
+static void check_keys(text_stream *stream, text_record *record, const json_t *object)
 {
+    const text_stream_names *names = stream->names;
+    const bool has_pair = names->pair && strcmp(names->pair, "pair") == 0;
+    const char *const all[] = {"id",           names->text,    names->pair,    has_pair ? "text_pair" : NULL,
+                               names->also[0], names->also[1], names->also[2], names->also[3]};
+    const char *used[sizeof all / sizeof *all + 1] = {0};
+    char problem[KEY_SENTENCE_BYTES];
+    for (size_t k = 0, count = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k]) used[count++] = all[k];
+    if (!record_keys_check(object, used, &stream->unused, problem)) text_record_spoil(record, "%s", problem);
+}
+
+static void miss_key(text_record *record, const json_t *object, const char *key)
+{
+    char its_keys[KEY_SENTENCE_BYTES];
+    record_keys_describe(object, its_keys);
+    text_record_spoil(record, "the object has no key \"%s\"%s", key, its_keys);
+}
+
+/* The second text has two names, of which an object has one. */
+static void take_pair(text_record *record, const text_stream_names *names, const json_t *object)
+{
+    const char *key = names->pair;
+    const json_t *other = strcmp(key, "pair") == 0 ? json_object_get(object, "text_pair") : NULL;
+    if (other && !json_is_null(other)) {
+        const json_t *pair = json_object_get(object, key);
+        if (pair && !json_is_null(pair)) {
+            text_record_spoil(record, "the object has both \"pair\" and \"text_pair\", which mean the same");
+            return;
+        }
+        key = "text_pair";
+    }
+    if (!take_key(object, key, &record->pair, &record->pair_bytes, record) && names->pair_required)
+        miss_key(record, object, key);
+}
+
+static void read_object(text_stream *stream, text_record *record, const char *line, size_t bytes)
+{
+    const text_stream_names *names = stream->names;
     json_error_t json_error;
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(object)) {
@@ -103,10 +137,9 @@ static void read_object(text_record *record, const text_stream_names *names, con
     record->id = json_incref(json_object_get(object, "id"));
     if (names->keeps_object) record->object = json_incref(object);
     if (names->text && !take_key(object, names->text, &record->text, &record->text_bytes, record))
-        text_record_spoil(record, "the object has no key \"%s\"", names->text);
-    if (names->text && names->pair && !take_key(object, names->pair, &record->pair, &record->pair_bytes, record) &&
-        names->pair_required)
-        text_record_spoil(record, "the object has no key \"%s\"", names->pair);
+        miss_key(record, object, names->text);
+    if (names->text && names->pair) take_pair(record, names, object);
+    check_keys(stream, record, object);
     json_decref(object);
 }
 
@@ -167,8 +200,18 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
     measure_files(stream);
 }
 
+/* Behind the last object of a file, in one sentence: keys that nobody reads. */
+static void note_unused_keys(text_stream *stream)
+{
+    char sentence[KEY_SENTENCE_BYTES];
+    unused_keys_describe(&stream->unused, sentence);
+    if (*sentence) say_note(&stream->options->common, "note: %s: %s", stream->path, sentence);
+    stream->unused = (unused_keys){0};
+}
+
 void text_stream_close(text_stream *stream)
 {
+    note_unused_keys(stream);
     if (stream->file && stream->file != stdin) stream_discard(stream->file);
     free(stream->buffer);
     *stream = (text_stream){0};
@@ -187,16 +230,16 @@ static void next_given(text_stream *stream, text_record *record, const char *tex
     if (pair) copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair));
 }
 
-/* Labels of a table would be read as words, and nothing would look wrong. */
-static void note_columns(const text_stream *stream)
+/* Texts or objects: the first line of a file tells. */
+static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error *err)
 {
-    if (stream->json || stream->names->columns ||
-        !(path_has_suffix(stream->path, ".tsv") || path_has_suffix(stream->path, ".csv")))
-        return;
-    say_note(&stream->options->common,
-             "note: %s: a line is one text here, with all its columns; `deberta eval` and `finetune` take labelled "
-             "lines apart",
-             stream->path);
+    text_form form;
+    if (stream->json) return DEBERTA_OK;
+    text_form_find(&form, stream->path, stream->buffer, bytes, stream->names->columns);
+    if (*form.refusal) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", stream->path, form.refusal);
+    if (*form.note) say_note(&stream->options->common, "note: %s: %s", stream->path, form.note);
+    stream->json = form.objects;
+    return DEBERTA_OK;
 }
 
 static deberta_status open_next_file(text_stream *stream, const char *path, deberta_error *err)
@@ -204,10 +247,9 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
-    stream->json = stream->names->objects || stream->options->jsonl || text_stream_is_jsonl(path);
+    stream->json = stream->names->objects || stream->options->jsonl;
     stream->line = 0;
     stream->file_index++;
-    note_columns(stream);
     return DEBERTA_OK;
 }
 
@@ -216,7 +258,7 @@ static void parse_line(text_stream *stream, text_record *record, size_t bytes)
     record->source = stream->path;
     record->line = ++stream->line;
     if (stream->json)
-        read_object(record, stream->names, stream->buffer, bytes);
+        read_object(stream, record, stream->buffer, bytes);
     else if (stream->names->pair_required)
         text_record_spoil(record, "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
                           stream->names->text, stream->names->pair);
@@ -247,11 +289,13 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
+                if (stream->line == 0) DEBERTA_TRY(find_form(stream, bytes, err));
                 parse_line(stream, record, bytes);
                 return DEBERTA_OK;
             }
             if (stream->file != stdin) stream_discard(stream->file);
             stream->file = NULL;
+            note_unused_keys(stream);
         }
         if (stream->file_index == stream->files.count) break;
         DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));

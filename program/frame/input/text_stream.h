@@ -1,8 +1,8 @@
 /* Texts one after the other, from the command line and from files of any length, each with its place for messages.
  *
  * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
- * others), or one JSON object a line when its name ends in .jsonl or .ndjson or --jsonl is given. A line that is no
- * such object is a record with a problem, not the end.
+ * others), or one JSON object a line: core/io/text_form.h decides by its name and its first line, or --jsonl. A line
+ * that is no such object is a record with a problem, not the end. Keys of objects are judged by core/io/record_keys.h.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "core/io/record_keys.h"
 #include "program/frame/input/item_choice.h"
 
 /* --max-tokens: a number, or as many as the model was trained with, or as many as have distances of their own. */
@@ -48,6 +49,7 @@ typedef struct text_stream_names {
     bool file_arguments;     /* files are the arguments after MODEL, and there are no other texts */
     bool objects;            /* files hold objects, whatever their names */
     bool columns;            /* lines of plain files have labels and tabs, which the caller takes apart */
+    const char *also[4];     /* keys of objects that the caller reads besides; NULL at the end */
 } text_stream_names;
 
 typedef struct text_record {
@@ -69,6 +71,7 @@ typedef struct text_stream {
     FILE *file;
     const char *path;
     bool json;
+    unused_keys unused; /* of the current file */
     char *buffer;
     size_t buffer_bytes;
     uint64_t done_bytes;  /* of the files, read so far */
@@ -87,9 +90,6 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
 /* Passes over this many items, or to the end if there are fewer. */
 deberta_status text_stream_skip(text_stream *stream, size_t items, deberta_error *err);
 void text_stream_close(text_stream *stream);
-
-/* By the suffix, .jsonl or .ndjson. */
-bool text_stream_is_jsonl(const char *path);
 
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */

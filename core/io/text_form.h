@@ -1,0 +1,31 @@
+/* Whether a file holds a text a line or an object a line, by its name and its first line.
+ *
+ *     name                      objects where                                    else
+ *     .jsonl, .ndjson, .jl      always
+ *     .json                     the first line is a whole object                 an array, a part of an object, or
+ *                                                                                another value is refused
+ *     any other, or none        the first line is a whole object with a key      lines; of an object without such a
+ *                               of record_keys.h: a note says so                 key a note says so
+ *
+ * An array of objects is refused under any name; so is a table whose first line names its columns, where columns are
+ * not read.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/status.h"
+
+enum { TEXT_FORM_SENTENCE_BYTES = 512 };
+
+typedef struct text_form {
+    bool objects;
+    char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* to follow "FILE: "; "" for none */
+} text_form;
+
+/* By the suffix alone. */
+bool text_form_is_named(const char *path);
+/* line: the first one, without a byte order mark and a line break. columns: the reader takes lines apart at tabs. */
+void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);

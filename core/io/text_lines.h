@@ -1,0 +1,38 @@
+/* The lines of a file of texts in memory, one after the other, for those who learn from them. Objects, one a line, give
+ * the lines of their "text": what a file of these lines would give.
+ *
+ * A text without line breaks is a line. One with line breaks is a document of its own: an empty line comes before and
+ * behind it. Line breaks at its end do not count.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <jansson.h>
+
+#include "core/io/mapped_file.h"
+#include "core/io/record_keys.h"
+#include "core/io/text_form.h"
+
+/* Told of what was read in vain, one sentence at a time. call: NULL, nobody listens. */
+typedef struct note_listener {
+    void (*call)(void *context, const char *sentence);
+    void *context;
+} note_listener;
+
+typedef struct text_lines {
+    mapped_file file;
+    text_form form;
+    const char *at, *end; /* of the file that is left */
+    size_t number;        /* of the line at hand, from 1 */
+    json_t *object;       /* whose text is at hand, or NULL */
+    const char *text, *text_end;
+    bool begins, closes; /* an empty line comes before, or behind it */
+    unused_keys unused;
+} text_lines;
+
+/* Refuses what holds no texts. On failure nothing needs to be closed. */
+deberta_status text_lines_open(text_lines *lines, const char *path, deberta_error *err);
+/* The next line without its line break, which stays until the next call; NULL behind the last. */
+deberta_status text_lines_next(text_lines *lines, const char **line, size_t *bytes, deberta_error *err);
+/* Closes it after it was read with that status, and returns the status; tells of what was not used. */
+deberta_status text_lines_end(text_lines *lines, deberta_status status, note_listener listener, deberta_error *err);

@@ -1,0 +1,17 @@
+/* Which settings of a tokenizer's JSON files are followed, and which of the others could change ids.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <jansson.h>
+
+#include "core/base/notes.h"
+
+typedef enum tokenizer_file {
+    TOKENIZER_SETTINGS,
+    TOKENIZER_PIPELINE
+} tokenizer_file; /* ..._config.json; tokenizer.json */
+
+/* Adds one sentence with all keys of the object that are not followed and could change ids, if there are any. */
+deberta_status tokenizer_keys_note(notes *list, const json_t *root, tokenizer_file kind, const char *where,
+                                   deberta_error *err);
