@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/base/stream.h"
@@ -34,28 +35,68 @@ static size_t folder_bytes(const char *path)
     return slash ? (size_t)(slash - path + 1) : 0;
 }
 
+enum { HOST_BYTES = 65, STALE_SECONDS = 24 * 60 * 60 };
+
+static const char prefix[] = ".deberta-";
+
+/* The name of this machine, of letters and digits: a dash and what else there may be becomes a dot. */
+static void name_host(char host[HOST_BYTES])
+{
+    if (gethostname(host, HOST_BYTES) != 0 || !*host) strcpy(host, "host");
+    host[HOST_BYTES - 1] = '\0';
+    for (char *at = host; *at; at++)
+        if (!isalnum((unsigned char)*at)) *at = '.';
+}
+
+/* Digits, and where they end; NULL: there are none. */
+static const char *behind_digits(const char *at)
+{
+    const char *end = at + strspn(at, "0123456789");
+    return end > at ? end : NULL;
+}
+
+/* ".deberta-<host>-<digits>-<digits>.tmp"; earlier versions wrote no host. *host_bytes: how long it is, 0 without. */
+static bool read_temporary(const char *name, size_t *host_bytes)
+{
+    *host_bytes = 0;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return false;
+    const char *at = name + sizeof prefix - 1, *process = behind_digits(at), *number;
+    for (int try = 0; try < 2; try++) {
+        number = process && *process == '-' ? behind_digits(process + 1) : NULL;
+        if (number && strcmp(number, ".tmp") == 0) return true;
+        *host_bytes = strcspn(at, "-");
+        if (!*host_bytes || at[*host_bytes] != '-') return false;
+        process = behind_digits(at + *host_bytes + 1);
+    }
+    return false;
+}
+
 bool atomic_file_is_temporary(const char *name)
 {
-    static const char prefix[] = ".deberta-";
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return false;
-    name += sizeof prefix - 1;
-    for (int part = 0; part < 2; part++) {
-        if (!isdigit((unsigned char)*name)) return false;
-        while (isdigit((unsigned char)*name)) name++;
-        if (part == 0 && *name++ != '-') return false;
-    }
-    return strcmp(name, ".tmp") == 0;
+    size_t host_bytes;
+    return read_temporary(name, &host_bytes);
+}
+
+static bool is_of_this_host(const char *name)
+{
+    char host[HOST_BYTES];
+    size_t host_bytes;
+    name_host(host);
+    return read_temporary(name, &host_bytes) && host_bytes == strlen(host) &&
+           strncmp(name + sizeof prefix - 1, host, host_bytes) == 0;
 }
 
 /* Whoever writes a temporary file holds its lock, which ends with the process. One that nobody holds is what a killed
- * process left. */
+ * process left. Many file systems that machines share show no locks of others: what another machine wrote is left alone
+ * until nobody has written into it for a day. */
 static void remove_if_stale(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat about, named;
     if (file < 0) return;
     /* Between opening and locking its writer may have ended it, and begun another file under this name. */
-    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
+    if (fstat(file, &about) == 0 && S_ISREG(about.st_mode) &&
+        (is_of_this_host(name) || time(NULL) - about.st_mtime > STALE_SECONDS) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
         fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == about.st_dev &&
         named.st_ino == about.st_ino)
         unlinkat(folder, name, 0);
@@ -92,16 +133,19 @@ static void let_go(int *descriptor)
     *descriptor = -1;
 }
 
-/* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only.
+/* Creates <folder of target>/.deberta-<host>-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner
+ * only.
  */
 static deberta_status create_temporary(atomic_file *file, deberta_error *err)
 {
     const int length = (int)folder_bytes(file->target);
-    const size_t room = (size_t)length + 64;
+    const size_t room = (size_t)length + HOST_BYTES + 64;
+    char host[HOST_BYTES];
+    name_host(host);
     file->temporary = malloc(room);
     if (!file->temporary) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(file->target));
     for (int i = 0; i < TEMPORARY_ATTEMPTS && file->descriptor < 0; i++) {
-        snprintf(file->temporary, room, "%.*s.deberta-%ld-%d.tmp", length, file->target, (long)getpid(), i);
+        snprintf(file->temporary, room, "%.*s%s%s-%ld-%d.tmp", length, file->target, prefix, host, (long)getpid(), i);
         file->descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (file->descriptor < 0 && errno != EEXIST) break;
         if (file->descriptor < 0 || hold(file)) continue;

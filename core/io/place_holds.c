@@ -7,7 +7,10 @@
 
 #include "core/base/path.h"
 
-static bool is_same(const struct stat *a, const struct stat *b) { return a->st_dev == b->st_dev && a->st_ino == b->st_ino; }
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
 static bool find_regular(const char *path, struct stat *about)
 {

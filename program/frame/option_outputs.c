@@ -116,8 +116,7 @@ static void check_standard_output(const common_options *options)
     for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];
         if (names_input(given->option) && descriptor_is_file(STDOUT_FILENO, given->value))
-            usage_wrong(options, "standard output goes into '%s', which --%s reads", given->value,
-                        given->option->name);
+            usage_wrong(options, "standard output goes into '%s', which --%s reads", given->value, given->option->name);
     }
 }
 

@@ -12,7 +12,6 @@
 
 #include "core/base/path.h"
 #include "core/base/status.h"
-#include "core/io/tensor_header.h"
 #include "output/scope.h"
 #include "program/frame/input/item_choice.h"
 
@@ -139,19 +138,18 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     return status;
 }
 
-/* Where the rows begin in a file of that format, and where they end. */
+/* Where the rows begin in the file of a shard, and where they end; false where it is not of these rows. */
 static bool find_rows(merge_shard *shard, const corpus_output *layout)
 {
     const mapped_file *file = &shard->rows;
-    const size_t bytes = shard->manifest.vectors * layout->width * sizeof(float);
-    uint64_t begin = 0;
-    if (layout->format == CORPUS_NPY) begin = TENSOR_HEADER_NPY_BYTES;
-    if (layout->format == CORPUS_SAFETENSORS) begin = file->size_bytes < 8 ? UINT64_MAX - 8 : 8 + load_u64(file->bytes);
-    const uint64_t count = layout->format == CORPUS_JSONL ? file->size_bytes : bytes;
-    if (!range_is_inside(begin, count, file->size_bytes)) return false;
+    const shard_manifest *m = &shard->manifest;
+    uint64_t begin, end;
+    if (file->size_bytes != m->file_bytes ||
+        !corpus_output_fits(layout, m->rows, m->vectors, file->bytes, file->size_bytes, &begin, &end))
+        return false;
     if (!file->bytes) return true; /* an empty file: there are no rows */
     shard->row_at = file->bytes + begin;
-    shard->row_end = shard->row_at + count;
+    shard->row_end = file->bytes + end;
     return true;
 }
 
@@ -180,7 +178,8 @@ static void open_files(merge_shards *shards, merge_shard *shard)
         work_failed(shards->options, &whole);
     }
     if (!find_rows(shard, &shards->layout))
-        end_with(shards->options, EXIT_INPUT, "shard %zu: %s is shorter than its manifest says", m->shard, m->file);
+        end_with(shards->options, EXIT_INPUT,
+                 "shard %zu: %s is not of the size and the header that its manifest speaks of", m->shard, m->file);
     rewind_items(shard);
 }
 
@@ -204,6 +203,17 @@ void merge_shards_check(merge_shards *shards)
 
 /* ----------------------------------------------------------------------------------------------------------- covering */
 
+typedef struct row_counts {
+    size_t rows, tokens, skipped;
+} row_counts;
+
+static bool count_row(row_counts *counts, const corpus_row *row)
+{
+    counts->rows += !row->skipped;
+    counts->skipped += row->skipped;
+    return !__builtin_add_overflow(counts->tokens, row->tokens, &counts->tokens);
+}
+
 static void claim_items(merge_shards *shards, size_t place)
 {
     const merge_shard *shard = &shards->list[place];
@@ -211,8 +221,10 @@ static void claim_items(merge_shards *shards, size_t place)
     corpus_row row;
     bool damaged = false;
     size_t items = 0, last = SIZE_MAX;
+    row_counts counts = {0};
     while (shard_items_next(&at, end, &row, &damaged)) {
-        if (row.text == last) continue;
+        if (!count_row(&counts, &row)) damaged = true;
+        if (row.text == last && !damaged) continue;
         if (row.text >= shards->total || (last != SIZE_MAX && row.text < last)) damaged = true;
         if (damaged) break;
         if (shards->owner[row.text])
@@ -225,10 +237,21 @@ static void claim_items(merge_shards *shards, size_t place)
     if (damaged || items != shard->manifest.items)
         end_with(shards->options, EXIT_INPUT, "shard %zu: %s is no list of its %zu items", shard->manifest.shard,
                  shard->manifest.items_file, shard->manifest.items);
+    const shard_manifest *m = &shard->manifest;
+    if (counts.rows != m->rows || counts.tokens != m->tokens || counts.skipped > m->bad || m->bad > m->items ||
+        m->vectors != (shards->layout.format == CORPUS_JSONL || !shards->layout.per_token ? m->rows : m->tokens))
+        end_with(shards->options, EXIT_INPUT,
+                 "shard %zu: %s holds %zu rows of %zu tokens, its manifest speaks of %zu of %zu, in %zu vectors",
+                 m->shard, m->items_file, counts.rows, counts.tokens, m->rows, m->tokens, m->vectors);
 }
 
 void merge_shards_cover(merge_shards *shards)
 {
+    size_t listed = 0;
+    for (size_t k = 0; k < shards->count; k++) listed += shards->list[k].items.size_bytes / 2; /* a digit and an end */
+    if (shards->total > listed)
+        end_with(shards->options, EXIT_INPUT, "the manifests speak of %zu items, and the lists hold fewer",
+                 shards->total);
     shards->owner = memory_take(shards->total ? shards->total : 1, sizeof *shards->owner);
     for (size_t k = 0; k < shards->count; k++) claim_items(shards, k);
     for (size_t k = 0; k < shards->total; k++)
@@ -248,8 +271,9 @@ deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, c
     if (!shard->row.skipped && layout->format == CORPUS_JSONL) {
         const uint8_t *newline = left ? memchr(shard->row_at, '\n', left) : NULL;
         *count = newline ? (size_t)(newline - shard->row_at) + 1 : left + 1;
-    } else if (!shard->row.skipped) {
-        *count = vectors * layout->width * sizeof(float);
+    } else if (!shard->row.skipped && (__builtin_mul_overflow(vectors, layout->width, count) ||
+                                       __builtin_mul_overflow(*count, sizeof(float), count))) {
+        *count = SIZE_MAX;
     }
     if (*count > left)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "shard %zu: %s ends before item %zu", shard->manifest.shard,

@@ -39,7 +39,7 @@ SEED = int(os.environ.get("DEBERTA_TEST_CALLS_SEED", "1"))
 SAMPLED = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 SHARE, FEWEST = (0, 1) if SAMPLED else (0.05, 4)
 NO_SPACE, INPUT_OUTPUT = 28, 5
-TEMPORARY = re.compile(r"\.deberta-\d+-\d+\.tmp$")
+TEMPORARY = re.compile(r"\.deberta-[A-Za-z0-9.]+-\d+-\d+\.tmp$")
 REMOVALS = {"x86_64": {84, 87, 263}, "aarch64": {35}}.get(os.uname().machine, set())  # rmdir, unlink, unlinkat
 CHANGES = REMOVALS | {"x86_64": {82, 83, 86, 88, 258, 264, 265, 266, 316}, "aarch64": {34, 36, 37, 38, 276}}.get(os.uname().machine, set())  # rename, mkdir, link, ...
 

@@ -171,6 +171,8 @@ def test_damaged_weights(bench):
     write_tensors(folder / "model.safetensors", tensors)
     out, notes = run(bench, "classify", folder, "--text", "x", "--json", code=3)
     assert out == "" and "damaged" in notes, (out, notes)
+    out, notes = run(bench, "encode", folder, "--text", "x", "--logits", "-o", "logits.safetensors", code=3)
+    assert out == "" and "damaged" in notes and not pathlib.Path("logits.safetensors").exists(), (out, notes)
 
 
 def test_wrong_usage(bench):

@@ -322,7 +322,7 @@ def test_words_of_shards(bench):
         told = bench.run("encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env)
         assert told.code == 2 and wanted in told.err, told.describe()
     assert not os.path.exists("words.npy.shards")
-    for words in (["-o", "words.jsonl"], ["--json", "-o", "words.txt"], ["--json"]):
+    for words in (["-o", "words.jsonl"], ["--json", "-o", "rows.txt"], ["--json"]):
         assert "--shards needs --json and --out FILE.jsonl" in bench.expect(2, "classify", DEMO, "--file", source, *words, "--shards", 2, "--shard", 0).err
     for words, wanted in (([], "say what to do"), (["--audit", "0"], "expected a share"), (["--audit", "101%"], "expected a share"), (["--model", DEMO], "--model needs --audit")):
         assert wanted in bench.expect(2, "merge", "x", *words).err

@@ -253,26 +253,37 @@ TEST(test_targets)
  * process; what somebody is writing stays, and so does what only looks alike. */
 TEST(test_leftovers)
 {
-    char *folder = make_folder(), path[256], name[64];
+    char *folder = make_folder(), path[256], name[160], host[80];
     deberta_error error;
     atomic_file *first, *second;
     snprintf(path, sizeof path, "%s/out", folder);
     OK(atomic_file_open(&first, path, &error));
+    const char *begin = strstr(atomic_file_temporary(first), ".deberta-") + 9;
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(begin, "-"), begin);
     for (int k = 0; k < 1000; k++) {
-        snprintf(name, sizeof name, ".deberta-%ld-%d.tmp", (long)getpid(), k);
+        snprintf(name, sizeof name, ".deberta-%s-%ld-%d.tmp", host, (long)getpid(), k);
         if (!strstr(atomic_file_temporary(first), name)) write_file(folder, name, "left", 4);
     }
-    write_file(folder, ".deberta-1-2.tmp", "left", 4);
     write_file(folder, ".deberta-1-x.tmp", "mine", 4);
     write_file(folder, ".deberta-1-2.tmp2", "mine", 4);
-    assert_int_equal(count_files(folder), 1003);
+    /* of other machines, whose locks are not seen, and of earlier versions: those of today stay */
+    write_file(folder, ".deberta-another.machine-1-2.tmp", "now", 3);
+    write_file(folder, ".deberta-1-2.tmp", "now", 3);
+    write_file(folder, ".deberta-another.machine-1-3.tmp", "left", 4);
+    write_file(folder, ".deberta-1-3.tmp", "left", 4);
+    const struct timespec long_ago[2] = {{.tv_sec = time(NULL) - 100000}, {.tv_sec = time(NULL) - 100000}};
+    for (int k = 0; k < 2; k++) {
+        snprintf(name, sizeof name, "%s/.deberta-%s1-3.tmp", folder, k ? "another.machine-" : "");
+        assert_int_equal(utimensat(AT_FDCWD, name, long_ago, 0), 0);
+    }
+    assert_int_equal(count_files(folder), 1006);
     OK(atomic_file_open(&second, path, &error));
-    assert_int_equal(count_files(folder), 4); /* two that are written, two that look alike */
+    assert_int_equal(count_files(folder), 6); /* two that are written, two that look alike, two of others */
     OK(atomic_file_write(first, 0, "first", 5, &error));
     OK(atomic_file_commit(&first, &error));
     check_content(path, "first", 5);
     atomic_file_discard(&second);
-    assert_int_equal(count_files(folder), 3);
+    assert_int_equal(count_files(folder), 5);
     remove_folder(folder);
 }
 

@@ -19,7 +19,7 @@
 #include "core/io/tensor_header.h"
 #include "output/json_text.h"
 
-enum { MOST_TENSORS = 4, MOST_NOTES = 16 };
+enum { MOST_TENSORS = 4, MOST_ROW_TOKENS = 1 << 30 };
 
 bool corpus_format_of(const char *path, corpus_format *format)
 {
@@ -66,13 +66,13 @@ static deberta_status make_safetensors_header(const corpus_output *output, tenso
     uint64_t end = 0;
     for (size_t k = 0; k < count; k++)
         DEBERTA_TRY(tensor_place_values(&places[k], &tensors[k], &end, output->path, err));
-    export_note notes[MOST_NOTES];
+    export_note notes[CORPUS_MOST_NOTES];
     size_t note_count = 0;
     const char *key;
     json_t *value;
     json_object_foreach(output->notes, key, value)
     {
-        assert(note_count < MOST_NOTES);
+        assert(note_count < CORPUS_MOST_NOTES && json_is_string(value)); /* shard_layout_read has refused others */
         notes[note_count++] = (export_note){key, json_string_value(value)};
     }
     const tensor_contents contents = {
@@ -93,19 +93,68 @@ static deberta_status measure_header(corpus_output *output, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* The header that belongs to these rows, in new memory; of .jsonl there is none. */
+static deberta_status make_header(const corpus_output *output, char **bytes, deberta_error *err)
+{
+    tensor_header header = {0};
+    *bytes = NULL;
+    if (output->format == CORPUS_SAFETENSORS) {
+        DEBERTA_TRY(make_safetensors_header(output, &header, err));
+        *bytes = header.bytes;
+    } else if (output->format == CORPUS_NPY) {
+        if (!(*bytes = malloc(TENSOR_HEADER_NPY_BYTES))) memory_short();
+        tensor_header_npy(*bytes, output->vectors, output->width);
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status write_header(const corpus_output *output, deberta_error *err)
 {
-    char npy[TENSOR_HEADER_NPY_BYTES];
-    tensor_header header = {0};
-    if (output->format == CORPUS_JSONL) return DEBERTA_OK;
-    if (output->format == CORPUS_NPY)
-        tensor_header_npy(npy, output->vectors, output->width);
-    else
-        DEBERTA_TRY(make_safetensors_header(output, &header, err));
-    const bool written = fseeko(output->file, 0, SEEK_SET) == 0 &&
-                         fwrite(header.bytes ? header.bytes : npy, output->header_bytes, 1, output->file) == 1;
-    free(header.bytes);
+    char *bytes;
+    DEBERTA_TRY(make_header(output, &bytes, err));
+    if (!bytes) return DEBERTA_OK;
+    const bool written =
+        fseeko(output->file, 0, SEEK_SET) == 0 && fwrite(bytes, output->header_bytes, 1, output->file) == 1;
+    free(bytes);
     return written ? DEBERTA_OK : cannot_write(output, err);
+}
+
+/* Bytes of the I64 tensors behind the values. */
+static bool count_side_bytes(const corpus_output *output, uint64_t *bytes)
+{
+    const uint64_t rows = output->row_count - output->skipped_rows,
+                   numbers =
+                       (output->per_token ? 1 : 0) + rows * ((output->per_token ? 1 : 0) + (output->windows ? 3 : 0));
+    *bytes = output->format == CORPUS_SAFETENSORS ? numbers * sizeof(int64_t) : 0;
+    return rows < UINT64_MAX / (8 * sizeof(int64_t));
+}
+
+bool corpus_output_fits(const corpus_output *layout, size_t rows, size_t vectors, const void *bytes,
+                        uint64_t size_bytes, uint64_t *begin, uint64_t *end)
+{
+    corpus_output output = {.format = layout->format,
+                            .width = layout->width,
+                            .per_token = layout->per_token,
+                            .windows = layout->windows,
+                            .notes = layout->notes,
+                            .path = "the rows"};
+    char *header;
+    uint64_t value_bytes, side_bytes;
+    deberta_error error;
+    *begin = 0, *end = size_bytes;
+    if (output.format == CORPUS_JSONL) return true;
+    if (measure_header(&output, &error) != DEBERTA_OK) return false;
+    output.row_count = rows, output.vectors = vectors;
+    if (!count_side_bytes(&output, &side_bytes) || __builtin_mul_overflow(vectors, output.width, &value_bytes) ||
+        __builtin_mul_overflow(value_bytes, sizeof(float), &value_bytes) ||
+        __builtin_add_overflow(value_bytes, output.header_bytes, end) || *end > size_bytes ||
+        size_bytes - *end != side_bytes)
+        return false;
+    *begin = output.header_bytes;
+    if (make_header(&output, &header, &error) != DEBERTA_OK) return false;
+    const bool same = memcmp(header, bytes, output.header_bytes) == 0;
+    free(header);
+    return same;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -121,11 +170,49 @@ static bool read_row(const json_t *list, corpus_row *row)
     json_int_t text, tokens = 0, begin = 0, end = 0;
     json_t *values = (json_t *)(uintptr_t)list;
     row->skipped = json_array_size(values) == 1;
-    if (json_unpack(values, row->skipped ? "[I]" : "[I, I, I, I]", &text, &tokens, &begin, &end) != 0) return false;
+    if (json_unpack(values, row->skipped ? "[I!]" : "[I, I, I, I!]", &text, &tokens, &begin, &end) != 0) return false;
+    if (text < 0 || tokens < 0 || tokens > MOST_ROW_TOKENS || begin < 0 || end < begin) return false;
     row->text = (size_t)text;
     row->tokens = (size_t)tokens;
     row->characters = (deberta_span){(size_t)begin, (size_t)end};
     return true;
+}
+
+/* Rows follow each other in the order of their texts, and those of a flush lie between it and the one before. */
+static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
+{
+    size_t k, last = output->flushed_texts;
+    json_t *list;
+    if (!json_is_array(rows)) return false;
+    json_array_foreach((json_t *)(uintptr_t)rows, k, list)
+    {
+        corpus_row row;
+        if (!read_row(list, &row) || row.text < last || row.text >= texts) return false;
+        corpus_output_row(output, row);
+        last = row.text;
+    }
+    return true;
+}
+
+/* Of a format with a header the values' bytes follow from the rows. */
+static bool bytes_fit(const corpus_output *output, uint64_t bytes)
+{
+    uint64_t expected;
+    if (output->format == CORPUS_JSONL) return true;
+    return !__builtin_mul_overflow(output->vectors, output->width * sizeof(float), &expected) &&
+           !__builtin_add_overflow(expected, output->header_bytes, &expected) && bytes == expected;
+}
+
+static bool are_problems(const json_t *problems)
+{
+    size_t k;
+    json_t *pair;
+    json_array_foreach((json_t *)(uintptr_t)problems, k, pair)
+    {
+        const char *place, *why;
+        if (json_unpack(pair, "[s, s!]", &place, &why) != 0) return false;
+    }
+    return !problems || json_is_array(problems);
 }
 
 /* One line of the journal: what was whole at a flush. */
@@ -134,17 +221,14 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
 {
     json_int_t texts, bad, bytes;
     const char *hash;
-    json_t *rows, *list, *problems = NULL;
-    size_t k;
+    json_t *rows, *problems = NULL;
     if (json_unpack((json_t *)(uintptr_t)entry, "{s:I, s:I, s:I, s:s, s:o, s?o}", "texts", &texts, "bad", &bad, "bytes",
                     &bytes, "hash", &hash, "rows", &rows, "problems", &problems) != 0)
         return no_journal(output, err);
-    json_array_foreach(rows, k, list)
-    {
-        corpus_row row;
-        if (!read_row(list, &row)) return no_journal(output, err);
-        corpus_output_row(output, row);
-    }
+    if (texts < (json_int_t)output->flushed_texts || bad < (json_int_t)progress->bad || bad > texts ||
+        bytes < (json_int_t)*data_bytes || !take_rows(output, rows, (size_t)texts) ||
+        !bytes_fit(output, (uint64_t)bytes) || !are_problems(problems))
+        return no_journal(output, err);
     if (output->problems && problems && json_array_extend(output->problems, problems) != 0)
         return no_journal(output, err);
     *progress = (corpus_progress){(size_t)texts, (size_t)bad, strtoull(hash, NULL, 16)};

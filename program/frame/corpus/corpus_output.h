@@ -16,6 +16,8 @@
 #include "program/frame/options.h"
 #include "core/io/atomic_file.h"
 
+enum { CORPUS_MOST_NOTES = 16 };
+
 typedef enum corpus_format { CORPUS_NPY, CORPUS_SAFETENSORS, CORPUS_JSONL } corpus_format;
 
 /* What a row is, beside its values. */
@@ -66,5 +68,9 @@ void corpus_output_problem(corpus_output *output, const char *place, const char 
 /* Everything so far is whole, up to this text. */
 deberta_status corpus_output_flush(corpus_output *output, const corpus_progress *progress, deberta_error *err);
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err);
+/* Is a file the one that corpus_output_finish would have left of so many rows and vectors: its header, byte by byte,
+ * and its size? The values lie from *begin to *end. layout: an output that is not open. Of .jsonl nothing is known. */
+bool corpus_output_fits(const corpus_output *layout, size_t rows, size_t vectors, const void *bytes,
+                        uint64_t size_bytes, uint64_t *begin, uint64_t *end);
 /* After a finish nothing but memory; else ends the files, which stay if they are resumable. */
 void corpus_output_close(corpus_output *output);

@@ -122,8 +122,29 @@ static void remove_leftover(const char *rows)
     free(journal);
 }
 
+static json_t *hash_text(const text_stream *stream)
+{
+    return json_sprintf("%016llx", (unsigned long long)stream->hash);
+}
+
+/* A word may have been exchanged for another of its length: the whole input is read, as for every shard, and compared
+ * with what the shard was made of. */
+static deberta_status compare_input(const shard_manifest *manifest, const char *path, text_stream *stream,
+                                    deberta_error *err)
+{
+    DEBERTA_TRY(text_stream_skip(stream, SIZE_MAX, err));
+    json_t *hash = hash_text(stream);
+    const bool same = json_equal(hash, json_object_get(manifest->corpus, "hash")) &&
+                      json_integer_value(json_object_get(manifest->corpus, "items")) == (json_int_t)stream->read;
+    json_decref(hash);
+    if (same) return DEBERTA_OK;
+    DEBERTA_FAIL(
+        err, DEBERTA_E_ARGUMENT,
+        "%s was made of other input (the texts of its files differ): remove the folder, or choose another --out", path);
+}
+
 /* Is a finished shard the one that is asked for? */
-static deberta_status check_finished(const corpus_shard *shard, const text_stream *stream, deberta_error *err)
+static deberta_status check_finished(const corpus_shard *shard, text_stream *stream, deberta_error *err)
 {
     shard_manifest manifest;
     struct stat about;
@@ -145,6 +166,7 @@ static deberta_status check_finished(const corpus_shard *shard, const text_strea
         status = status_fail(err, DEBERTA_E_FORMAT,
                              "%s: its rows, %s, are missing or have another size: remove it to compute them again",
                              shard->manifest, manifest.file);
+    if (status == DEBERTA_OK) status = compare_input(&manifest, shard->manifest, stream, err);
     if (status == DEBERTA_OK) remove_leftover(rows);
     free(rows);
     json_decref(files);
@@ -183,7 +205,7 @@ static deberta_status name_files(corpus_shard *shard, deberta_error *err)
     return check_division(shard, err);
 }
 
-deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, const text_stream *stream,
+deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, text_stream *stream,
                                  json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
                                  deberta_error *err)
 {
@@ -242,8 +264,8 @@ static json_t *describe(const corpus_shard *shard, const text_stream *stream, co
                         const corpus_progress *progress, const shard_digests *digests, const char *isa)
 {
     const size_t one = shard->choice.shard, all = count_of(&shard->choice);
-    json_t *corpus = json_pack("{s:I, s:o, s:o}", "items", (json_int_t)stream->read, "hash",
-                               json_sprintf("%016llx", (unsigned long long)stream->hash), "files", input_files(stream));
+    json_t *corpus = json_pack("{s:I, s:o, s:o}", "items", (json_int_t)stream->read, "hash", hash_text(stream), "files",
+                               input_files(stream));
     json_t *root =
         json_pack("{s:s, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I}", "schema", SHARD_SCHEMA, "shard",
                   (json_int_t)one, "shards", (json_int_t)all, "file",

@@ -25,8 +25,9 @@ static inline bool corpus_shard_wanted(const text_stream *stream)
 }
 
 /* Opens `output`, whose members the caller has set as for corpus_output_open, where the shard belongs. settings: what
- * decides the rows; taken. *finished: there is nothing to do. */
-deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, const text_stream *stream,
+ * decides the rows; taken. *finished: there is nothing to do, and the stream stands at its end, for the input was
+ * compared with what the shard was made of. */
+deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, text_stream *stream,
                                  json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
                                  deberta_error *err);
 /* Whether the stream's first items are those that the progress tells of; it stands behind them then. */

@@ -60,6 +60,32 @@ static bool is_digest(const char *text) { return strlen(text) == 64 && strspn(te
 /* A name in the manifest's own folder. */
 static bool is_plain_name(const char *name) { return *name && *name != '.' && !strchr(name, '/'); }
 
+/* A list of texts, or of pairs of texts. */
+static bool are_texts(const json_t *list)
+{
+    size_t k;
+    json_t *text;
+    json_array_foreach((json_t *)(uintptr_t)list, k, text) if (!json_is_string(text)) return false;
+    return json_is_array(list);
+}
+
+static bool are_pairs(const json_t *list)
+{
+    size_t k;
+    json_t *pair;
+    json_array_foreach((json_t *)(uintptr_t)list, k,
+                       pair) if (!are_texts(pair) || json_array_size(pair) != 2) return false;
+    return json_is_array(list);
+}
+
+/* What a run counts is never negative. */
+static bool are_counts(const json_int_t *counts, size_t count)
+{
+    for (size_t k = 0; k < count; k++)
+        if (counts[k] < 0) return false;
+    return true;
+}
+
 static bool unpack(shard_manifest *m)
 {
     json_int_t shard, shards, bytes, items, bad, rows, vectors, tokens;
@@ -72,12 +98,18 @@ static bool unpack(shard_manifest *m)
     if (json_unpack(m->root, "{s:o, s:o, s:o, s:o, s:o, s:o}", "problems", &m->problems, "corpus", &m->corpus, "layout",
                     &m->layout, "settings", &m->settings, "command", &m->command, "made", &m->made) != 0)
         return false;
+    json_int_t total;
+    const char *hash;
+    const json_int_t counts[] = {bytes, items, bad, rows, vectors, tokens};
+    if (!are_counts(counts, sizeof counts / sizeof *counts) || !json_is_object(m->corpus) ||
+        json_unpack((json_t *)(uintptr_t)m->corpus, "{s:I, s:s}", "items", &total, "hash", &hash) != 0 || total < 0)
+        return false;
     m->shard = (size_t)shard, m->shards = (size_t)shards, m->file_bytes = (size_t)bytes, m->items = (size_t)items;
     m->bad = (size_t)bad, m->rows = (size_t)rows, m->vectors = (size_t)vectors, m->tokens = (size_t)tokens;
     return strcmp(schema, SHARD_SCHEMA) == 0 && shard >= 0 && shard < shards && is_digest(m->digest) &&
            is_digest(m->items_digest) && is_plain_name(m->file) && is_plain_name(m->items_file) &&
-           json_is_object(m->corpus) && json_is_object(m->layout) && json_is_object(m->settings) &&
-           json_is_array(m->command) && json_is_array(m->problems);
+           json_is_object(m->layout) && json_is_object(m->settings) && json_is_object(m->made) &&
+           are_texts(m->command) && are_pairs(m->problems);
 }
 
 static deberta_status check_manifest(shard_manifest *m, const char *path, deberta_error *err)
@@ -122,6 +154,15 @@ json_t *shard_layout(const corpus_output *output)
                      output->format == CORPUS_SAFETENSORS ? output->notes : NULL);
 }
 
+static bool are_notes(const json_t *notes)
+{
+    const char *key;
+    json_t *value;
+    if (!notes) return true;
+    json_object_foreach((json_t *)(uintptr_t)notes, key, value) if (!json_is_string(value)) return false;
+    return json_is_object(notes) && json_object_size(notes) <= CORPUS_MOST_NOTES;
+}
+
 bool shard_layout_read(const json_t *layout, corpus_output *output)
 {
     const char *format;
@@ -138,7 +179,8 @@ bool shard_layout_read(const json_t *layout, corpus_output *output)
     output->width = (size_t)width;
     output->per_token = per_token, output->windows = windows;
     output->notes = notes;
-    return k < sizeof format_names / sizeof *format_names;
+    if (k == sizeof format_names / sizeof *format_names || !are_notes(notes)) return false;
+    return output->format == CORPUS_JSONL ? !per_token && !windows : width > 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ items */

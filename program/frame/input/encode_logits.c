@@ -1,6 +1,7 @@
 /* Positions are asked for block by block, and their logits are put where each belongs. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encode_logits.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/base/status.h"
@@ -50,6 +51,17 @@ static void list_places(logits_places *places, const input_batch *input, deberta
     }
 }
 
+/* Weights that only a head sees may be damaged where the encoder's are not. */
+static deberta_status check_finite(const deberta_model *model, deberta_task task, const float *logits, size_t count,
+                                   deberta_error *err)
+{
+    for (size_t k = 0; k < count; k++)
+        if (!isfinite(logits[k]))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged",
+                         deberta_model_describe(model)->name, deberta_task_name(task), (double)logits[k]);
+    return DEBERTA_OK;
+}
+
 deberta_status encode_logits(deberta_session *session, const deberta_model *model, deberta_task task,
                              const input_batch *input, size_t block_bytes, logits_visit visit, void *context,
                              deberta_error *err)
@@ -64,6 +76,7 @@ deberta_status encode_logits(deberta_session *session, const deberta_model *mode
     for (size_t done = 0, count; status == DEBERTA_OK && done < places.count; done += count) {
         count = places.count - done < block ? places.count - done : block;
         status = deberta_task_logits(session, task, places.positions + done, count, logits, width, err);
+        if (status == DEBERTA_OK) status = check_finite(model, task, logits, count * width, err);
         for (size_t i = 0; status == DEBERTA_OK && i < count; i++)
             status = visit(context, places.rows[done + i], places.positions[done + i], logits + i * width, err);
     }

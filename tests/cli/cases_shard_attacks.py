@@ -1,0 +1,129 @@
+"""A folder of shards comes from elsewhere: manifests whose digests fit, and say what is not so, are refused, and so is input that changed.
+
+SPDX-License-Identifier: MIT
+"""
+import hashlib
+import json
+import os
+import shutil
+import struct
+
+from helpers import DEMO, contains
+
+
+def make_shard(bench, out, *options):
+    bench.write("one.txt", "a ship\nthe cat sat on the mat\n")
+    bench.fine("encode", DEMO, "--file", "one.txt", "--pool", "mean", *options, "--shards", "1", "--shard", "0", "-q", "-o", out)
+
+
+def edit_manifest(path, change):
+    """Changes the object and writes the digest anew, which has no key."""
+    with open(path, encoding="utf-8") as file:
+        manifest = json.load(file)
+    del manifest["digest"]
+    change(manifest)
+    text = json.dumps(manifest, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    manifest["digest"] = hashlib.sha256(text.encode()).hexdigest()
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(manifest, file)
+
+
+def rewrite_rows(bench, folder, change):
+    """Changes the bytes of the rows, and their digest in the manifest."""
+    path = bench.path(f"{folder}/0-of-1.safetensors")
+    with open(path, "rb") as file:
+        content = change(file.read())
+    with open(path, "wb") as file:
+        file.write(content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def set_in(part, name, value):
+    def change(manifest):
+        (manifest[part] if part else manifest)[name] = value
+    return change
+
+
+MANIFESTS = {
+    "17 notes": set_in("layout", "notes", {str(k): "" for k in range(17)}), "3,000 notes": set_in("layout", "notes", {str(k): "" for k in range(3000)}),
+    "a note of a number": set_in("layout", "notes", {"a": 1}), "a note of nothing": set_in("layout", "notes", {"a": None}),
+    "notes in a list": set_in("layout", "notes", ["a"]), "no width": set_in("layout", "width", 0), "negative width": set_in("layout", "width", -1),
+    "one column": set_in("layout", "width", 1), "a column less": set_in("layout", "width", 191), "2^60 columns": set_in("layout", "width", 1 << 60),
+    "vectors of tokens": set_in("layout", "per_token", True), "windows": set_in("layout", "windows", True), "npy": set_in("layout", "format", "npy"),
+    "more rows": set_in(None, "rows", 3), "fewer rows": set_in(None, "rows", 1), "negative rows": set_in(None, "rows", -1),
+    "more vectors": set_in(None, "vectors", 3), "2^62 vectors": set_in(None, "vectors", 1 << 62), "fewer vectors": set_in(None, "vectors", 1),
+    "more tokens": set_in(None, "tokens", 1 << 40), "negative tokens": set_in(None, "tokens", -5), "bad ones": set_in(None, "bad", 3),
+    "negative bad ones": set_in(None, "bad", -1), "other bytes": set_in(None, "bytes", 7), "negative items": set_in(None, "items", -2),
+    "2^62 items": set_in("corpus", "items", 1 << 62), "items in words": set_in("corpus", "items", "two"), "no hash": set_in("corpus", "hash", None),
+    "a command of numbers": set_in(None, "command", [1, 2]), "problems": set_in(None, "problems", [["a", 1]]), "made": set_in(None, "made", "avx2"),
+}
+
+
+def test_manifests_that_say_what_is_not_so(bench):
+    make_shard(bench, "v.safetensors")
+    for name, change in MANIFESTS.items():
+        shutil.copytree(bench.path("v.safetensors.shards"), bench.path("e.shards"))
+        edit_manifest(bench.path("e.shards/0-of-1.json"), change)
+        for wish in (["--verify"], ["--out", "joined.safetensors"]):
+            result = bench.run("merge", "e.shards", *wish)
+            assert result.code == 3 and result.err.count("\n") == 1, f"{name}\n{result.describe()}"
+        shutil.rmtree(bench.path("e.shards"))
+    assert "joined.safetensors" not in bench.files()
+
+
+def test_rows_whose_header_is_another(bench):
+    """A header's length that wraps, one that is longer or shorter, bytes behind the end: digests fit."""
+    make_shard(bench, "v.safetensors")
+    for change in (lambda b: struct.pack("<Q", 2**64 - 1) + b[8:], lambda b: struct.pack("<Q", 2**64 - 9) + b[8:],
+                   lambda b: struct.pack("<Q", struct.unpack("<Q", b[:8])[0] + 64) + b[8:], lambda b: b + b"more", lambda b: b[:100], lambda b: b""):
+        shutil.copytree(bench.path("v.safetensors.shards"), bench.path("e.shards"))
+        digest = rewrite_rows(bench, "e.shards", change)
+        size = os.path.getsize(bench.path("e.shards/0-of-1.safetensors"))
+        edit_manifest(bench.path("e.shards/0-of-1.json"), lambda m: m.update(sha256=digest, bytes=size))
+        result = bench.expect(3, "merge", "e.shards", "--out", "joined.safetensors")
+        contains(result.err, "0-of-1.safetensors is not of the size and the header")
+        shutil.rmtree(bench.path("e.shards"))
+
+
+def test_items_that_count_beyond_words(bench):
+    """Tokens of a row whose bytes would wrap."""
+    make_shard(bench, "v.safetensors")
+    for line in ("0 %d 0 0\n1 4 0 0\n" % (1 << 62), "0 %d 0 0\n1 %d 0 0\n" % (1 << 63, 1 << 63), "0\n1\n", "0 4 0 0\n"):
+        shutil.copytree(bench.path("v.safetensors.shards"), bench.path("e.shards"))
+        with open(bench.path("e.shards/0-of-1.items"), "w", encoding="ascii") as file:
+            file.write(line)
+        edit_manifest(bench.path("e.shards/0-of-1.json"), lambda m: m.update(items_sha256=hashlib.sha256(line.encode()).hexdigest()))
+        bench.expect(3, "merge", "e.shards", "--out", "joined.safetensors")
+        shutil.rmtree(bench.path("e.shards"))
+
+
+def test_input_of_the_same_size_is_seen(bench):
+    """A finished shard is that of its input, not of one with a word exchanged."""
+    bench.write("e.txt", "the man went home\nthe cat sat\n")
+    commands = [["encode", DEMO, "--file", "e.txt", "--pool", "mean", "--shards", "1", "--shard", "0", "-o", "e.npy"]]
+    for command in commands:
+        bench.fine(*command)
+        contains(bench.fine(*command).err, "nothing is left to do")
+        bench.write("e.txt", "the man went away\nthe cat sat\n")
+        contains(bench.expect(3, *command).err, "was made of other input (the texts of its files differ)")
+        bench.write("e.txt", "the man went home\nthe cat sat\n")
+        bench.fine(*command)
+
+
+def test_journals_that_say_what_is_not_so(bench):
+    bench.write("c.txt", "a ship\n" * 3)
+    command = ["encode", DEMO, "--file", "c.txt", "--pool", "mean", "--shards", "1", "--shard", "0", "-q", "-o", "j.npy"]
+    bench.fine(*command)
+    with open(bench.path("j.npy.shards/0-of-1.json"), encoding="utf-8") as file:
+        settings = json.load(file)["settings"]
+    shutil.rmtree(bench.path("j.npy.shards"))
+    fine = {"texts": 1, "bad": 0, "bytes": 128 + 4 * 192, "hash": "0" * 16, "rows": [[0, 4, 0, 0]]}
+    for change in ({"texts": -1}, {"bad": -1}, {"bad": 2}, {"bytes": -1}, {"bytes": 128}, {"bytes": 1 << 62}, {"rows": [[0, -4, 0, 0]]},
+                   {"rows": [[0, 1 << 62, 0, 0]]}, {"rows": [[1, 4, 0, 0]]}, {"rows": {"a": 1}}, {"rows": [[0, 4, 9, 1]]}, {"rows": [[0, 4, 0, 0, 9]]},
+                   {"problems": [["a"]]}, {"problems": "a"}):
+        os.mkdir(bench.path("j.npy.shards"))
+        bench.write("j.npy.shards/0-of-1.npy.part", bytes(128 + 4 * 192))
+        bench.write("j.npy.shards/0-of-1.npy.part.journal", json.dumps(settings) + "\n" + json.dumps({**fine, **change}) + "\n")
+        result = bench.run(*command)
+        assert result.code == 3 and "is no journal of this program" in result.err, f"{change}\n{result.describe()}"
+        shutil.rmtree(bench.path("j.npy.shards"))
