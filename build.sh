@@ -178,17 +178,56 @@ else
     below 12 "$version" && refuse "gcc $version is too old, needed is 12 or later: CC=gcc-12 ./build.sh, where a gcc-12 is installed"
 fi
 
+# Meson keeps what it found and what it missed. So that what was installed since then counts as in a new folder, build/found.txt
+# remembers everything the build files look for, and where that has changed the build is configured from nothing, with the options
+# it had. Compiled files stay: ninja compiles what now has another command line.
+what_is_found() {
+    echo "meson $(meson --version), compiler $cc: $($cc --version | head -n 1), packages from ${PKG_CONFIG_PATH:-the usual places}"
+    echo "flags ${CFLAGS:-}, ${CPPFLAGS:-}, ${LDFLAGS:-}"
+    for library in hwloc jansson libzip libpcre2-8 zlib cairo cairo-pdf pangocairo harfbuzz libpng cmocka sleef ompi-c mpich; do
+        echo "library $library: $(pkg-config --modversion "$library" 2>/dev/null || true)"
+    done
+    for header in sleef.h; do
+        if has_header "$header" >/dev/null 2>&1; then echo "header $header"; fi
+    done
+    for command in ar awk c++ ccache mpicc objcopy python3; do echo "command $command: $(command -v "$command" || true)"; done
+    for python in /usr/bin/python3 python3; do
+        for module in sentencepiece; do
+            if "$python" -c "import $module" >/dev/null 2>&1; then echo "module $module of $python"; fi
+        done
+    done
+}
+
 tests=disabled; [ $action = test ] && tests=enabled
 options="-Dviz=$viz"
-if [ ! -e build/build.ninja ]; then
-    # Where a Debian system looks for libraries. Meson asks dpkg-dev, and without it installs into lib64, where nothing looks.
-    multiarch=$($cc -print-multiarch 2>/dev/null || true)
-    # shellcheck disable=SC2086
-    meson setup build $options -Dtests=$tests --buildtype=release ${multiarch:+--libdir=lib/$multiarch}
-else
+found=$(what_is_found)
+kept=build/meson-private/cmd_line.txt
+if [ "$found" = "$(cat build/found.txt 2>/dev/null)" ]; then
     [ $action = test ] && options="$options -Dtests=enabled"
     # shellcheck disable=SC2086
     meson configure build $options
+else
+    rm -f build/found.txt
+    set --
+    if [ -e $kept ]; then
+        # Its lines are "name = value". The tests that were once asked for stay.
+        while IFS= read -r line; do
+            case $line in
+            "[properties]") break ;;
+            "tests = "*) [ $action = test ] || tests=${line#* = } ;;
+            *" = "*) set -- "$@" "-D${line%% = *}=${line#* = }" ;;
+            esac
+        done <$kept
+        ! grep -q '^\(cross\|native\)_file = ' $kept || refuse "build/ was configured with a machine file: rm -r build, or meson setup --wipe build"
+        rm -rf build/meson-private
+    else
+        # Where a Debian system looks for libraries. Meson asks dpkg-dev, and without it installs into lib64, where nothing looks.
+        multiarch=$($cc -print-multiarch 2>/dev/null || true)
+        set -- --buildtype=release ${multiarch:+--libdir=lib/$multiarch}
+    fi
+    # shellcheck disable=SC2086
+    meson setup build "$@" $options -Dtests=$tests
+    echo "$found" >build/found.txt
 fi
 ninja -C build
 

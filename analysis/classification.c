@@ -25,13 +25,17 @@ class_score confusion_class(const confusion *c, size_t label)
     return score;
 }
 
-static void set_interval(classification_score *score)
+accuracy_score accuracy_of(size_t hits, size_t texts)
 {
-    const double z = 1.959963984540054, n = (double)score->texts, p = score->accuracy;
+    accuracy_score score = {.texts = texts, .hits = hits};
+    if (!texts) return score;
+    const double z = 1.959963984540054, n = (double)texts, p = (double)hits / n;
     const double middle = (p + z * z / (2 * n)) / (1 + z * z / n),
                  half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);
-    score->low = middle - half;
-    score->high = middle + half;
+    score.accuracy = p;
+    score.low = middle - half;
+    score.high = middle + half;
+    return score;
 }
 
 classification_score confusion_score(const confusion *c)
@@ -47,10 +51,12 @@ classification_score confusion_score(const confusion *c)
         if (one.texts > most) most = one.texts;
     }
     if (!score.texts) return score;
-    score.accuracy = (double)score.hits / (double)score.texts;
+    const accuracy_score accuracy = accuracy_of(score.hits, score.texts);
+    score.accuracy = accuracy.accuracy;
+    score.low = accuracy.low;
+    score.high = accuracy.high;
     score.majority = (double)most / (double)score.texts;
     score.macro_f1 = score.macro_f1 / (double)occurring;
-    set_interval(&score);
     return score;
 }
 

@@ -19,9 +19,16 @@ typedef struct class_score {
 } class_score;
 class_score confusion_class(const confusion *c, size_t label);
 
-typedef struct classification_score {
+typedef struct accuracy_score {
     size_t texts, hits;
     double accuracy, low, high; /* 95 %, Wilson's interval: the texts are a sample of independent ones */
+} accuracy_score;
+/* All 0 without texts. */
+accuracy_score accuracy_of(size_t hits, size_t texts);
+
+typedef struct classification_score {
+    size_t texts, hits;
+    double accuracy, low, high; /* as in accuracy_score */
     double majority;            /* accuracy of always answering the most frequent label */
     double macro_f1;            /* mean over the labels that occur, as a label or as an answer */
 } classification_score;

@@ -21,8 +21,8 @@ enum { DEFAULT_SAMPLES = 15 };
 /* False for problems that SLEEF has no function for. */
 static bool find_sleef_function(const kernel_problem *p, sleef_function *function)
 {
-    static const kernel_activation covered[SLEEF_FUNCTIONS] = {
-        [SLEEF_EXP] = KERNEL_EXP, [SLEEF_GELU] = KERNEL_GELU, [SLEEF_TANH] = KERNEL_TANH};
+    static const activation covered[SLEEF_FUNCTIONS] = {
+        [SLEEF_EXP] = ACTIVATION_EXP, [SLEEF_GELU] = ACTIVATION_GELU, [SLEEF_TANH] = ACTIVATION_TANH};
     for (int f = 0; p->slot == SLOT_activate_f32 && f < SLEEF_FUNCTIONS; f++) {
         if (p->function != covered[f]) continue;
         *function = (sleef_function)f;
@@ -31,7 +31,7 @@ static bool find_sleef_function(const kernel_problem *p, sleef_function *functio
     return false;
 }
 
-static void activate_with_sleef(float *x, size_t count, kernel_activation function)
+static void activate_with_sleef(float *x, size_t count, activation function)
 {
     sleef_function by = SLEEF_EXP;
     const kernel_problem p = {.slot = SLOT_activate_f32, .function = function};

@@ -21,11 +21,10 @@ static deberta_status find_slot(kernel_slot *slot, const char *word, const char 
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: unknown kernel '%.40s'", where, word);
 }
 
-static deberta_status find_function(kernel_activation *function, const char *word, const char *where,
-                                    deberta_error *err)
+static deberta_status find_function(activation *function, const char *word, const char *where, deberta_error *err)
 {
-    for (int i = KERNEL_GELU; i <= KERNEL_EXP; i++) {
-        *function = (kernel_activation)i;
+    for (int i = ACTIVATION_GELU; i <= ACTIVATION_EXP; i++) {
+        *function = (activation)i;
         if (strcmp(word, activation_name(*function)) == 0) return DEBERTA_OK;
     }
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: unknown function '%.40s'", where, word);
@@ -109,8 +108,13 @@ deberta_status problem_line_parse(problem_line *parsed, const char *line, const 
     text[length] = '\0';
     memcpy(parsed->text, text, length + 1);
     kernel_problem *p = &parsed->problem;
-    *p = (kernel_problem){
-        .rows = 1, .columns = 1, .depth = 64, .plain = true, .values = VALUES_UNIFORM, .random = 12345};
+    *p = (kernel_problem){.rows = 1,
+                          .columns = 1,
+                          .depth = 64,
+                          .plain = true,
+                          .values = VALUES_UNIFORM,
+                          .random = 12345,
+                          .function = ACTIVATION_GELU};
 
     char *word = strtok_r(text, " \t", &rest);
     DEBERTA_TRY(find_slot(&p->slot, word ? word : "", where, err));

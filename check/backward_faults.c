@@ -69,9 +69,9 @@ static void norm_of_constants(const layernorm_backward_task *task)
     }
 }
 
-static void gelu_of_tanh(float *dy, float *y, const float *x, size_t n, kernel_activation function)
+static void gelu_of_tanh(float *dy, float *y, const float *x, size_t n, activation function)
 {
-    sound().activate_backward_f32(dy, y, x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
+    sound().activate_backward_f32(dy, y, x, n, function == ACTIVATION_GELU ? ACTIVATION_GELU_TANH : function);
 }
 
 static void no_folding(const fold_runs_task *task) { (void)task; }

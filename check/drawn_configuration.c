@@ -90,9 +90,9 @@ static const char *draw_terms(uint64_t *state)
 
 static const char *draw_activation(uint64_t *state)
 {
-    static const char *const names[] = {"gelu",          "gelu_python", "gelu_new", "gelu_fast", "gelu_pytorch_tanh",
-                                        "gelu_accurate", "quick_gelu",  "relu",     "silu",      "swish",
-                                        "tanh",          "sigmoid",     "linear"};
+#define SPELLED(NAME, function, ...) __VA_ARGS__,
+    static const char *const names[] = {ACTIVATIONS(SPELLED) ACTIVATION_NONE_SPELLED};
+#undef SPELLED
     return one_in(state, 3) ? "gelu" : ONE_OF(state, names);
 }
 

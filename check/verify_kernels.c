@@ -67,7 +67,7 @@ static kernel_problem draw_problem(verify_rounds *k, kernel_slot slot, problem_v
     if (d->drawn.depth) p.depth = draw_size(k, d->drawn.depth, d->depth_unit);
     if (d->drawn.columns) p.columns = draw_size(k, d->drawn.columns, d->column_unit);
     p.options = (unsigned)random_next(&k->state) & d->optional;
-    if (d->has_function) p.function = (kernel_activation)random_below(&k->state, KERNEL_EXP + 1);
+    if (d->has_function) p.function = (activation)(ACTIVATION_GELU + random_below(&k->state, ACTIVATION_EXP));
     if (d->has_map) p.map = (problem_map)random_below(&k->state, MAP_ANY + 1);
     if (d->has_map) p.distance = (ptrdiff_t)random_below(&k->state, 200) - 100;
     if (d->has_parts && random_below(&k->state, 2)) p.parts = (size_t)1 << random_below(&k->state, MOST_PARTS);

@@ -19,7 +19,7 @@ static const double limit_of_ours = 8, limit_of_theirs = 8;
 /* Two libraries of float64 agree to a millionth of what is measured with them. */
 static const double limit_of_float64 = 1e-6;
 
-static const kernel_activation ours[SLEEF_FUNCTIONS] = {KERNEL_EXP, KERNEL_GELU, KERNEL_TANH};
+static const activation ours[SLEEF_FUNCTIONS] = {ACTIVATION_EXP, ACTIVATION_GELU, ACTIVATION_TANH};
 
 typedef struct second_opinion {
     verify_report *report;

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/activation_list.h"
+
 #include "core/base/tiers.h"
 #include "core/integer_kernels.h"
 
@@ -139,18 +141,6 @@ static inline void softmax_task_assert(const softmax_task *task)
     assert(task->keys >= 1 && task->keys <= KEY_CHUNK);
     (void)task;
 }
-
-/* Elementwise functions. An enum of its own: callers map what a config says (core/model/feed_forward.c). */
-typedef enum kernel_activation {
-    KERNEL_GELU,
-    KERNEL_GELU_TANH,
-    KERNEL_GELU_QUICK,
-    KERNEL_RELU,
-    KERNEL_SILU,
-    KERNEL_TANH,
-    KERNEL_SIGMOID,
-    KERNEL_EXP
-} kernel_activation;
 
 /* ------------------------------------------------------------------------------------------------------ for training */
 
@@ -304,7 +294,7 @@ typedef struct dropout_task {
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
-    X(activate_f32, (float *x, size_t n, kernel_activation function))
+    X(activate_f32, (float *x, size_t n, activation function))
 
 /* Kernels that only training calls; a build for inference alone leaves them out (KERNELS_WITHOUT_TRAINING). */
 #define TRAINING_KERNEL_LIST(X)                                                                                        \
@@ -318,7 +308,7 @@ typedef struct dropout_task {
     X(layernorm_backward_f32, (const layernorm_backward_task *task))                                                   \
     /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation; y[e] = f(x[e]) unless y is NULL; it may be x. Formulas: \
      * simd/math_coefficients.h */                                                                                     \
-    X(activate_backward_f32, (float *dy, float *y, const float *x, size_t n, kernel_activation function))              \
+    X(activate_backward_f32, (float *dy, float *y, const float *x, size_t n, activation function))                     \
     /* see softmax_backward_task */                                                                                    \
     X(softmax_backward_f32, (const softmax_backward_task *task))                                                       \
     /* see fold_runs_task */                                                                                           \

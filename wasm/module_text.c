@@ -1,9 +1,11 @@
 /* One text through the model that is open: tokens, hidden states, what the page says of every head, candidates for
  * [MASK]. SPDX-License-Identifier: MIT */
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/integers.h"
 #include "core/base/status.h"
 #include "program/report/explorer_head.h"
 #include "wasm/module.h"
@@ -141,22 +143,35 @@ static deberta_status run_encoder(const char *ablations, const deberta_observer 
                                  .sequences = 1,
                                  .token_types = module.tokens->token_types,
                                  .observer = observer};
-    return deberta_encode(module.session, &batch, &module.outputs, &module.error);
+    DEBERTA_TRY(deberta_encode(module.session, &batch, &module.outputs, &module.error));
+    return deberta_session_check_finite(module.session, &module.error); /* as the program does */
 }
 
 int encode(const char *ablations) { return run_encoder(ablations, NULL); }
 
+/* Sizes have 32 bits here, and a model brings heads and layers. */
+static bool measure(const exploration *e, size_t *matrices_bytes)
+{
+    const size_t matrix_bytes = e->layout.n * e->layout.n * sizeof *e->matrices; /* at most MODULE_MAX_TOKENS a side */
+    return size_multiply(e->heads, DEBERTA_COMPONENT_COUNT * matrix_bytes, matrices_bytes) &&
+           cell_layout_all_bytes(&e->layout, e->layers, e->heads, &module.cells_bytes);
+}
+
 static deberta_status prepare(exploration *e, const deberta_model_info *info)
 {
-    const size_t n = module.tokens->count, area = n * n;
+    const size_t n = module.tokens->count;
+    size_t all_heads, matrices_bytes;
     e->layers = info->layers, e->heads = info->heads;
-    e->layout = cell_layout_choose(n, info->has_c2p, info->has_p2c, info->layers * info->heads, CELLS_BUDGET_BYTES);
+    if (!size_multiply(e->layers, e->heads, &all_heads)) all_heads = SIZE_MAX;
+    e->layout = cell_layout_choose(n, info->has_c2p, info->has_p2c, all_heads, CELLS_BUDGET_BYTES);
     e->special = calloc(n, 1);
     e->about = json_array();
-    e->matrices = malloc(info->heads * DEBERTA_COMPONENT_COUNT * area * sizeof *e->matrices);
     free(module.cells);
-    module.cells_bytes = info->layers * info->heads * cell_layout_bytes(&e->layout);
-    module.cells = malloc(module.cells_bytes);
+    module.cells = NULL;
+    if (measure(e, &matrices_bytes)) {
+        e->matrices = malloc(matrices_bytes);
+        module.cells = malloc(module.cells_bytes);
+    }
     for (size_t t = 0; e->special && t < n; t++) e->special[t] = is_special(t);
     return e->special && e->about && e->matrices && module.cells
                ? DEBERTA_OK
@@ -204,6 +219,16 @@ static json_t *rank_candidates(const float *logits, double *probabilities, size_
     return list;
 }
 
+static deberta_status mask_logits(deberta_task task, size_t place, float *logits, size_t width)
+{
+    DEBERTA_TRY(deberta_task_logits(module.session, task, &place, 1, logits, width, &module.error));
+    for (size_t k = 0; k < width; k++)
+        if (!isfinite(logits[k]))
+            DEBERTA_FAIL(&module.error, DEBERTA_E_FORMAT, "the head '%s' gives %f: weights of the model are damaged",
+                         deberta_task_name(task), (double)logits[k]);
+    return DEBERTA_OK;
+}
+
 /* For every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced Mask
  * Decoder, as `fill-mask` does. */
 int candidates(size_t top, int decoder)
@@ -211,19 +236,20 @@ int candidates(size_t top, int decoder)
     const deberta_task task = decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
     const size_t width = deberta_task_width(module.model, task), n = module.tokens ? module.tokens->count : 0;
     if (!width) DEBERTA_FAIL(&module.error, DEBERTA_E_UNSUPPORTED, "this model has no head for [MASK]");
-    float *logits = malloc(width * sizeof *logits);
-    double *probabilities = malloc(width * sizeof *probabilities);
-    size_t *ranked = malloc(top * sizeof *ranked);
+    float *logits = calloc(width, sizeof *logits);
+    double *probabilities = calloc(width, sizeof *probabilities);
+    size_t *ranked = calloc(minimum(top, width) + 1, sizeof *ranked);
     json_t *list = json_array();
     deberta_status status = logits && probabilities && ranked && list
                                 ? DEBERTA_OK
                                 : status_fail(&module.error, DEBERTA_E_MEMORY, "out of memory for candidates");
     for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {
         if (module.tokens->ids[t] != deberta_tokenizer_special_id(module.tokenizer, DEBERTA_SPECIAL_MASK)) continue;
-        status = deberta_task_logits(module.session, task, &t, 1, logits, width, &module.error);
+        status = mask_logits(task, t, logits, width);
         if (status == DEBERTA_OK)
-            json_array_append_new(list, json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
-                                                  rank_candidates(logits, probabilities, ranked, width, top)));
+            json_array_append_new(
+                list, json_pack("{s:I, s:o}", "place", (json_int_t)t, "tokens",
+                                rank_candidates(logits, probabilities, ranked, width, minimum(top, width))));
     }
     free(logits), free(probabilities), free(ranked);
     if (status == DEBERTA_OK) return module_answer(list);

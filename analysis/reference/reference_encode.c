@@ -1,4 +1,5 @@
 /* The forward pass, formula by formula. SPDX-License-Identifier: MIT */
+#include "analysis/reference/exact_activation.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 
@@ -269,7 +270,7 @@ static deberta_status apply_layer(const reference_model *m, const reference_inpu
     project_add_norm(m, n, attended, context, H, w.attention_weight, w.attention_bias, query_states, w.attention_gain,
                      w.attention_shift);
     reference_linear(wide, attended, n, h, w.intermediate_weight, w.intermediate_bias, f);
-    for (size_t e = 0; e < n * f; e++) wide[e] = reference_activation(config->hidden_activation, wide[e]);
+    for (size_t e = 0; e < n * f; e++) wide[e] = exact_activation(wide[e], config->hidden_activation);
     project_add_norm(m, n, out, wide, f, w.output_weight, w.output_bias, attended, w.output_gain, w.output_shift);
 fail:
     shelf_clear(&w.shelf);
@@ -310,7 +311,7 @@ static deberta_status convolve(const reference_model *m, const reference_input *
     for (size_t t = 0; t < n; t++) {
         for (size_t o = 0; o < h; o++) {
             double c = kept(input, t) ? bias[o] + correlate(config, weight, e, n, t, o) : 0.0;
-            y[t * h + o] += reference_activation(config->convolution_activation, c);
+            y[t * h + o] += exact_activation(c, config->convolution_activation);
         }
     }
     reference_layer_norm(y, y, n, h, gain, shift, m->eps);

@@ -1,6 +1,7 @@
 /* The heads of SPEC 8 in float64.
  *
  * SPDX-License-Identifier: MIT */
+#include "analysis/reference/exact_activation.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
 
@@ -49,7 +50,7 @@ static deberta_status apply_linear(const reference_model *m, const char *module,
     DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &weight, width, in, err, "%s.weight", module));
     DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &bias, width, 0, err, "%s.bias", module));
     reference_linear(out, x, n, in, weight, bias, width);
-    for (size_t e = 0; e < n * width; e++) out[e] = reference_activation(function, out[e]);
+    for (size_t e = 0; e < n * width; e++) out[e] = exact_activation(out[e], function);
 fail:
     shelf_clear(&scratch);
     return status;

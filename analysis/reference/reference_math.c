@@ -38,23 +38,6 @@ void reference_layer_norm(double *y, const double *x, size_t rows, size_t width,
     }
 }
 
-double reference_activation(activation function, double x)
-{
-    switch (function) {
-    case ACTIVATION_NONE: return x;
-    case ACTIVATION_GELU:
-        return 0.5 * x * erfc(-x / sqrt(2.0)); /* 1 + erf(u) = erfc(-u), exact in the negative tail too */
-    case ACTIVATION_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-    case ACTIVATION_GELU_QUICK: return x / (1.0 + exp(-1.702 * x));
-    case ACTIVATION_RELU: return x < 0 ? 0.0 : x; /* so that NaN stays NaN */
-    case ACTIVATION_SILU: return x / (1.0 + exp(-x));
-    case ACTIVATION_TANH: return tanh(x);
-    case ACTIVATION_SIGMOID: return 1.0 / (1.0 + exp(-x));
-    case ACTIVATION_COUNT: break;
-    }
-    return NAN;
-}
-
 void reference_softmax(double *row, const unsigned char *mask, size_t keys)
 {
     double maximum = -INFINITY, sum = 0;

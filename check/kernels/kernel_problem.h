@@ -97,7 +97,7 @@ typedef struct kernel_problem {
     kernel_slot slot;
     size_t rows, depth, columns; /* those that the kernel has; the meaning of each is in its description */
     unsigned options;
-    kernel_activation function; /* of kernels that have one */
+    activation function; /* of kernels that have one */
     problem_values values;
     float scale; /* of all numbers; 0: 1 */
     problem_map map;

@@ -114,7 +114,7 @@ static void activate_backward_f32_fill(kernel_problem *p)
 {
     enum { LARGEST_EXPONENT = 80 };
     const problem_array *x = &p->arrays[SLOPE_X];
-    for (size_t e = 0; p->function == KERNEL_EXP && e < p->rows * p->columns; e++) {
+    for (size_t e = 0; p->function == ACTIVATION_EXP && e < p->rows * p->columns; e++) {
         float *at = x->initial + place_in(x, e / p->columns, e % p->columns);
         if (*at > LARGEST_EXPONENT) *at = LARGEST_EXPONENT;
     }
@@ -136,7 +136,7 @@ static bool expect_slope(const kernel_problem *p, const exact_judge *judge, size
     if (has_option(p, WITH_Y) && !expect_result(p, judge, SLOPE_Y, y, activation_value(x, p->function))) return false;
     if (isnan(x)) return expect_result(p, judge, SLOPE_DY, at, (exact_value){NAN, 1, 0, UNIT_EPS_S});
     exact_sum slope = exact_slope(fmax(fmin(x, FLAT), -FLAT), p->function);
-    if (p->function != KERNEL_EXP && !(slope.terms <= FLAT)) slope.terms = 1;
+    if (p->function != ACTIVATION_EXP && !(slope.terms <= FLAT)) slope.terms = 1;
     const double exact = dy * slope.value, want = fabs(exact) > (double)FLT_MAX ? copysign(INFINITY, dy) : exact;
     const double size = EPS * fabs(dy) * slope.terms + 0x1p-140 * fmax(1, fabs(dy));
     return expect_result(p, judge, SLOPE_DY, at, (exact_value){want, size, 16, UNIT_EPS_S});

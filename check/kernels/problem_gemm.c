@@ -91,7 +91,7 @@ static exact_sum exact_element(const kernel_problem *p, size_t i, size_t j)
     for (size_t k = 0; k < p->depth; k++) add_term(&x, given(p, GEMM_A, i, k) * given(p, GEMM_B, k, j));
     if (has_option(p, WITH_BIAS)) add_term(&x, given(p, GEMM_BIAS, 0, j));
     if (has_option(p, WITH_GELU)) {
-        x.value = exact_activation(x.value, KERNEL_GELU);
+        x.value = exact_activation(x.value, ACTIVATION_GELU);
         x.terms *= 1.13; /* the largest slope of GELU */
     }
     if (has_option(p, WITH_OUTER)) {

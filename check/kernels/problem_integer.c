@@ -160,7 +160,7 @@ static exact_sum exact_digits_element(const kernel_problem *p, integer_format fo
     if (has_option(p, ACCUMULATE))
         add_term(&x, given(p, INT_C, i, j) * (has_option(p, WITH_C_SCALE) ? given(p, INT_C_SCALE, 0, i) : 1));
     if (has_option(p, WITH_BIAS)) add_term(&x, given(p, INT_BIAS, 0, j));
-    if (has_option(p, WITH_GELU)) x.value = exact_activation(x.value, KERNEL_GELU);
+    if (has_option(p, WITH_GELU)) x.value = exact_activation(x.value, ACTIVATION_GELU);
     if (has_option(p, WITH_OUTER)) {
         add_term(&x, given(p, INT_OUTER_COLUMN, i, 0));
         add_term(&x, given(p, INT_OUTER_ROW, 0, j));

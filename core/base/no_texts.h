@@ -9,6 +9,10 @@
 
 enum { NO_TEXTS_BYTES = 64 /* of the beginning tell enough */ };
 
+/* What is said of a line of a corpus that holds a NUL, to follow the place: no piece of a vocabulary can be written
+ * with one, and whoever made the corpus did not mean it. */
+#define NUL_IN_CORPUS "holds a NUL byte, and no text of a corpus has one: take it out first (tr -d '\\0')"
+
 /* What is wrong, to follow the name of the file; NULL: nothing is. No text in UTF-8 begins as compressed ones do. A NUL
  * is a character like others, but no text begins with many. */
 static inline const char *no_texts_reason(const void *bytes, size_t count)

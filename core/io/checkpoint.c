@@ -12,6 +12,7 @@
 
 #include "core/base/path.h"
 #include "core/io/checkpoint_parts.h"
+#include "core/io/folder_kind.h"
 #include "core/io/json_file.h"
 #include "core/io/tensor_names.h"
 
@@ -169,6 +170,7 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     name_prefix prefix = {0};
     DEBERTA_TRY(find_prefix(c, &prefix, err));
     leave_generator_out(c, prefix);
+    c->prefix = prefix;
     size_t room_bytes = 1;
     for (size_t i = 0; i < c->count; i++) room_bytes += tensor_name_room_bytes(c->entries[i].public.name);
     c->renamed = malloc(room_bytes);
@@ -290,26 +292,6 @@ static const struct weight_kind {
     {"pytorch_model.bin.index.json", true, true},
 };
 
-/* Weights of a kind that is not read, and what to do about them; "" if there is nothing that is known. */
-static const char *other_weights(int folder)
-{
-    static const struct {
-        const char *name, *advice;
-    } known[] = {
-        {"adapter_model.safetensors", "; adapter_model.safetensors is an adapter alone: merge it into its model first"},
-        {"adapter_model.bin", "; adapter_model.bin is an adapter alone: merge it into its model first"},
-        {"model.fp16.safetensors", "; model.fp16.safetensors is a variant: give it the name model.safetensors"},
-        {"model.onnx", "; model.onnx is not read: save the model with PyTorch"},
-        {"tf_model.h5", "; tf_model.h5 is TensorFlow's: save the model with PyTorch"},
-        {"flax_model.msgpack", "; flax_model.msgpack is Flax's: save the model with PyTorch"},
-        {"model.gguf", "; model.gguf is not read: save the model with PyTorch"},
-    };
-    struct stat ignored;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (fstatat(folder, known[i].name, &ignored, 0) == 0) return known[i].advice;
-    return "";
-}
-
 /* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
 static const struct weight_kind *kind_in(int folder)
 {
@@ -335,13 +317,13 @@ static deberta_status find_kind(const checkpoint *c, const struct weight_kind **
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened as a model folder: %s", QUOTE(c->folder),
                      strerror(errno));
     *kind = kind_in(folder);
-    const char *advice = other_weights(folder);
     close(folder);
+    char advice[256];
     if (!*kind)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
                      "%s: no weights; expected model.safetensors, pytorch_model.bin or the index.json of a sharded "
                      "one%s",
-                     QUOTE(c->folder), advice);
+                     QUOTE(c->folder), folder_other_weights(c->folder, advice, sizeof advice));
     return DEBERTA_OK;
 }
 

@@ -135,6 +135,33 @@ static deberta_status check_metadata(const json_t *metadata, const entry_context
     return DEBERTA_OK;
 }
 
+/* least: "at least ", where the header itself is cut, which alone knows the rest. */
+static deberta_status refuse_cut(const char *least, uint64_t missing_bytes, const char *where, deberta_error *err)
+{
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: is cut: %s%llu byte%s missing at its end; fetch or copy it again", where,
+                 least, (unsigned long long)missing_bytes, missing_bytes == 1 ? " is" : "s are");
+}
+
+/* Tensors that lie one behind the other, but go on behind the end of the file: a copy that broke off. What is wrong
+ * with an entry is found by who reads it. */
+static deberta_status check_whole(json_t *header, const entry_context *context)
+{
+    const char *name;
+    json_t *entry;
+    size_t sum_bytes = 0, last = 0, begin, end;
+    json_object_foreach(header, name, entry)
+    {
+        const json_t *place = json_object_get(entry, "data_offsets");
+        if (strcmp(name, "__metadata__") == 0) continue;
+        if (!read_size(&begin, json_array_get(place, 0)) || !read_size(&end, json_array_get(place, 1)) || begin > end ||
+            !size_add(sum_bytes, end - begin, &sum_bytes))
+            return DEBERTA_OK;
+        if (end > last) last = end;
+    }
+    if (last <= context->data_bytes || sum_bytes != last) return DEBERTA_OK;
+    return refuse_cut("", last - context->data_bytes, context->where, context->err);
+}
+
 /* Copies everything out of the JSON tree, which the caller then releases. */
 static deberta_status read_entries(tensor_list *list, json_t *header, const entry_context *context)
 {
@@ -198,6 +225,8 @@ static deberta_status find_header(size_t *length_bytes, const uint8_t *bytes, si
     if (size_bytes < LENGTH_BYTES)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %zu bytes are too few for a safetensors file", where, size_bytes);
     uint64_t length = load_u64(bytes);
+    if (braced && length <= header_limits.bytes && length > size_bytes - LENGTH_BYTES)
+        return refuse_cut("at least ", length - (size_bytes - LENGTH_BYTES), where, err);
     if (!range_is_inside(LENGTH_BYTES, length, size_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a safetensors header of %llu bytes does not fit the file of %zu bytes",
                      where, (unsigned long long)length, size_bytes);
@@ -225,6 +254,7 @@ deberta_status safetensors_list(tensor_list *list, const uint8_t *bytes, size_t 
     if (json_object_size(header) > TENSOR_MAX_COUNT)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s: %zu tensors, expected at most %d", where,
                              json_object_size(header), TENSOR_MAX_COUNT);
+    if (status == DEBERTA_OK) status = check_whole(header, &context);
     if (status == DEBERTA_OK) status = read_entries(list, header, &context);
     json_decref(header);
     if (status == DEBERTA_OK) {

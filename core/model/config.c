@@ -11,10 +11,12 @@
 #include <float.h>
 #include <jansson.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/path.h"
+#include "core/io/folder_kind.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/model/config_keys.h"
@@ -133,38 +135,39 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
 
 /* ----------------------------------------------------------------------------------------------------- activations */
 
-static const struct {
-    const char *name;
-    activation value;
-} activations[] = {
-    {"gelu", ACTIVATION_GELU},
-    {"gelu_python", ACTIVATION_GELU},
-    {"gelu_new", ACTIVATION_GELU_TANH},
-    {"gelu_fast", ACTIVATION_GELU_TANH},
-    {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
-    {"gelu_accurate", ACTIVATION_GELU_TANH},
-    {"quick_gelu", ACTIVATION_GELU_QUICK},
-    {"relu", ACTIVATION_RELU},
-    {"silu", ACTIVATION_SILU},
-    {"swish", ACTIVATION_SILU},
-    {"tanh", ACTIVATION_TANH},
-    {"sigmoid", ACTIVATION_SIGMOID},
-    {"linear", ACTIVATION_NONE},
+enum { MOST_SPELLINGS = 5 }; /* and a NULL behind them */
+
+static const char *const activation_spellings[ACTIVATION_COUNT][MOST_SPELLINGS] = {
+    [ACTIVATION_NONE] = {ACTIVATION_NONE_SPELLED},
+#define SPELLED(NAME, function, ...) [ACTIVATION_##NAME] = {__VA_ARGS__},
+    ACTIVATIONS(SPELLED)
+#undef SPELLED
 };
+
+/* Writes "gelu, gelu_python, ... or linear". */
+static void list_activations(char *text, size_t size)
+{
+    size_t length = 0;
+    for (activation each = ACTIVATION_NONE + 1; each < ACTIVATION_COUNT; each++)
+        for (const char *const *name = activation_spellings[each]; *name && length < size; name++)
+            length += (size_t)snprintf(text + length, size - length, "%s%s", length ? ", " : "", *name);
+    if (length < size) snprintf(text + length, size - length, " or %s", ACTIVATION_NONE_SPELLED);
+}
 
 /* Leaves *out as it is when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
     const json_t *value = present(source->object, key);
     if (!value) return DEBERTA_OK;
-    for (size_t i = 0; json_is_string(value) && i < sizeof activations / sizeof *activations; i++)
-        if (strcmp(json_string_value(value), activations[i].name) == 0) {
-            *out = activations[i].value;
-            return DEBERTA_OK;
-        }
-    return refuse(
-        source, key, value,
-        "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh, sigmoid or linear");
+    for (activation each = 0; json_is_string(value) && each < ACTIVATION_COUNT; each++)
+        for (const char *const *name = activation_spellings[each]; *name; name++)
+            if (strcmp(json_string_value(value), *name) == 0) {
+                *out = each;
+                return DEBERTA_OK;
+            }
+    char expected[256];
+    list_activations(expected, sizeof expected);
+    return refuse(source, key, value, expected);
 }
 
 /* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
@@ -538,7 +541,7 @@ deberta_status config_parse(model_config *config, const char *text, size_t lengt
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err)
 {
     *config = (model_config){0};
-    DEBERTA_TRY(wrapper_check_folder(folder, err));
+    DEBERTA_TRY(folder_check_model(folder, err));
     char *path = path_join(folder, "config.json");
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
     json_t *root;

@@ -8,20 +8,8 @@
 
 #include <stdbool.h>
 
+#include "core/activation_list.h"
 #include "core/base/notes.h"
-
-typedef enum activation {
-    ACTIVATION_NONE = 0,   /* "linear" */
-    ACTIVATION_GELU,       /* x Phi(x): "gelu" */
-    ACTIVATION_GELU_TANH,  /* "gelu_new", "gelu_fast", "gelu_pytorch_tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
-                              x^3))) */
-    ACTIVATION_GELU_QUICK, /* "quick_gelu": x sigmoid(1.702 x) */
-    ACTIVATION_RELU,
-    ACTIVATION_SILU, /* "silu", "swish" */
-    ACTIVATION_TANH,
-    ACTIVATION_SIGMOID,
-    ACTIVATION_COUNT
-} activation;
 
 typedef struct model_config {
     int version;  /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors

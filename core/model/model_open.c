@@ -4,13 +4,14 @@
 #include <string.h>
 
 #include "core/dispatch.h"
-#include "core/io/hub_name.h"
+#include "core/io/folder_kind.h"
 #include "core/io/quote.h"
 #include "core/model/convolution.h"
 #include "core/model/load_layers.h"
 #include "core/model/load_tasks.h"
 #include "core/model/model_sections.h"
 #include "core/model/synthetic_name.h"
+#include "core/model/tensor_account.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
@@ -126,13 +127,13 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
         return DEBERTA_OK;
     }
     const char *text = internal->config;
-    DEBERTA_TRY(text ? DEBERTA_OK : hub_name_check(path, err));
     DEBERTA_TRY(text ? config_parse(&model->config, text, strlen(text), path, err)
                      : config_read(&model->config, path, err));
     if (internal->weights) {
         model->files = *internal->weights;
         return DEBERTA_OK;
     }
+    DEBERTA_TRY(folder_note_rest(path, &model->notes, err));
     if (packed_file_is_alone(path, precision)) return open_alone(model, path, precision, err);
     DEBERTA_TRY(check_other_precisions(path, precision, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
@@ -151,8 +152,13 @@ static deberta_status load_parts(weight_loader *loader, deberta_model *model, po
 static deberta_status measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                               size_t limit_bytes, deberta_error *err)
 {
+    tensor_account account = {0};
     loader->pass = LOAD_CHECK;
-    DEBERTA_TRY(load_parts(loader, model, workspace, err));
+    loader->account = model->files.next ? &account : NULL;
+    deberta_status status = load_parts(loader, model, workspace, err);
+    if (loader->account) status = tensor_account_close(&account, model, status, err);
+    loader->account = NULL;
+    DEBERTA_TRY(status);
     model->parameters = loader->parameters;
     loader->pass = LOAD_MEASURE;
     DEBERTA_TRY(load_parts(loader, model, workspace, err));

@@ -9,7 +9,6 @@
 
 #include "core/base/status.h"
 
-/* Refuses a folder that has GLiNER's settings in place of a config.json. */
-deberta_status wrapper_check_folder(const char *folder, deberta_error *err);
-/* Refuses a config that names a model to begin from and has no sizes: the defaults would be another model's. */
+/* Refuses a config that is another class's, or names a model to begin from and has no sizes: the defaults would be
+ * another model's. */
 deberta_status wrapper_check_config(const json_t *config, const char *where, deberta_error *err);

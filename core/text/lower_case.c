@@ -1,22 +1,12 @@
-/* Lower case by the C library's tables.
+/* Lower case of a text, which knows where each byte came from.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/lower_case.h"
 
-#include <wctype.h>
-
+#include "core/base/letters.h"
 #include "core/base/utf8.h"
 
-deberta_status lower_case_open(locale_t *locale, const char *where, deberta_error *err)
-{
-    *locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (!*locale)
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM,
-                     "%s: do_lower_case needs the locale C.UTF-8, which this system does not have", where);
-    return DEBERTA_OK;
-}
-
-deberta_status lower_case_run(locale_t locale, traced_text *out, const char *text, size_t bytes, deberta_error *err)
+deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, deberta_error *err)
 {
     out->bytes = 0;
     DEBERTA_TRY(traced_text_reserve(out, bytes, err));
@@ -24,7 +14,7 @@ deberta_status lower_case_run(locale_t locale, traced_text *out, const char *tex
         uint32_t character;
         size_t length = utf8_decode(text + at, bytes - at, &character);
         char lowered[2 * UTF8_MAX_BYTES];
-        size_t put = utf8_encode(lowered, (uint32_t)towlower_l((wint_t)character, locale));
+        size_t put = utf8_encode(lowered, letter_lower_case(character));
         /* The lower case of this one is two characters: i, which is there already, and a dot above. */
         if (character == 0x130) put += utf8_encode(lowered + put, 0x307);
         DEBERTA_TRY(traced_text_reserve(out, out->bytes + put, err));

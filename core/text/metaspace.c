@@ -18,8 +18,7 @@ struct metaspace {
     piece_model model;
     unigram *unigram;
     added_tokens normalized; /* by their normalised spelling */
-    locale_t locale;         /* for lower case; 0 if that is off */
-    bool split_by_punctuation;
+    bool lower_case, split_by_punctuation;
 };
 
 /* ----------------------------------------------------------------------------------------------------- loading */
@@ -34,9 +33,9 @@ deberta_status metaspace_create(metaspace **words_out, piece_model *model, const
     }
     m->model = *model;
     *model = (piece_model){0};
+    m->lower_case = options->lower_case;
     m->split_by_punctuation = options->split_by_punctuation;
     deberta_status status = unigram_create(&m->unigram, &m->model, where, err);
-    if (status == DEBERTA_OK && options->lower_case) status = lower_case_open(&m->locale, where, err);
     if (status != DEBERTA_OK) metaspace_free(words_out);
     return status;
 }
@@ -44,7 +43,6 @@ deberta_status metaspace_create(metaspace **words_out, piece_model *model, const
 void metaspace_free(metaspace **m)
 {
     if (!*m) return;
-    if ((*m)->locale) freelocale((*m)->locale);
     added_tokens_free(&(*m)->normalized);
     unigram_free(&(*m)->unigram);
     piece_model_free(&(*m)->model);
@@ -118,14 +116,14 @@ static void strip_right(traced_text *normal)
 static deberta_status normalize(const metaspace *m, metaspace_workspace *w, const char *text, size_t bytes,
                                 deberta_error *err)
 {
-    if (m->locale) {
-        DEBERTA_TRY(lower_case_run(m->locale, &w->lower, text, bytes, err));
+    if (m->lower_case) {
+        DEBERTA_TRY(lower_case_run(&w->lower, text, bytes, err));
         text = w->lower.text;
         bytes = w->lower.bytes;
     }
     DEBERTA_TRY(put_normalized(w, text, bytes, err));
     strip_right(&w->normal);
-    for (size_t i = 0; m->locale && i <= w->normal.bytes; i++)
+    for (size_t i = 0; m->lower_case && i <= w->normal.bytes; i++)
         w->normal.origin[i] = w->lower.origin[w->normal.origin[i]];
     return DEBERTA_OK;
 }

@@ -13,8 +13,8 @@ struct sentencepiece {
     unigram *unigram; /* one of these two */
     piece_bpe *bpe;
     int32_t byte_ids[256]; /* with byte fallback */
-    locale_t locale;       /* for lower case; 0 if that is off */
-    regex *punctuation;    /* NULL if texts are not split there */
+    bool lower_case;
+    regex *punctuation; /* NULL if texts are not split there */
 };
 
 /* ----------------------------------------------------------------------------------------------------- loading */
@@ -34,10 +34,9 @@ static deberta_status load_model(sentencepiece *s, const char *where, deberta_er
                                           : unigram_create(&s->unigram, model, where, err);
 }
 
-static deberta_status load_options(sentencepiece *s, const sentencepiece_options *options, const char *where,
-                                   deberta_error *err)
+static deberta_status load_options(sentencepiece *s, const sentencepiece_options *options, deberta_error *err)
 {
-    if (options->lower_case) DEBERTA_TRY(lower_case_open(&s->locale, where, err));
+    s->lower_case = options->lower_case;
     if (options->split_by_punctuation)
         return regex_compile(&s->punctuation, "[\\x21-\\x2F\\x3A-\\x40\\x5B-\\x60\\x7B-\\x7E\\p{P}]", err);
     return DEBERTA_OK;
@@ -54,7 +53,7 @@ deberta_status sentencepiece_create(sentencepiece **pieces_out, piece_model *mod
     s->model = *model;
     *model = (piece_model){0};
     deberta_status status = load_model(s, where, err);
-    if (status == DEBERTA_OK) status = load_options(s, options, where, err);
+    if (status == DEBERTA_OK) status = load_options(s, options, err);
     if (status != DEBERTA_OK) sentencepiece_free(pieces_out);
     return status;
 }
@@ -62,7 +61,6 @@ deberta_status sentencepiece_create(sentencepiece **pieces_out, piece_model *mod
 void sentencepiece_free(sentencepiece **s)
 {
     if (!*s) return;
-    if ((*s)->locale) freelocale((*s)->locale);
     regex_free(&(*s)->punctuation);
     unigram_free(&(*s)->unigram);
     piece_bpe_free(&(*s)->bpe);
@@ -156,8 +154,8 @@ deberta_status sentencepiece_encode(const sentencepiece *s, sentencepiece_worksp
                                     token_list *list, deberta_error *err)
 {
     const traced_text *lowered = NULL;
-    if (s->locale) {
-        DEBERTA_TRY(lower_case_run(s->locale, &w->lower, text, bytes, err));
+    if (s->lower_case) {
+        DEBERTA_TRY(lower_case_run(&w->lower, text, bytes, err));
         lowered = &w->lower;
         text = lowered->text;
         bytes = lowered->bytes;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/io/folder_kind.h"
 #include "core/io/mapped_file.h"
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
@@ -155,9 +156,11 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin"};
     *path = *merges_path = NULL;
     struct stat facts;
-    if (stat(folder, &facts) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
-    if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
+    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode)) {
+        const int reason = errno;
+        DEBERTA_TRY(folder_check_tokenizer(folder, err));
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(reason));
+    }
     bool merges_missing = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
@@ -172,6 +175,7 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     if (!*path && merges_missing)
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
                      QUOTE(folder));
+    if (!*path) DEBERTA_TRY(folder_check_tokenizer(folder, err));
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
                      "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
@@ -241,6 +245,7 @@ deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer_out, const c
     DEBERTA_TRY_OR_FAIL(status, load_vocabulary(t, path, merges_path, folder, &config, &model, err));
     DEBERTA_TRY_OR_FAIL(status, settle_specials(t, &config, folder, err));
     if (t->bpe) DEBERTA_TRY_OR_FAIL(status, finish_bpe(t, QUOTE(path), err));
+    t->cuts_as_microsoft = tokenizer_config_is_microsoft(folder);
     *tokenizer_out = t;
     t = NULL;
 fail:

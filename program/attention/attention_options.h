@@ -85,9 +85,9 @@ void mark_parse(common_options *options, const char *text, void *target);
     {"token-range", 0, "A:B", "show tokens A to B-1 of the text only", PARSED_AT(attention_options, shown, tokens_parse)}, \
     {"drop-special", 0, NULL, "leave special tokens out; nothing is renormalised", \
      FLAG_AT(attention_options, shown.drop_special)}, \
-    {"words", 0, NULL, "merge pieces into words (what white space separates): probabilities are added over the keys " \
-     "of a word and averaged over its queries, logits averaged over both; heat maps do so themselves where pieces have no " \
-     "room and words have", FLAG_AT(attention_options, shown.words)}, \
+    {"words", 0, NULL, "merge pieces into words (what white space separates; scripts without it keep pieces): " \
+     "probabilities are added over the keys of a word and averaged over its queries, logits averaged over both; heat maps do " \
+     "so themselves where pieces have no room and words have", FLAG_AT(attention_options, shown.words)}, \
     {"pieces", 0, NULL, "never merge them, also where they have no room", FLAG_AT(attention_options, shown.pieces), \
      .not_with = "words"}
 #define PART_ROWS HEADS_ROWS, TOKENS_ROWS

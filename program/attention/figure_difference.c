@@ -101,8 +101,8 @@ static void open_other_text(figure_source *source, other_side *other)
                 token_view_make(&other->view, &source->input, 1 - source->view.row, &source->asked->shown, &error),
                 &error);
     const token_view *own = &source->view, *its = &other->view;
-    source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown) !=
-                           token_view_count_words(its, &source->input, &source->asked->shown);
+    source->keeps_pieces = token_view_count_words(own, &source->input, &source->asked->shown, NULL) !=
+                           token_view_count_words(its, &source->input, &source->asked->shown, NULL);
     if (its->span[1] != own->span[1] || its->count != own->count)
         usage_wrong(source->options, "the texts must have equally many tokens, found %zu and %zu",
                     own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);

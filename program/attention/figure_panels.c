@@ -232,7 +232,9 @@ static bool wants_words(const figure_sheet *sheet, const attention_figure *figur
     if (asked->shown.words || asked->shown.pieces || source->keeps_pieces || !asked->components ||
         !source->options->outs.count)
         return false;
-    if (token_view_count_words(&source->view, &source->input, &asked->shown) == source->view.count) return false;
+    bool uneven;
+    if (token_view_count_words(&source->view, &source->input, &asked->shown, &uneven) == source->view.count || uneven)
+        return false;
     const bool laid_out = figure_check(attention_layout, figure, &figure->style, &pieces, &error) == DEBERTA_OK,
                tokens = laid_out && !pieces.positions;
     if (tokens && pieces.page_height <= (figure->columns ? FIGURE_HIGHEST_MM : pleasant_height)) return false;

@@ -316,7 +316,8 @@ static bool is_remedy(const figure_source *source, const char *name)
     const option *row = options_find(source->options->command, name);
     const token_view_choice *shown = &source->asked->shown;
     if (!row) return false;
-    if (strcmp(name, "words") == 0) return !shown->words;
+    if (strcmp(name, "words") == 0)
+        return !shown->words && token_view_count_words(&source->view, &source->input, shown, NULL) < source->view.count;
     if (strcmp(name, "drop-special") == 0) return !shown->drop_special;
     if (strcmp(name, "layers") == 0) return source->layer_count > 1;
     if (strcmp(name, "heads") == 0) return source->head_count > 1;

@@ -6,7 +6,12 @@
 #include <string.h>
 
 #include "program/frame/input/input_batch.h"
+#include "core/base/integers.h"
+#include "core/base/letters.h"
 #include "core/base/utf8.h"
+
+/* A word that holds more than one of so many parts of a text is no unit that a reader of the text would look at. */
+enum { MOST_WORDS_SHARE = 3 };
 
 /* What SentencePiece has before characters that it does not know: a bar as high as the type. */
 static const char lone_space[] = "\u2581";
@@ -33,8 +38,8 @@ static size_t leading_space(const char *text, size_t bytes)
 }
 
 /* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins after white
- * space, with every segment, and with a special token. White space belongs to the piece after it (SentencePiece, also
- * where that is nothing else), or to none. */
+ * space, with every segment, with a special token, and with each piece of a script that has no white space. White space
+ * belongs to the piece after it (SentencePiece, also where that is nothing else), or to none. */
 static bool begins_word(const input_batch *input, size_t row, size_t t)
 {
     const deberta_tokens *list = tokens_of(input, row);
@@ -47,7 +52,7 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
     if (span.begin < span.end && leading_space(text + span.begin, bytes - span.begin)) return true;
     size_t skipped = span.begin;
     while (skipped > before.end && utf8_is_continuation(text[--skipped])) continue;
-    return leading_space(text + skipped, span.begin - skipped) > 0;
+    return leading_space(text + skipped, span.begin - skipped) > 0 || word_ends_between(text, bytes, before, span);
 }
 
 /* A word as the text has it; a token that is none by its name. */
@@ -179,7 +184,8 @@ size_t token_view_place(const token_view *view, size_t token)
 
 const size_t *token_view_numbers(const token_view *view) { return view->whole ? NULL : view->tokens; }
 
-size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice)
+size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice,
+                              bool *uneven)
 {
     token_view words;
     token_view_choice merged = *choice;
@@ -187,6 +193,13 @@ size_t token_view_count_words(const token_view *view, const input_batch *input, 
     deberta_error error;
     const size_t count =
         token_view_make(&words, input, view->row, &merged, &error) == DEBERTA_OK ? words.count : view->count;
+    size_t longest = 0, pieces = 0;
+    for (size_t k = 0; k < words.count; k++) {
+        if (input->special[view->first_token + words.tokens[k]]) continue;
+        longest = maximum(longest, words.starts[k + 1] - words.starts[k]);
+        pieces += words.starts[k + 1] - words.starts[k];
+    }
+    if (uneven) *uneven = MOST_WORDS_SHARE * longest > pieces;
     token_view_free(&words);
     return count;
 }

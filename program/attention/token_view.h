@@ -57,5 +57,8 @@ const size_t *token_view_numbers(const token_view *view);
  * probabilities and logits are shown decides what is said of them. */
 void token_view_describe(const token_view *view, const token_view_choice *choice, bool probabilities, bool logits,
                          char *text, size_t capacity);
-/* How many rows and columns the view would have if pieces were merged; as many as it has where they cannot be. */
-size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice);
+/* How many rows and columns the view would have if pieces were merged; as many as it has where they cannot be. *uneven,
+ * unless it is NULL: whether one word would hold more than a third of the pieces, as where no white space parts them.
+ */
+size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice,
+                              bool *uneven);

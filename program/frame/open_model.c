@@ -3,11 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "program/frame/open_model.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "core/io/folder_kind.h"
 #include "core/io/hub_name.h"
 
 /* From --reference, --precision, --threads, --memory-limit. */
@@ -42,36 +41,12 @@ void check_float32(const common_options *options, const char *what)
     if (precision) option_wrong(options, &options->precision, "%s is in float32 only; found %s", what, precision);
 }
 
-/* What `train rtd --generator` leaves: no model itself, one in each of two folders. */
-static bool is_pair(const char *path)
-{
-    char file[512];
-    struct stat about;
-    snprintf(file, sizeof file, "%.400s/config.json", path);
-    if (stat(file, &about) == 0) return false;
-    snprintf(file, sizeof file, "%.400s/discriminator/config.json", path);
-    return stat(file, &about) == 0;
-}
-
-/* What people type first is the name of a model on a hub, or a path with a mistake in it. */
 static void check_place(const common_options *options, const char *path)
 {
-    static const char expected[] =
-        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
-    struct stat about;
     deberta_error error;
     if (strncmp(path, "synthetic:", 10) == 0) return;
-    const int reason = stat(path, &about) == 0 ? 0 : errno;
-    if (*path == 0) end_with(options, EXIT_INPUT, "the name of the model is empty; %s", expected);
-    if (reason == ENOENT && hub_name_check(path, &error) == DEBERTA_OK) /* an absolute path */
-        end_with(options, EXIT_INPUT, "%.300s: no such folder; %s", path, expected);
-    if (reason == ENOENT && strstr(error.message, "hf download")) work_failed(options, &error);
-    if (reason == ENOENT) end_with(options, EXIT_INPUT, "%s; %s", error.message, expected);
-    if (reason == 0 && !S_ISDIR(about.st_mode)) end_with(options, EXIT_INPUT, "%.300s: is a file; %s", path, expected);
-    if (reason == 0 && is_pair(path))
-        end_with(options, EXIT_INPUT, "%.150s: holds two models; give %.150s/discriminator or %.150s/generator", path,
-                 path, path);
-    /* whatever else there is to say, the library says */
+    if (*path == 0) end_with(options, EXIT_INPUT, "the name of the model is empty; %s", EXPECTED_PLACE);
+    must(options, folder_check_model(path, &error), &error);
 }
 
 void check_model_place(const common_options *options) { check_place(options, options->arguments[0]); }

@@ -24,17 +24,28 @@ size_t cell_layout_bytes(const cell_layout *layout)
            (layout->pool > 1 ? 2 * (terms + 2) * area : 0);
 }
 
+bool cell_layout_all_bytes(const cell_layout *layout, size_t layers, size_t heads, size_t *bytes)
+{
+    return size_multiply(layers, heads, bytes) && size_multiply(*bytes, cell_layout_bytes(layout), bytes);
+}
+
+static bool fits(const cell_layout *layout, size_t heads, size_t budget_bytes)
+{
+    size_t bytes;
+    return cell_layout_all_bytes(layout, 1, heads, &bytes) && bytes <= budget_bytes;
+}
+
 cell_layout cell_layout_choose(size_t n, bool has_c2p, bool has_p2c, size_t heads, size_t budget_bytes)
 {
     cell_layout layout = {.n = n, .pool = 1, .cells = n, .exact = true, .has = {true, has_c2p, has_p2c, true, true}};
     const size_t exact_budget = budget_bytes < EXACT_BUDGET_BYTES ? budget_bytes : EXACT_BUDGET_BYTES;
-    if (n <= PLAIN_CELLS && heads * cell_layout_bytes(&layout) <= exact_budget) return layout;
+    if (n <= PLAIN_CELLS && fits(&layout, heads, exact_budget)) return layout;
     layout.exact = false;
-    if (n <= PLAIN_CELLS && heads * cell_layout_bytes(&layout) <= budget_bytes) return layout;
+    if (n <= PLAIN_CELLS && fits(&layout, heads, budget_bytes)) return layout;
     do {
         layout.pool++;
         layout.cells = (n + layout.pool - 1) / layout.pool;
-    } while (layout.cells > 1 && (layout.cells > POOLED_CELLS || heads * cell_layout_bytes(&layout) > budget_bytes));
+    } while (layout.cells > 1 && (layout.cells > POOLED_CELLS || !fits(&layout, heads, budget_bytes)));
     return layout;
 }
 

@@ -23,9 +23,12 @@ typedef struct cell_layout {
     bool has[DEBERTA_COMPONENT_COUNT]; /* the sum and the probabilities are always there */
 } cell_layout;
 
-/* The finest grade with which `heads` heads fit into budget_bytes. */
+/* The finest grade with which `heads` heads fit into budget_bytes; the coarsest where none does. */
 cell_layout cell_layout_choose(size_t n, bool has_c2p, bool has_p2c, size_t heads, size_t budget_bytes);
+/* The bytes of one head: a chosen layout has at most PLAIN_CELLS a side. */
 size_t cell_layout_bytes(const cell_layout *layout);
+/* The bytes of so many layers of so many heads. false: no size is that large. */
+bool cell_layout_all_bytes(const cell_layout *layout, size_t layers, size_t heads, size_t *bytes);
 
 /* What a page must know to read the bytes. */
 typedef struct cell_scales {

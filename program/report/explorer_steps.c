@@ -94,7 +94,7 @@ static void run_step(explorer_job *job, const char *title, common_options *step)
 static const char *list_ids(const explorer_job *job, size_t row)
 {
     const size_t first = job->input.sequence_starts[job->input.row[row].sequence], count = job->input.row[row].tokens;
-    char *text = options_take(job->options, 12 * count + 1, 1), *at = text;
+    char *text = options_take(job->options, count + 1, 12), *at = text;
     for (size_t t = 0; t < count; t++) at += sprintf(at, t ? ",%d" : "%d", job->input.ids[first + t]);
     return text;
 }

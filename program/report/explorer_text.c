@@ -21,8 +21,8 @@ typedef struct text_data {
     const common_options *options;
     mapped_file file;
     tensor_list tensors;
-    size_t layers, heads, n;
-    char digest[65]; /* SHA-256 of the hidden states */
+    size_t layers, heads, n, area; /* area: n n */
+    char digest[65];               /* SHA-256 of the hidden states */
     cell_layout layout;
     float *matrices[DEBERTA_COMPONENT_COUNT]; /* of one head */
     uint8_t *bytes;
@@ -64,13 +64,17 @@ static void open_data(text_data *data, const char *path, size_t tokens, size_t b
     data->heads = first->tensor.shape[1];
     data->n = tokens;
     while (find(data, data->layers, DEBERTA_PROBABILITIES)) data->layers++;
-    data->layout = cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C),
-                                      data->layers * data->heads, budget_bytes);
+    size_t all_heads;
+    if (!size_multiply(tokens, tokens, &data->area) || !size_multiply(data->layers, data->heads, &all_heads))
+        end_with(data->options, EXIT_INPUT, "%s: %zu layers of %zu heads for %zu tokens are beyond all sizes", path,
+                 data->layers, data->heads, tokens);
+    data->layout =
+        cell_layout_choose(tokens, find(data, 0, DEBERTA_C2P), find(data, 0, DEBERTA_P2C), all_heads, budget_bytes);
     digest_hidden(data);
     data->bytes = memory_take(cell_layout_bytes(&data->layout), 1);
     data->special = memory_take(tokens, 1);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        if (data->layout.has[c]) data->matrices[c] = memory_take(tokens * tokens, sizeof(float));
+        if (data->layout.has[c]) data->matrices[c] = memory_take(data->area, sizeof(float));
 }
 
 static void close_data(text_data *data)
@@ -84,10 +88,11 @@ static void close_data(text_data *data)
 
 static void read_component(text_data *data, size_t layer, size_t head, int c)
 {
-    const size_t area = data->n * data->n;
+    const size_t area = data->area;
     const stored_tensor *tensor = find(data, layer, c);
+    size_t elements;
     deberta_error error;
-    if (!tensor || tensor->tensor.elements != data->heads * area)
+    if (!tensor || !size_multiply(data->heads, area, &elements) || tensor->tensor.elements != elements)
         end_with(data->options, EXIT_INPUT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
                  layer, deberta_component_name((deberta_component)c));
     tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);

@@ -9,7 +9,7 @@
  *      {answer: {number, about, cells, masks, sha256, milliseconds}}
  * SPDX-License-Identifier: MIT */
 const MOST_MODEL_BYTES = 3e9; // sizes have 32 bits there, and packed weights come on top
-const TOP = 5;
+const TOP = 5, NO_SUCH_HEAD = -4; // DEBERTA_E_UNSUPPORTED
 let x = null; // exports of the module
 let filling = null; // the file whose pieces come
 let hasTokenizer = false;
@@ -145,7 +145,11 @@ async function open({precision}) {
 
 /* As fill-mask has them: after the decoder where there is one. A model without such a head has none. */
 function candidates() {
-    for (const decoder of [1, 0]) if (x.candidates(TOP, decoder) === 0) return answer();
+    for (const decoder of [1, 0]) {
+        const status = x.candidates(TOP, decoder);
+        if (status === 0) return answer();
+        if (status !== NO_SUCH_HEAD) ok(status);
+    }
     return [];
 }
 

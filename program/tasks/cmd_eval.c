@@ -1,9 +1,10 @@
-/* `deberta eval`: how often the sequence head is right about labelled texts or pairs of texts.
- * SPDX-License-Identifier: MIT */
+/* `deberta eval`: how often the sequence head is right about labelled texts or pairs of texts, or a language model
+ * about minimal pairs. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "program/commands.h"
 #include "program/tasks/eval_output.h"
+#include "program/tasks/minimal_pairs.h"
 #include "program/tasks/task_run.h"
 #include "program/frame/input/labelled_text.h"
 #include "program/frame/open_model.h"
@@ -133,8 +134,9 @@ static void eval_against_free(eval_against *against)
 enum { MOST_FILES = 64 };
 
 typedef struct eval_options {
-    reading_options reading;
-    int against;
+    reading_options reading; /* files: those of --minimal-pairs */
+    int against, score, mlm_decoder;
+    const char *pair_scores;
 } eval_options;
 
 typedef struct eval_job {
@@ -225,7 +227,18 @@ static void draw(const common_options *options, const eval_job *job)
                 &(const figure_style){.title = title, .note = note});
 }
 
-static int run(const common_options *options)
+static int run_pairs(const common_options *options)
+{
+    const eval_options *o = (const eval_options *)options;
+    const pair_request request = {.score = o->score, .mlm_decoder = &o->mlm_decoder, .scores = o->pair_scores};
+    if (options->argument_count > 1)
+        usage_wrong(options, "'%s': a file of labelled texts does not go with --minimal-pairs", options->arguments[1]);
+    if (o->score == PAIR_SCORE_RTD && option_given(options, &o->mlm_decoder))
+        option_wrong(options, &o->mlm_decoder, "--score rtd has no use for a decoder");
+    return minimal_pairs_run(&o->reading, &request);
+}
+
+static int run_labels(const common_options *options)
 {
     static const task_command command = {
         .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
@@ -248,29 +261,60 @@ static int run(const common_options *options)
     return status;
 }
 
-static const option options[] = {
+static int run(const common_options *options)
+{
+    const eval_options *o = (const eval_options *)options;
+    if (o->reading.files.count) return run_pairs(options);
+    if (options->argument_count < 2)
+        usage_wrong(options, "expected %s, or --minimal-pairs FILE", options->command->arguments);
+    return run_labels(options);
+}
+
+static const option labels[] = {
     {"against", 0, "NAME", "compare every label with that in this precision, list the others: exit 1 if there are any",
-     CHOICE_AT(eval_options, against, precision_choices)},
+     CHOICE_AT(eval_options, against, precision_choices), .not_with = "minimal-pairs"},
     TEXT_BATCHES_OPTIONS,
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 
+static const option pairs[] = {
+    {"minimal-pairs", 0, "FILE",
+     "which sentence of a pair is likelier? Objects with \"sentence_good\", \"sentence_bad\", \"UID\"; may be repeated",
+     TEXTS_AT(reading_options, files)},
+    {"score", 0, "NAME",
+     "of a sentence: pll, each token masked in turn (default), or rtd, by the head for replaced tokens",
+     CHOICE_AT(eval_options, score, pair_score_names), .needs = "minimal-pairs"},
+    {TASK_MLM_DECODER_ROW(eval_options), .needs = "minimal-pairs"},
+    {"pair-scores", 0, "FILE", "the scores of both sentences of each pair as well, an object a line",
+     TEXT_AT(eval_options, pair_scores), .needs = "minimal-pairs", .role = OPTION_OUTPUT},
+    {.name = NULL},
+};
+
+static const option_group groups[] = {{labels, 0, NULL}, {pairs, 0, "minimal pairs"}, {NULL, 0, NULL}};
+
 const command command_eval = {
     .name = "eval",
-    .summary = "accuracy, F1 and confusions of the classifier on labelled texts or pairs",
+    .summary = "accuracy, F1 and confusions of the classifier on labelled texts or pairs; minimal pairs",
     .arguments = "MODEL FILE.tsv ...",
-    .min_arguments = 2,
+    .min_arguments = 1,
     .max_arguments = MOST_FILES,
-    .options = options,
+    .groups = groups,
     .size = sizeof(eval_options),
     .most_outputs = OUTPUT_PATHS_MOST,
-    .example = "  deberta eval models/demo docs/studies/data/books.tsv\n"
-               "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
-               "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
-               "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
-               "\"text\", \"pair\".\n"
-               "A bad line is reported, the others go on, exit 3.\n",
+    .example =
+        "  deberta eval models/demo docs/studies/data/books.tsv\n"
+        "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
+        "  deberta eval models/demo --minimal-pairs anaphor_gender_agreement.jsonl --json\n"
+        "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
+        "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
+        "\"text\", \"pair\".\n"
+        "A bad line is reported, the others go on, exit 3.\n"
+        "\nminimal pairs, with --json: {\"score\", \"head\", \"pairs\", \"right\", \"accuracy\", \"interval\", "
+        "\"ties\", "
+        "\"bad\",\n"
+        "  \"paradigms\": [{\"name\", \"pairs\", \"right\", \"accuracy\", \"low\", \"high\"}], \"terms\": the same by "
+        "\"linguistics_term\"}\n",
     .run = run,
     .without = "seed",
 };

@@ -12,7 +12,6 @@
 enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
 
 static const deberta_task decoder_heads[DECODERS] = {DEBERTA_TASK_MLM_EMD, DEBERTA_TASK_MLM};
-static const char *const decoder_names[DECODERS + 1] = {"emd", "plain", NULL};
 
 typedef struct fill_mask_options {
     reading_options reading;
@@ -126,7 +125,7 @@ static void describe_mask(const task_run *run, task_text *text, const mask_place
         json_t *array = columns[d] ? json_array() : NULL;
         for (size_t c = 0; array && c < count; c++)
             json_array_append_new(array, describe_candidate(run, &columns[d][c]));
-        if (array) json_object_set_new(by_decoder, decoder_names[d], array);
+        if (array) json_object_set_new(by_decoder, mlm_decoder_names[d], array);
     }
     if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
     json_array_append_new(json_object_get(text->answer, "masks"),
@@ -156,7 +155,7 @@ static void show_columns(FILE *out, const task_run *run, candidate *const *colum
         names[c] = name_of(run, left[c].id);
         if (clean_width(names[c], strlen(names[c])) > width) width = clean_width(names[c], strlen(names[c]));
     }
-    if (right) fprintf(out, "  %-*s  %s\n", (int)width + 7, decoder_names[0], decoder_names[1]);
+    if (right) fprintf(out, "  %-*s  %s\n", (int)width + 7, mlm_decoder_names[0], mlm_decoder_names[1]);
     for (size_t c = 0; c < count; c++) {
         print_probability(out, left[c].probability, names[c]);
         if (right) {
@@ -227,12 +226,10 @@ static void begin(task_run *run)
 {
     const fill_mask_options *o = (const fill_mask_options *)run->options;
     fill_job *job = run->context;
-    const bool has_emd = run->batches.info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
-    const bool plain = o->mlm_decoder == 1 || (!has_emd && !option_given(run->options, &o->mlm_decoder));
-    job->used[plain] = true;
+    job->used[task_mlm_head(run->options, &run->batches, &o->mlm_decoder) == DEBERTA_TASK_MLM] = true;
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
-        if (job->used[d]) task_run_require(run, decoder_heads[d]);
+        if (job->used[d]) task_require(run->options, &run->batches, decoder_heads[d]);
     job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
     job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
     if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
@@ -248,9 +245,7 @@ static int run(const common_options *options)
 static const option options[] = {
     {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
-    {"mlm-decoder", 0, "NAME",
-     "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer",
-     CHOICE_AT(fill_mask_options, mlm_decoder, decoder_names)},
+    {TASK_MLM_DECODER_ROW(fill_mask_options)},
     {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare)},
     TASK_TOP_ROW(fill_mask_options, MOST_CANDIDATES, "candidates for each mask (default 5)"),
     TEXT_BATCHES_OPTIONS,

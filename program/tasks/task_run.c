@@ -35,18 +35,27 @@ static const char *describe_head(deberta_task task)
     }
 }
 
-void task_run_require(const task_run *run, deberta_task task)
+void task_require(const common_options *options, const text_batches *batches, deberta_task task)
 {
     char present[128] = "";
-    if (deberta_task_width(run->batches.model, task)) return;
+    if (deberta_task_width(batches->model, task)) return;
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const size_t used = strlen(present);
-        if (run->batches.info.tasks_present & 1u << k)
+        if (batches->info.tasks_present & 1u << k)
             snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
                      deberta_task_name((deberta_task)k));
     }
-    end_with(run->options, EXIT_INPUT, "%s does not hold the head '%s'%s; it has %s%s", run->batches.info.name,
+    end_with(options, EXIT_INPUT, "%s does not hold the head '%s'%s; it has %s%s", batches->info.name,
              deberta_task_name(task), describe_head(task), *present ? "the heads: " : "no head at all", present);
+}
+
+const char *const mlm_decoder_names[] = {"emd", "plain", NULL};
+
+deberta_task task_mlm_head(const common_options *options, const text_batches *batches, const int *decoder)
+{
+    const bool has_emd = batches->info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
+    const bool plain = *decoder == 1 || (!has_emd && !option_given(options, decoder));
+    return plain ? DEBERTA_TASK_MLM : DEBERTA_TASK_MLM_EMD;
 }
 
 void task_run_check_labels(const task_run *run, size_t labels)
@@ -347,7 +356,7 @@ static void open_run(task_run *run)
 {
     const task_command *command = run->command;
     text_batches_open(&run->batches, reading_of(run->options), 0);
-    if (command->describe) task_run_require(run, command->task);
+    if (command->describe) task_require(run->options, &run->batches, command->task);
     if (command->begin) command->begin(run);
     text_stream_open(&run->stream, reading_of(run->options), &command->names);
     if (corpus_shard_wanted(&run->stream))

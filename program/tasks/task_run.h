@@ -74,8 +74,12 @@ typedef struct task_command {
  * begin with reading_options. */
 int task_run_all(const common_options *options, const task_command *command, void *context);
 
-/* For `begin`. The checkpoint must hold the head; if not, it says which it has. */
-void task_run_require(const task_run *run, deberta_task task);
+/* The checkpoint must hold the head; if not, it says which it has. */
+void task_require(const common_options *options, const text_batches *batches, deberta_task task);
+/* The head for what is masked: of --mlm-decoder, whose member of the command's struct this is; if it was not given, the
+ * Enhanced Mask Decoder where there is one. */
+deberta_task task_mlm_head(const common_options *options, const text_batches *batches, const int *decoder);
+/* For `begin`. */
 /* The names in id2label must fit the rows of the classifier. */
 void task_run_check_labels(const task_run *run, size_t labels);
 
@@ -89,6 +93,13 @@ deberta_status task_run_logits(const task_batch *batch, deberta_task task, const
                                float *logits, deberta_error *err);
 /* The `top` best of [count] values, best first; of top 0 all in their order. Returns how many. */
 size_t task_run_choose(const task_run *run, size_t top, const double *values, size_t count, size_t **chosen);
+
+/* --mlm-decoder */
+extern const char *const mlm_decoder_names[];
+#define TASK_MLM_DECODER_ROW(S)                                                                                        \
+    "mlm-decoder", 0, "NAME",                                                                                          \
+        "head: emd, the Enhanced Mask Decoder (default where there is one), or plain, on the last layer",              \
+        CHOICE_AT(S, mlm_decoder, mlm_decoder_names)
 
 /* --top, at most `most`, into that member of a command's struct. */
 #define TASK_TOP_ROW(S, most, help)                                                                                    \

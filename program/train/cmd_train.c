@@ -173,18 +173,37 @@ static void interrupt(int signal_number)
 typedef struct run_display {
     progress_bar bar;
     size_t first, tokens; /* steps that were behind already; tokens since */
+    double widest_share;  /* of a step: labelled tokens of all */
+    size_t widest_step;
 } run_display;
 
 static int show_step(void *context, const deberta_training_step *step)
 {
     run_display *display = context;
     char detail[160];
+    const double share = (double)step->labelled / (double)step->tokens;
     display->tokens += step->tokens;
+    if (share > display->widest_share) {
+        display->widest_share = share;
+        display->widest_step = step->step;
+    }
     snprintf(detail, sizeof detail, "step %zu/%zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f",
              step->step, step->steps, step->loss, step->learning_rate, step->gradient_norm,
              (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
     progress_step(&display->bar, step->step - display->first, detail);
     return interrupted;
+}
+
+/* A text has one label at least, which is more than was asked for where texts are a few tokens long. */
+static void note_share(const train_options *o, const run_display *display)
+{
+    const double asked = o->trainer.mask_probability;
+    if (!o->texts.count || o->trainer.generator || display->widest_share <= 2 * asked) return;
+    say_note(
+        &o->common,
+        "note: step %zu masked %.0f %% of its tokens, --mask-probability asks for %.0f %%: a text has one masked "
+        "token at least, and these are short; joined ones (no empty line between them, no --sequences lines) do not",
+        display->widest_step, 100 * display->widest_share, 100 * asked);
 }
 
 static void note_outcome(const train_options *o, size_t done, bool finished)
@@ -228,6 +247,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_failure(o, deberta_trainer_steps_done(trainer), &error);
     const size_t done = deberta_trainer_steps_done(trainer);
+    note_share(o, &display);
     note_outcome(o, done, finished);
     if (leads(o)) train_end(o, done, finished);
     if (finished || !leads(o)) return EXIT_OK; /* the others wait until the first has written its files */

@@ -92,6 +92,10 @@ static bool take_word(finetune_reader *r, sentence *s, text_record *record, cons
     return true;
 }
 
+/* What stands behind a NUL would be lost. */
+static const char nul_in_word[] = "a word or its label holds a NUL character";
+static bool has_nul(const json_t *text) { return memchr(json_string_value(text), 0, json_string_length(text)); }
+
 static bool take_object(finetune_reader *r, sentence *s, text_record *record)
 {
     const json_t *words = json_object_get(record->object, "words"), *labels = json_object_get(record->object, "labels");
@@ -102,6 +106,7 @@ static bool take_object(finetune_reader *r, sentence *s, text_record *record)
         const json_t *word = json_array_get(words, k), *label = json_array_get(labels, k);
         if (!json_is_string(word) || !json_is_string(label))
             return text_record_spoil(record, "word %zu or its label is no text", k);
+        if (has_nul(word) || has_nul(label)) return text_record_spoil(record, nul_in_word);
         if (!take_word(r, s, record, json_string_value(word), json_string_value(label))) return false;
     }
     return true;
@@ -111,6 +116,7 @@ static bool take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
     if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
+    if (memchr(record->text, 0, record->text_bytes)) return text_record_spoil(record, nul_in_word);
     if (strchr(tab + 1, '\t')) return text_record_spoil(record, "expected a word and a label, found more fields");
     *tab = 0;
     return take_word(r, s, record, record->text, tab + 1);

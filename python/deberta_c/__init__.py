@@ -7,7 +7,7 @@
 
 SPDX-License-Identifier: MIT
 """
-from ._abi import ArgumentError, Error, FileError, FormatError, OutOfMemoryError, SystemRefusedError, UnsupportedError, library as _library
+from ._abi import ArgumentError, Error, FileError, FormatError, NoteWarning, OutOfMemoryError, SystemRefusedError, UnsupportedError, library as _library
 from ._model import Model, Tokens
 from ._program import Figure, attention_figure, bench
 from .accelerate import accelerate, restore
@@ -16,4 +16,4 @@ from .comparison import Comparison, compare
 
 __version__: str = _library.version().decode()
 __all__ = ["Model", "Encoder", "Tokens", "Figure", "Comparison", "accelerate", "restore", "compare", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
-           "FormatError", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]
+           "FormatError", "NoteWarning", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes as c
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Dict, Optional, Tuple
@@ -42,6 +43,21 @@ class OutOfMemoryError(Error, MemoryError):
 
 class SystemRefusedError(Error, OSError):
     """The operating system refused something else: a thread, a write."""
+
+
+class NoteWarning(UserWarning):
+    """A note, as the program prints them: something was read and is not followed, or means something else than one may expect."""
+
+    __module__ = "deberta_c"
+
+
+def note(sentence: str) -> None:
+    """Warns, at the line of whoever called the package."""
+    frame: Any = sys._getframe()
+    level = 1
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == __package__:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(sentence, NoteWarning, stacklevel=level)
 
 
 ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,

@@ -1,6 +1,7 @@
 """Texts, pairs and ids as the library's batches. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 import os
 import sys
@@ -15,6 +16,7 @@ from ._abi import ArgumentError, library, whole_number
 Text = Union[str, Tuple[str, str]]
 # Of size_t, which no count here fills, so that NumPy need not mix it with signed numbers.
 INT32, BYTE, SIZE = np.dtype(np.int32), np.dtype(np.uint8), np.dtype(np.intp)
+LONGEST_UNASKED = 32768  # tokens of a text, as in the program: a longer one is more often a mistake than a wish
 
 
 def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
@@ -70,6 +72,25 @@ class Batch(NamedTuple):
             yield first, Batch(self.ids[tokens], self.starts[first:end + 1] - self.starts[first], *cut)
             first = end
 
+    def check_lengths(self, what: str, way: str) -> None:
+        """Refuses what is longer than anybody asks for without saying so. way: how to say so."""
+        if len(self.ids) > LONGEST_UNASKED and (lengths := np.diff(self.starts)).max() > LONGEST_UNASKED:
+            row = int(lengths.argmax())
+            raise ArgumentError(f"{what} {row} has {lengths[row]} tokens, expected at most {LONGEST_UNASKED}, or more with {way}")
+
+    def check_padding(self, pad: int) -> None:
+        """Warns, as transformers does, where a row begins or ends in padding and there is no mask."""
+        if self.mask is not None or not len(self.ids):
+            return
+        if len(self.starts) == 2:  # the usual call, in which nothing may cost more than a microsecond
+            rows = [0] if len(self.ids) > 1 and (self.ids[0] == pad or self.ids[-1] == pad) else []
+        else:
+            begins, ends = self.starts[:-1], self.starts[1:] - 1
+            begins = np.minimum(begins, len(self.ids) - 1)  # an empty row at the end, which the library refuses
+            rows = np.flatnonzero(((self.ids[begins] == pad) | (self.ids[ends] == pad)) & (ends > begins)).tolist()
+        if rows:
+            abi.note(f"row {rows[0]} begins or ends with id {pad}, which is padding, and there is no mask: padding is read as text; give mask= (attention_mask)")
+
 
 def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
     return rows[0] if len(rows) == 1 else np.concatenate(rows) if rows else np.empty(0, INT32)
@@ -78,12 +99,34 @@ def _join(rows: Sequence[np.ndarray]) -> np.ndarray:
 # ------------------------------------------------------------------------------------------------------------------- ids
 
 
+# What transformers' tokenizers and collators return beside the inputs of the encoder, which change none of its results.
+BESIDE = {"special_tokens_mask", "offset_mapping", "overflow_to_sample_mapping", "overflowing_tokens", "num_truncated_tokens", "length", "word_ids",
+          "labels", "label", "start_positions", "end_positions", "next_sentence_label"}
+ASIDE = {"token_type_ids": "token_types", "attention_mask": "mask", "position_ids": "position_ids"}  # in a mapping, and as an argument
+MEANT = (("mask", "attention_mask"), ("type", "token_type_ids"), ("segment", "token_type_ids"), ("pos", "position_ids"))
+
+
+def _of_mapping(given: Mapping[str, Any], arguments: Dict[str, Any]) -> Tuple[Any, Dict[str, Any]]:
+    """Its ids, and what stands beside them, with the arguments. A name that is not known may be a mask that would be lost."""
+    if "input_ids" not in given:
+        texts = "; texts are given as they are, pairs as tuples (text, second text)" if "text" in given else ""
+        raise ArgumentError(f"expected a mapping with input_ids, found {list(given)[:8]}{texts}")
+    for name in given:
+        if name != "input_ids" and name not in ASIDE and name not in BESIDE:
+            meant = next((f"; is {one} meant?" for part, one in MEANT if part in str(name).lower()), "; leave it out if it is no input")
+            raise ArgumentError(f"the mapping holds {name!r}, which is not known: expected input_ids, {', '.join(ASIDE)}{meant}")
+    found = {argument: given.get(name) for name, argument in ASIDE.items()}
+    for argument, value in arguments.items():
+        if value is not None and found[argument] is not None:
+            raise ArgumentError(f"{argument}: given beside a mapping that has it, too; expected it once")
+    return given["input_ids"], {argument: arguments[argument] if value is None else value for argument, value in found.items()}
+
+
 def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_ids: Any = None) -> Batch:
     """ids: one row, a list of rows, a 2-D array, or a mapping as tokenizers give it; the others as many, row by row."""
     if isinstance(ids, Mapping):
-        if "input_ids" not in ids:
-            raise ArgumentError(f"expected a mapping with input_ids, found {list(ids)[:8]}")
-        ids, token_types, mask = ids["input_ids"], ids.get("token_type_ids", token_types), ids.get("attention_mask", mask)
+        ids, found = _of_mapping(ids, {"token_types": token_types, "mask": mask, "position_ids": position_ids})
+        token_types, mask, position_ids = found["token_types"], found["mask"], found["position_ids"]
     rows, single = _rows("ids", ids, "texts or ids")
 
     def beside(what: str, given: Any, kind: np.dtype) -> Optional[np.ndarray]:
@@ -113,13 +156,61 @@ def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: 
 # ----------------------------------------------------------------------------------------------------------------- texts
 
 
-def as_texts(inputs: Any) -> "Tuple[Optional[List[Text]], bool]":
-    """Texts and pairs as a list, and whether it was one by itself; None: something else, ids."""
-    if isinstance(inputs, str) or (isinstance(inputs, tuple) and len(inputs) == 2 and all(isinstance(one, str) for one in inputs)):
-        return [inputs], True
-    if isinstance(inputs, (list, tuple)) and inputs and isinstance(inputs[0], (str, tuple, bytes)):
-        return list(inputs), False
-    return None, False
+def as_texts(inputs: Any, or_ids: bool = False) -> "Tuple[Optional[List[Text]], bool]":
+    """The one reader of texts: a list of texts and pairs, and whether it was one by itself. A str is a text, a tuple of two a pair; a
+    list is several of these, as are a 1-D array and a column of them. or_ids: None for what may be ids, which others look at."""
+    if isinstance(inputs, (str, tuple)) and not (or_ids and isinstance(inputs, tuple) and not _textual(inputs)):
+        return [_text_or_pair(inputs)], True
+    several = _several(inputs)
+    if several is not None and (_textual(several) or not or_ids):
+        if not several:
+            raise ArgumentError("expected a text, a pair of texts or a list of these, found an empty list")
+        return [_text_or_pair(one, f" at place {k}") for k, one in enumerate(several)], False
+    if or_ids and not isinstance(inputs, (bytes, bytearray)):
+        return None, False
+    way = ": decode() makes a text of it" if isinstance(inputs, (bytes, bytearray)) else ""
+    raise ArgumentError(f"expected a text, a pair of texts or a list of these{' or ids' * or_ids}, found {_kind(inputs)}{way}")
+
+
+def one_text(what: str, given: Any) -> str:
+    """A str where one text is due."""
+    if not isinstance(given, str):
+        raise ArgumentError(f"{what}: expected a text, found {_kind(given)}")
+    return str(given)
+
+
+def _textual(several: Sequence[Any]) -> bool:
+    """Texts by their first element, which is no id: the others are compared with it."""
+    first = next(iter(several), None)
+    return isinstance(first, (str, bytes, tuple)) or (isinstance(first, list) and len(first) > 0 and isinstance(first[0], (str, bytes)))
+
+
+def _several(inputs: Any) -> Optional[List[Any]]:
+    """Elements of a list, of a 1-D array of texts, of a column of a table; None: nothing of the kind."""
+    if isinstance(inputs, list):
+        return inputs
+    if isinstance(inputs, (str, bytes, bytearray, tuple, range)):
+        return None
+    kind = getattr(getattr(inputs, "dtype", None), "kind", None)
+    if kind in ("O", "U", "S", "T") and getattr(inputs, "ndim", 1) in (1, 2):
+        return list(inputs.tolist())
+    return list(inputs) if isinstance(inputs, collections.abc.Sequence) else None
+
+
+def _text_or_pair(item: Any, where: str = "") -> Text:
+    if isinstance(item, str):
+        return str(item)
+    if isinstance(item, tuple) and len(item) == 2 and all(isinstance(one, str) for one in item):
+        return str(item[0]), str(item[1])
+    if isinstance(item, list):
+        raise ArgumentError(f"expected a text or a pair of texts, found a list{where}: a pair is a tuple (text, second text)")
+    found = ", ".join(map(_kind, item)) or "nothing" if isinstance(item, tuple) else _kind(item)
+    several = "; a tuple is a pair, several texts are a list" if isinstance(item, tuple) and not where else ""
+    raise ArgumentError(f"expected a text or a pair of texts, found {found}{where}{several}")
+
+
+def _kind(thing: Any) -> str:
+    return type(thing).__name__
 
 
 def described(place: Any) -> Dict[str, Any]:
@@ -139,11 +230,8 @@ def _utf8(text: str) -> bytes:
 class Cut:
     """Tokens of a text or a pair, in the library's memory as long as this is there."""
 
-    def __init__(self, tokenizer: Any, item: Any, max_tokens: Optional[int]) -> None:
-        parts = item if isinstance(item, (tuple, list)) else (item,)
-        if not 1 <= len(parts) <= 2 or not all(isinstance(part, str) for part in parts):
-            found = ", ".join(type(part).__name__ for part in parts)
-            raise ArgumentError(f"expected a text or a pair of texts, found {found or 'nothing'}")
+    def __init__(self, tokenizer: Any, item: Text, max_tokens: Optional[int]) -> None:
+        parts = item if isinstance(item, tuple) else (item,)
         self.text, self.pair = [*map(_utf8, parts), None][:2]
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
                           max_tokens=whole_number("max_tokens", max_tokens))
@@ -163,9 +251,13 @@ class Cut:
         return described(library.token_place(self.list, token, self.text))
 
 
-def batch_of_cuts(cuts: List[Cut]) -> Batch:
+def batch_of_cuts(cuts: List[Cut], limited: bool = True) -> Batch:
+    """limited: unless somebody has said how long texts may be."""
     types = np.concatenate([cut.values("token_types") for cut in cuts])
-    return Batch.of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
+    batch = Batch.of_rows([cut.values("ids") for cut in cuts], token_types=types if types.any() else None)
+    if limited:
+        batch.check_lengths("text", "max_tokens=")
+    return batch
 
 
 class Tokenizer:

@@ -11,7 +11,7 @@ import numpy as np
 from . import _abi as abi
 from ._abi import ArgumentError, library, one_of, terminated, whole_number
 from . import _program
-from ._inputs import SIZE, Batch, Text, address, as_texts, batch_of_cuts, batch_of_ids, integers
+from ._inputs import SIZE, Batch, address, as_texts, batch_of_cuts, batch_of_ids, integers
 from ._session import Capture, Changes, Matrices, Session, parse_ablations
 from ._tasks import Tasks
 
@@ -49,13 +49,14 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
                             precision=one_of("precision", precision, *abi.PRECISIONS))
         weights, folder = abi.Owned(library.model_free), terminated("path", path)
         library.model_open(weights.handle, folder, options)
-        super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision})
+        super().__init__(os.fsdecode(folder), weights, {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision},
+                         memory_limit)
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
         self._session.check_open()
         other = object.__new__(Model)
-        Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
+        Tasks.__init__(other, self.path, self._weights, {**self.opened_with, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}}, self._memory_limit)
         return other
 
     def close(self) -> None:
@@ -109,12 +110,15 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     # ----------------------------------------------------------------------------------------------------------- tokens
 
-    def tokenize(self, text: Text, max_tokens: Optional[int] = None) -> Tokens:
-        """Tokens of a text, or of a pair (text, second text); max_tokens cuts, frame included."""
+    def tokenize(self, texts: Any, max_tokens: Optional[int] = None) -> Any:
+        """Tokens of a text, or of a pair (text, second text); of a list of these a list. max_tokens cuts, frame included."""
+        items, single = as_texts(texts)
+        assert items is not None
         with self._session.working():
-            (cut,) = self._tokenizer.cut([text], max_tokens)
-            return Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)],
-                          cut.values("character_spans", "<i8", 2), cut.values("byte_spans", "<i8", 2), cut.values("roles", "|u1"))
+            found = [Tokens(cut.values("ids"), cut.values("token_types"), [cut.name(k) or "" for k in range(cut.count)],
+                            cut.values("character_spans", "<i8", 2), cut.values("byte_spans", "<i8", 2), cut.values("roles", "|u1"))
+                     for cut in self._tokenizer.cut(items, max_tokens)]
+        return found[0] if single else found
 
     def detokenize(self, ids: Any) -> str:
         """The text that ids stand for, without [CLS], [SEP] and [PAD]."""
@@ -129,8 +133,8 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         """Hidden states, attention and logits of texts or ids, named as the files of `deberta encode`.
 
         inputs: a text, a pair (text, second text), a list of these; or ids: one row of integers, a list of rows, a 2-D array, or a
-        mapping with input_ids (token_type_ids, attention_mask). token_types, mask, position_ids: rows like ids; a 0 of the mask marks a
-        hole. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
+        mapping with input_ids (attention_mask, token_type_ids, position_ids) as tokenizers return it; other names than theirs are
+        refused. token_types, mask, position_ids: rows like ids; a 0 of the mask marks a hole. hidden: "last", "all" or None. attention: "all" or numbers of layers. components: "all" or pairs (layer, head).
         logits: True, of every head that the checkpoint holds, or names of heads ("mlm_emd"). Of all tokens, which takes 4 V bytes a token
         with the vocabulary, or of those that `at` has, a row of token numbers for each text.
         edit: {layer: function}, activation patching. A function takes H[layer] of a text, float32 [n, h], 0 being the embeddings, and
@@ -145,10 +149,16 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
         one_of("hidden", hidden, "last", "all", None)
         most_tokens = whole_number("batch_tokens", batch_tokens)
         with self._session.working():
-            texts, _ = as_texts(inputs)
+            texts, _ = as_texts(inputs, or_ids=True)
             if any(one is not None for one in ((max_tokens,) if texts is None else (token_types, mask, position_ids))):
                 raise ArgumentError("max_tokens is for texts; token_types, mask and position_ids are for ids")
-            batch = batch_of_ids(inputs, token_types, mask, position_ids) if texts is None else batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
+            if texts is None:
+                batch = batch_of_ids(inputs, token_types, mask, position_ids)
+                if not self._memory_limit:
+                    batch.check_lengths("row", "Model(..., memory_limit=)")
+                batch.check_padding(self._pad)
+            else:
+                batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens), self._is_limited(max_tokens))
             changes = None if edit is None and row_bias is None else Changes(edit, row_bias, library.model_describe(self._weights.handle).contents)
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits and at is None and not changes:
                 rows = self._session.encode(batch)  # the usual call, without what others need

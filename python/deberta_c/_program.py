@@ -7,25 +7,46 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from ._abi import ArgumentError, Error, FormatError, HERE, SystemRefusedError, UnsupportedError, terminated
+from ._inputs import as_texts, one_text
+from ._outputs import output_suffix
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
+SCREEN_DPI = 144
+FORMATS = (".svg", ".pdf", ".png")  # of a figure
+SEVERAL_TEXTS = ("difference", "kernel")  # kinds of figures
+OTHER_INPUTS, WRITTEN = ("ids", "input", "file"), ("numbers", "latex")  # options of a figure that name inputs, and files that it writes
 _KINDS = {2: ArgumentError, 3: FormatError, 4: SystemRefusedError}  # exit codes: a wrong command line, bad input, the system
 
 
 def _words(options: Dict[str, Any]) -> List[str]:
     """threads=2, heads=[0, 3], breakdown=True as --threads 2 --heads 0,3 --breakdown."""
-    given = {"--" + name.rstrip("_").replace("_", "-"): value for name, value in options.items() if value is not None and value is not False}
-    return [word for name, value in given.items() for word in ([name] if value is True else [name, _word(value)])]
+    given = {name.rstrip("_"): value for name, value in options.items() if value is not None and value is not False}
+    return [word for name, value in given.items() for word in (["--" + name.replace("_", "-")] + ([] if value is True else [_word(name, value)]))]
 
 
-def _word(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, (list, tuple, range)) else str(value)
+def _word(name: str, value: Any) -> str:
+    """A number, a word, or several of these with commas, as the program takes layers, heads and ids; never what str() makes of something."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (str, int, float, os.PathLike)):
+        return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    if isinstance(value, (list, tuple, range)) and all(isinstance(one, (int, float)) or (isinstance(one, str) and "," not in one) for one in value):
+        return ",".join(map(str, value))
+    found = f"{type(value).__name__} {value!r:.60}"
+    raise ArgumentError(f"{name}: expected a number, a word or a list of these, found {found}")
+
+
+def _own_words(said: str) -> str:
+    """A sentence of the program as one of this package: options are arguments here, and `deberta COMMAND --help` is nobody's here."""
+    kept = [line for line in said.splitlines() if line.strip() and not line.startswith("see: ")]
+    sentence = re.sub(r"^deberta( [a-z-]+)*: ", "", "\n".join(kept))
+    return re.sub(r"--([a-z][a-z-]+)", lambda option: option[1].replace("-", "_") + "=", sentence)
 
 
 def run(*arguments: str, **options: Any) -> bytes:
@@ -34,9 +55,9 @@ def run(*arguments: str, **options: Any) -> bytes:
     try:
         done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
     except (OSError, ValueError) as reason:  # a file that is not there; a text with NUL
-        raise Error(f"{PROGRAM}: cannot be run: {getattr(reason, 'strerror', reason)}") from None
+        raise Error(f"{PROGRAM}: cannot be run: {getattr(reason, 'strerror', None) or reason}") from None
     if done.returncode:
-        sentence = done.stderr.decode("utf-8", "replace").strip() or f"{' '.join(command)} ended with {done.returncode}"
+        sentence = _own_words(done.stderr.decode("utf-8", "replace")) or f"{' '.join(command)} ended with {done.returncode}"
         raise _KINDS.get(done.returncode, Error)(sentence)
     return done.stdout
 
@@ -61,10 +82,23 @@ def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
 
 
 class Figure:
-    """A figure as SVG; notebooks show it."""
+    """A figure. Notebooks show it; save() writes it as SVG, PDF or PNG.
 
-    def __init__(self, svg: bytes, title: str) -> None:
-        self.svg, self.title = svg, title
+    svg: its bytes. title: what a screen reader says.
+    """
+
+    def __init__(self, svg: bytes, title: str, draw: Optional[Callable[[str, Optional[int]], bytes]] = None, inputs: Sequence[str] = ()) -> None:
+        """draw(".png", dpi): the same figure in another format. inputs: files and folders that it was made of, which save() never replaces."""
+        self.svg, self.title, self._draw, self._inputs = svg, title, draw, tuple(inputs)
+        self._made: Dict[Tuple[str, Optional[int]], bytes] = {(".svg", None): svg}
+
+    def _as(self, suffix: str, dpi: Optional[int] = None) -> bytes:
+        """dpi: None as the options of the figure say."""
+        if (suffix, dpi) not in self._made:
+            if self._draw is None:
+                raise UnsupportedError(f"this figure is there as SVG alone, so that no {suffix} can be made of it")
+            self._made[suffix, dpi] = self._draw(suffix, dpi)
+        return self._made[suffix, dpi]
 
     def _repr_svg_(self) -> str:
         return self.svg.decode()
@@ -73,24 +107,89 @@ class Figure:
         text = self.svg.decode()
         return f'<figure aria-label="{html.escape(self.title, quote=True)}">{text[text.index("<svg"):]}</figure>'
 
+    def _repr_png_(self) -> Optional[bytes]:
+        """For front ends that show no SVG; None where the figure can no longer be drawn."""
+        try:
+            return self._as(".png", SCREEN_DPI)
+        except Error:
+            return None
+
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Writes the SVG."""
-        Path(path).write_bytes(self.svg)
+        """Writes the format that the name says: .svg, .pdf or .png. Refused: other names, and files that the figure was made of."""
+        data = self._as(output_suffix(path, FORMATS, self._inputs))
+        try:
+            Path(path).write_bytes(data)
+        except OSError as reason:
+            raise SystemRefusedError(f"{os.fspath(path)}: cannot be written ({reason.strerror})") from None
 
 
-def attention_figure(model: Any, text: Optional[str] = None, kind: Optional[str] = None, pair: Optional[str] = None,
+def _drawing(svg: bytes) -> bytes:
+    """A figure without the command that made it and the names that are made of that."""
+    return re.sub(rb'<entry key="Command">.*?</entry>|(?<=id=")[^"]*|(?<=url\(#)[^)]*|(?<=href="#)[^"]*', b"", svg, flags=re.S)
+
+
+def _texts_of_figure(text: Any, pair: Any, kind: Optional[str], options: Dict[str, Any]) -> Tuple[List[str], str]:
+    """What is drawn as words of a command line, and as people read it."""
+    others = [name for name in OTHER_INPUTS if options.get(name) is not None]
+    if text is None:
+        if pair is not None or not others:
+            wrong = "there is nothing to draw" if pair is None else "pair: is the second segment of a text, and there is no text"
+            raise ArgumentError(f"{wrong}: expected a text, a pair (text, second text), {', '.join(f'{name}=' for name in OTHER_INPUTS[:-1])} or {OTHER_INPUTS[-1]}=")
+        return [], ""
+    if others:
+        raise ArgumentError(f"expected one input, found a text and {', '.join(f'{name}=' for name in others)}")
+    items, single = as_texts(text)
+    assert items is not None
+    if pair is not None:
+        if not single or not isinstance(items[0], str):
+            raise ArgumentError(f"pair: is the second segment of one text, found {type(text).__name__} as the text")
+        items = [(items[0], one_text("pair", pair))]
+    if not single and kind not in SEVERAL_TEXTS:
+        raise ArgumentError(f"expected a text, or a pair as a tuple (text, second text), found a list of {len(items)}: a figure shows one text "
+                            f"(of several: {', '.join(SEVERAL_TEXTS)})")
+    if len({isinstance(item, tuple) for item in items}) > 1:
+        raise ArgumentError("expected texts or pairs, found both in one list")
+    rows = [item if isinstance(item, tuple) else (item,) for item in items]
+    return [word for row in rows for words in zip(("--text", "--pair"), row) for word in words], " and ".join(" | ".join(row) for row in rows)
+
+
+def attention_figure(model: Any, text: Any = None, kind: Optional[str] = None, pair: Optional[str] = None, *, out: Any = None,
                      **options: Any) -> Figure:
-    """A figure of `deberta attention` (docs/figures.md) of a text. model: a folder, or a Model, as it is now: with its precision and what
-    it is without in a block of ablate. kind: components (default), rollout, distances and others. options: as of the program
-    (layers=2, heads=[0, 1], width_mm=85, font_size=9)."""
+    """A figure of `deberta attention` (docs/figures.md) of a text or a pair (text, second text). model: a folder, or a Model, as it is
+    now: with its precision and what it is without in a block of ablate. kind: components (default), rollout, distance and others;
+    difference and kernel take a list of texts. pair: the second segment, as in a tuple. out: a file or files to write as well, .svg,
+    .pdf or .png. options: as of the program (layers=2, heads=[0, 1], width_mm=85, font_size=9)."""
     folder, given = _opened(model)
     if given.pop("layers", None):
         raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
     given["ablate"] = getattr(model, "ablated", "") or None
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / "figure.svg"
-        run("attention", *([kind] if kind else []), folder, text=text, pair=pair, out=path, **{**given, **options})
-        return Figure(path.read_bytes(), f"attention of: {text}" if text else "attention")
+    words, title = _texts_of_figure(text, pair, kind, options)
+    options = {**given, **options}
+    if options.get("latex") is not None and out is None:
+        raise ArgumentError("latex: the file includes the figure by its name: give out=, too")
+    inputs = [folder, *(os.fspath(options[name]) for name in ("input", "file") if options.get(name) is not None)]
+    outs = [] if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+    for one in outs:
+        output_suffix(one, FORMATS, inputs)
+    for name in WRITTEN:
+        if options.get(name) is not None:
+            output_suffix(options[name], (), inputs)
+
+    def drawn(*suffixes: str, more: Sequence[str] = (), **changed: Any) -> List[bytes]:
+        with tempfile.TemporaryDirectory() as place:
+            paths = [str(Path(place) / f"figure{suffix}") for suffix in suffixes]
+            files = [word for path in (*more, *paths) for word in ("--out", path)]
+            run("attention", *([kind] if kind else []), folder, *words, *files, **{**options, **changed})
+            return [Path(path).read_bytes() for path in paths]
+
+    def draw(suffix: str, dpi: Optional[int]) -> bytes:
+        again, found = drawn(".svg", suffix, **{name: None for name in WRITTEN}, **({} if dpi is None else {"dpi": dpi}))
+        if _drawing(again) != _drawing(svg):
+            raise UnsupportedError("the model or its input has changed since the figure was made: make it again")
+        return found
+
+    svg, = drawn(".svg", more=[os.fspath(one) for one in outs])
+    return Figure(svg, f"attention of: {title}" if title else "attention", draw, inputs)
 
 
 def main() -> None:

@@ -1,14 +1,17 @@
 """What output heads say of texts, as the commands of these names print it with --json. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
+import json
 from ctypes import c_double
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 
 from . import _abi as abi
 from ._abi import ArgumentError, FormatError, UnsupportedError, library, one_of, whole_number
-from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described
+from ._inputs import Cut, Tokenizer, address, as_texts, batch_of_cuts, described, one_text
 from ._session import Session
 
 Answer = Dict[str, Any]
@@ -37,9 +40,10 @@ def _spoken(text: bytes, place: Any) -> Answer:
 class Tasks:
     """The part of a Model that asks its heads, and what it needs for that."""
 
-    def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any]) -> None:
+    def __init__(self, path: str, weights: abi.Owned, given: Dict[str, Any], memory_limit: Optional[int] = None) -> None:
         self.path, self.ablated, self.precision = path, "", given.get("precision", "float32")
         self.opened_with = {name: value for name, value in given.items() if value not in (None, 0, "auto", "float32")}
+        self._memory_limit = memory_limit
         self._weights, self._tokenizer = weights, Tokenizer(path)
         self._session = Session(weights, given.get("isa"), given.get("threads"))
 
@@ -51,13 +55,12 @@ class Tasks:
                  places: Callable[[Cut], np.ndarray] = lambda cut: np.arange(cut.count)) -> Any:
         """places(cut): which of its tokens the head is asked for; describe(cut, logits): the answer."""
         items, single = as_texts(texts)
-        if items is None:
-            raise ArgumentError("expected a text, a pair of texts or a list of these")
+        assert items is not None
         found: List[Answer] = []
         with self._session.working():
             self._check_head(task)
             cuts = self._tokenizer.cut(items, max_tokens)
-            for first, _, part in self._session.parts(batch_of_cuts(cuts), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
+            for first, _, part in self._session.parts(batch_of_cuts(cuts, self._is_limited(max_tokens)), TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
                 here = cuts[first:first + len(part.starts) - 1]
                 asked = [np.array([k]) if task == abi.TASK_SEQUENCE else part.starts[k] + places(cut) for k, cut in enumerate(here)]
                 logits = self._session.logits(task, np.concatenate(asked))
@@ -65,6 +68,18 @@ class Tasks:
                     raise FormatError(f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
                 found += map(describe, here, np.split(logits, np.cumsum([len(one) for one in asked])[:-1]))
         return found[0] if single else found
+
+    @cached_property
+    def _pad(self) -> int:
+        """The id of padding, by config.json."""
+        try:
+            return int(json.loads((Path(self.path) / "config.json").read_bytes())["pad_token_id"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return 0  # of every published model
+
+    def _is_limited(self, max_tokens: Optional[int]) -> bool:
+        """Whether nobody has said how long texts may be."""
+        return max_tokens is None and not self._memory_limit
 
     def _check_head(self, task: int) -> None:
         present = self._widths()
@@ -156,4 +171,4 @@ class Tasks:
             library.answers(answers, count, none, cut.list, cut.pair, address(logits), longest)
             return {"answers": [{**_spoken(cut.pair or b"", a.place), "probability": a.probability} for a in answers[:count.value]],
                     "no_answer": none.value}
-        return dict(self._answers((question, context), max_tokens, abi.TASK_QA, describe))
+        return dict(self._answers((one_text("question", question), one_text("context", context)), max_tokens, abi.TASK_QA, describe))

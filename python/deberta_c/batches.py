@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 import numpy as np
 
@@ -21,7 +21,8 @@ TASKS = ("classify", "tag", "detect", "fill_mask")
 
 
 class Encoder:
-    """Called with a batch, a mapping of column names to arrays or lists, gives it back with one column more.
+    """Called with a batch, a mapping of column names to arrays or lists (datasets: map(..., batched=True)), gives it back with one column
+    more.
 
     path: a model's folder. column: where the texts are; pair: where their second segments are, if anywhere. pool: "mean" over all
     tokens, frame included, or "cls": the rows that `deberta encode --pool` writes, bit for bit. task: "classify", "tag", "detect" or
@@ -61,16 +62,21 @@ class Encoder:
         return {**batch, self.into: self._answers(texts) if self.task else self._vectors(texts)}
 
     def _texts(self, batch: Mapping[str, Any]) -> Any:
-        columns = [self.column] + ([self.pair] if self.pair is not None else [])
-        for name in columns:
-            if name not in batch:
-                raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
-            for row, text in enumerate(batch[name]):
-                if not isinstance(text, str):
-                    raise ArgumentError(f"column '{name}', row {row} of the batch: expected a text, found {text!r:.60}")
-        if self.pair is None:
-            return [str(text) for text in batch[self.column]]
-        return [(str(a), str(b)) for a, b in zip(batch[self.column], batch[self.pair])]
+        columns = [self._column(batch, name) for name in (self.column, *([] if self.pair is None else [self.pair]))]
+        if len({len(column) for column in columns}) > 1:
+            raise ArgumentError(f"the columns '{self.column}' and '{self.pair}' have {len(columns[0])} and {len(columns[1])} rows, expected as many of both")
+        return columns[0] if self.pair is None else list(zip(*columns))
+
+    def _column(self, batch: Mapping[str, Any], name: str) -> List[str]:
+        if name not in batch:
+            raise ArgumentError(f"the batch has no column '{name}'; it has {', '.join(map(str, batch)) or 'none'}")
+        if isinstance(batch[name], (str, bytes)) or not hasattr(batch[name], "__len__"):
+            raise ArgumentError(f"column '{name}': expected a list of texts, found one {type(batch[name]).__name__}: an Encoder takes batches, "
+                                "map(..., batched=True)")
+        for row, text in enumerate(batch[name]):
+            if not isinstance(text, str):
+                raise ArgumentError(f"column '{name}', row {row} of the batch: expected a text, found {text!r:.60}")
+        return [str(text) for text in batch[name]]
 
     def _vectors(self, texts: Any) -> np.ndarray:
         model = self.model

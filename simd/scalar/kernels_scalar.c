@@ -186,23 +186,21 @@ static void SUFFIXED(layernorm_f32)(float *y, size_t ldy, const float *x, size_t
 
 /* ----------------------------------------------------------------------------------------------------- activate_f32 */
 
-static float activation_of(float x, kernel_activation function)
+static float activation_of(float x, activation function)
 {
     switch (function) {
-    case KERNEL_GELU: return scalar_gelu(x);
-    case KERNEL_GELU_TANH: return scalar_gelu_tanh(x);
-    case KERNEL_GELU_QUICK: return scalar_gelu_quick(x);
-    case KERNEL_RELU: return scalar_relu(x);
-    case KERNEL_SILU: return scalar_silu(x);
-    case KERNEL_TANH: return scalar_tanh(x);
-    case KERNEL_SIGMOID: return scalar_sigmoid(x);
-    case KERNEL_EXP: return scalar_exp(x);
+    case ACTIVATION_NONE: break;
+#define VALUE(NAME, name, ...)                                                                                         \
+    case ACTIVATION_##NAME: return scalar_##name(x);
+        ACTIVATIONS(VALUE)
+#undef VALUE
+    case ACTIVATION_EXP: return scalar_exp(x);
     }
     assert(!"an activation of the list");
     return x;
 }
 
-static void SUFFIXED(activate_f32)(float *x, size_t n, kernel_activation function)
+static void SUFFIXED(activate_f32)(float *x, size_t n, activation function)
 {
     for (size_t e = 0; e < n; e++) x[e] = activation_of(x[e], function);
 }

@@ -156,18 +156,41 @@ static inline float scalar_gelu_tanh_derivative(float x)
     return scalar_gate_derivative(z * fmaf(z * z, GELU_TANH_CUBIC, GELU_TANH_LINEAR), z * slope);
 }
 
-static inline float scalar_derivative(float x, kernel_activation function)
+static inline float scalar_gelu_quick_derivative(float x)
 {
-    const float z = scalar_gate_input(x), y = scalar_tanh(x), e = scalar_exp(-fabsf(x)), q = 1.0f + e;
+    const float u = GELU_QUICK_SLOPE * scalar_gate_input(x);
+    return scalar_gate_derivative(u, u);
+}
+
+static inline float scalar_silu_derivative(float x)
+{
+    const float z = scalar_gate_input(x);
+    return scalar_gate_derivative(z, z);
+}
+
+static inline float scalar_relu_derivative(float x) { return 0.0f < x ? 1.0f : x < 1.0f ? 0.0f : x; }
+
+static inline float scalar_tanh_derivative(float x)
+{
+    const float y = scalar_tanh(x);
+    return fmaf(-y, y, 1.0f);
+}
+
+static inline float scalar_sigmoid_derivative(float x)
+{
+    const float e = scalar_exp(-fabsf(x)), q = 1.0f + e;
+    return e / (q * q);
+}
+
+static inline float scalar_derivative(float x, activation function)
+{
     switch (function) {
-    case KERNEL_GELU: return scalar_gelu_derivative(x);
-    case KERNEL_GELU_TANH: return scalar_gelu_tanh_derivative(x);
-    case KERNEL_GELU_QUICK: return scalar_gate_derivative(GELU_QUICK_SLOPE * z, GELU_QUICK_SLOPE * z);
-    case KERNEL_RELU: return 0.0f < x ? 1.0f : x < 1.0f ? 0.0f : x;
-    case KERNEL_SILU: return scalar_gate_derivative(z, z);
-    case KERNEL_TANH: return fmaf(-y, y, 1.0f);
-    case KERNEL_SIGMOID: return e / (q * q);
-    case KERNEL_EXP: return scalar_exp(x);
+    case ACTIVATION_NONE: break;
+    case ACTIVATION_EXP: return scalar_exp(x);
+#define SLOPE(NAME, name, ...)                                                                                         \
+    case ACTIVATION_##NAME: return scalar_##name##_derivative(x);
+        ACTIVATIONS(SLOPE)
+#undef SLOPE
     }
     return x;
 }

@@ -154,7 +154,7 @@ static void SUFFIXED(layernorm_backward_f32)(const layernorm_backward_task *task
     for (size_t i = 0; i < task->rows; i++) layernorm_backward_row(task, i);
 }
 
-static void SUFFIXED(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, kernel_activation function)
+static void SUFFIXED(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, activation function)
 {
     for (size_t e = 0; e < n; e++) dy[e] = dy[e] * scalar_derivative(x[e], function);
     for (size_t e = 0; y && e < n; e++) y[e] = x[e];

@@ -138,23 +138,18 @@ static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t 
     }
 }
 
-#define ACTIVATE_CASE(name, function)                                                                                  \
-    case name:                                                                                                         \
-        for (; e + VF_LANES <= n; e += VF_LANES) vf_store(x + e, function(vf_load(x + e)));                            \
-        if (e < n) vf_store_n(x + e, n - e, function(vf_load_n(x + e, n - e, vf_zero())));                             \
+#define ACTIVATE_CASE(NAME, name, ...)                                                                                 \
+    case ACTIVATION_##NAME:                                                                                            \
+        for (; e + VF_LANES <= n; e += VF_LANES) vf_store(x + e, vf_##name(vf_load(x + e)));                           \
+        if (e < n) vf_store_n(x + e, n - e, vf_##name(vf_load_n(x + e, n - e, vf_zero())));                            \
         break;
 
-static void VF_NAME(activate_f32)(float *x, size_t n, kernel_activation function)
+static void VF_NAME(activate_f32)(float *x, size_t n, activation function)
 {
     size_t e = 0;
     switch (function) {
-        ACTIVATE_CASE(KERNEL_GELU, vf_gelu)
-        ACTIVATE_CASE(KERNEL_GELU_TANH, vf_gelu_tanh)
-        ACTIVATE_CASE(KERNEL_GELU_QUICK, vf_gelu_quick)
-        ACTIVATE_CASE(KERNEL_RELU, vf_relu)
-        ACTIVATE_CASE(KERNEL_SILU, vf_silu)
-        ACTIVATE_CASE(KERNEL_TANH, vf_tanh)
-        ACTIVATE_CASE(KERNEL_SIGMOID, vf_sigmoid)
-        ACTIVATE_CASE(KERNEL_EXP, vf_exp_any)
+    case ACTIVATION_NONE: break;
+        ACTIVATIONS(ACTIVATE_CASE)
+        ACTIVATE_CASE(EXP, exp_any)
     }
 }

@@ -101,18 +101,16 @@ static void VF_NAME(layernorm_backward_f32)(const layernorm_backward_task *task)
         }                                                                                                              \
         break;
 
-static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, kernel_activation function)
+#define ACTIVATE_BACKWARD_LISTED(NAME, name, ...)                                                                      \
+    ACTIVATE_BACKWARD_CASE(ACTIVATION_##NAME, vf_##name, vf_##name##_derivative)
+
+static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, size_t n, activation function)
 {
     size_t e = 0;
     switch (function) {
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU, vf_gelu, vf_gelu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_TANH, vf_gelu_tanh, vf_gelu_tanh_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_GELU_QUICK, vf_gelu_quick, vf_gelu_quick_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_RELU, vf_relu, vf_relu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_SILU, vf_silu, vf_silu_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_TANH, vf_tanh, vf_tanh_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_SIGMOID, vf_sigmoid, vf_sigmoid_derivative)
-        ACTIVATE_BACKWARD_CASE(KERNEL_EXP, vf_exp_any, vf_exp_any)
+    case ACTIVATION_NONE: break;
+        ACTIVATIONS(ACTIVATE_BACKWARD_LISTED)
+        ACTIVATE_BACKWARD_CASE(ACTIVATION_EXP, vf_exp_any, vf_exp_any)
     }
 }
 

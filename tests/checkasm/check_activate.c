@@ -28,22 +28,23 @@ static double sleef_erfc(double x) { return Sleef_erfc_u15(x); }
 
 static float sleef_gate(float x, float u) { return x / (1.0f + Sleef_expf_u10(-u)); }
 
-static float sleef_activation(float x, kernel_activation function)
+static float sleef_activation(float x, activation function)
 {
     switch (function) {
-    case KERNEL_GELU: return 0.5f * x * Sleef_erfcf_u15(x * -0.70710678f);
-    case KERNEL_GELU_TANH:
-    case KERNEL_GELU_QUICK:
-    case KERNEL_SILU: return sleef_gate(x, (float)gate_argument((double)x, function));
-    case KERNEL_RELU: return fmaxf(x, 0.0f);
-    case KERNEL_TANH: return Sleef_tanhf_u10(x);
-    case KERNEL_SIGMOID: return sleef_gate(1.0f, x);
-    case KERNEL_EXP: return Sleef_expf_u10(x);
+    case ACTIVATION_NONE: return x;
+    case ACTIVATION_GELU: return 0.5f * x * Sleef_erfcf_u15(x * -0.70710678f);
+    case ACTIVATION_GELU_TANH:
+    case ACTIVATION_GELU_QUICK:
+    case ACTIVATION_SILU: return sleef_gate(x, (float)gate_argument((double)x, function));
+    case ACTIVATION_RELU: return fmaxf(x, 0.0f);
+    case ACTIVATION_TANH: return Sleef_tanhf_u10(x);
+    case ACTIVATION_SIGMOID: return sleef_gate(1.0f, x);
+    case ACTIVATION_EXP: return Sleef_expf_u10(x);
     }
     return NAN;
 }
 
-static void ask_sleef(test_run *run, float x, kernel_activation function)
+static void ask_sleef(test_run *run, float x, activation function)
 {
     static const mathematics sleef = {sleef_exp, sleef_tanh, sleef_erfc};
     const double want = exact_activation((double)x, function), second = activation_by(&sleef, (double)x, function);
@@ -54,7 +55,7 @@ static void ask_sleef(test_run *run, float x, kernel_activation function)
     if (fabsf(x) <= 5.0f) run->sleef_near_zero = fmax(run->sleef_near_zero, error);
 }
 #else
-static void ask_sleef(test_run *run, float x, kernel_activation function) { (void)run, (void)x, (void)function; }
+static void ask_sleef(test_run *run, float x, activation function) { (void)run, (void)x, (void)function; }
 #endif
 
 /* Of one case, beside what its bounds say: the accuracy on [-5, 5], ours and SLEEF's. */
@@ -87,9 +88,9 @@ static void check_tails(test_run *run)
 {
     static const planted_values special = {"special values", plant_special, look_near_zero};
     kernel_problem p = {.rows = 1, .values = VALUES_BELL, .scale = 4};
-    for (int function = KERNEL_GELU; function <= KERNEL_EXP; function++)
+    for (int function = ACTIVATION_GELU; function <= ACTIVATION_EXP; function++)
         for (p.columns = 0; p.columns <= 4 * PANEL + 1; p.columns++) {
-            p.function = (kernel_activation)function;
+            p.function = (activation)function;
             run_planted(run, 10, &p, &special, NULL);
         }
 }
@@ -109,7 +110,7 @@ static void plant_patterns(kernel_problem *p, const void *what)
 }
 
 /* All 2^32 bit patterns in 256 cases. */
-static void walk_all_floats(test_run *run, kernel_activation function)
+static void walk_all_floats(test_run *run, activation function)
 {
     static const planted_values all = {"bit patterns", plant_patterns, look_near_zero};
     const size_t n = run->options->quick ? 1 << 5 : 1 << 12;
@@ -119,21 +120,15 @@ static void walk_all_floats(test_run *run, kernel_activation function)
     }
 }
 
-#define WALK(name, function)                                                                                           \
-    static void check_##name(test_run *run) { walk_all_floats(run, function); }
-WALK(gelu, KERNEL_GELU)
-WALK(gelu_tanh, KERNEL_GELU_TANH)
-WALK(gelu_quick, KERNEL_GELU_QUICK)
-WALK(relu, KERNEL_RELU)
-WALK(silu, KERNEL_SILU)
-WALK(tanh, KERNEL_TANH)
-WALK(sigmoid, KERNEL_SIGMOID)
-WALK(exp, KERNEL_EXP)
+#define WALK(NAME, name, ...)                                                                                          \
+    static void check_##name(test_run *run) { walk_all_floats(run, ACTIVATION_##NAME); }
+ACTIVATIONS(WALK)
+WALK(EXP, exp)
+#undef WALK
 
-CHECKS_OF(activate_f32, {"activate_f32/tails", check_tails}, {"activate_f32/gelu", check_gelu},
-          {"activate_f32/gelu_tanh", check_gelu_tanh}, {"activate_f32/gelu_quick", check_gelu_quick},
-          {"activate_f32/relu", check_relu}, {"activate_f32/silu", check_silu}, {"activate_f32/tanh", check_tanh},
-          {"activate_f32/sigmoid", check_sigmoid}, {"activate_f32/exp", check_exp})
+#define WALKED(NAME, name, ...) {"activate_f32/" #name, check_##name},
+CHECKS_OF(activate_f32, {"activate_f32/tails", check_tails}, ACTIVATIONS(WALKED){"activate_f32/exp", check_exp})
+#undef WALKED
 
 /* ---------------------------------------------------------------------------------------------------------- slopes */
 
@@ -144,7 +139,7 @@ static void plant_ends(kernel_problem *p, const void *nothing)
     (void)nothing;
     for (size_t e = 0; e < p->columns; e++) {
         const float x = ends[draw_below(p, sizeof ends / sizeof *ends)];
-        run_array(p, "x")->initial[e] = p->function == KERNEL_EXP ? fminf(x, 80.0f) : x;
+        run_array(p, "x")->initial[e] = p->function == ACTIVATION_EXP ? fminf(x, 80.0f) : x;
     }
 }
 
@@ -159,17 +154,17 @@ static void check_slopes(test_run *run)
     static const planted_values ends = {"ends", plant_ends, NULL}, a_nan = {"a NaN", plant_one_nan, NULL};
     static const planted_values *const plants[] = {NULL, &ends, &a_nan};
     kernel_problem p = {.rows = 1, .values = VALUES_UNIFORM, .scale = 8};
-    for (int function = 0; function <= KERNEL_EXP; function++)
+    for (int function = ACTIVATION_GELU; function <= ACTIVATION_EXP; function++)
         for (size_t kind = 0; kind < 3; kind++)
             for (p.columns = 1; p.columns <= 2 * PANEL + 3; p.columns++) {
-                p.function = (kernel_activation)function;
+                p.function = (activation)function;
                 p.options = (p.columns + kind) % 2 ? WITH_Y : 0;
                 run_planted(run, 12, &p, plants[kind], NULL);
             }
     p.options = WITH_Y;
     p.columns = 5000;
-    for (int function = 0; function <= KERNEL_EXP; function++) {
-        p.function = (kernel_activation)function;
+    for (int function = ACTIVATION_GELU; function <= ACTIVATION_EXP; function++) {
+        p.function = (activation)function;
         run_problem(run, 1, &p);
     }
 }
@@ -178,41 +173,38 @@ CHECKS_OF(activate_backward_f32, {"activate_backward_f32/all", check_slopes})
 
 /* ----------------------------------------------------------------------------------------------------------- faults */
 
-static void activate_skips_tail(float *x, size_t n, kernel_activation function)
+static void activate_skips_tail(float *x, size_t n, activation function) { sound.activate_f32(x, n / 8 * 8, function); }
+
+static void activate_gelu_by_tanh(float *x, size_t n, activation function)
 {
-    sound.activate_f32(x, n / 8 * 8, function);
+    sound.activate_f32(x, n, function == ACTIVATION_GELU ? ACTIVATION_GELU_TANH : function);
 }
 
-static void activate_gelu_by_tanh(float *x, size_t n, kernel_activation function)
-{
-    sound.activate_f32(x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
-}
-
-static void activate_off_by_one_ulp(float *x, size_t n, kernel_activation function)
+static void activate_off_by_one_ulp(float *x, size_t n, activation function)
 {
     sound.activate_f32(x, n, function);
     for (size_t e = 0; e < n; e++)
-        if (function == KERNEL_TANH && isfinite(x[e]) && x[e] > 0.9f && x[e] < 1.0f)
+        if (function == ACTIVATION_TANH && isfinite(x[e]) && x[e] > 0.9f && x[e] < 1.0f)
             x[e] = float_from_bits(float_bits(x[e]) + 1);
 }
 
-static void activate_drops_nan(float *x, size_t n, kernel_activation function)
+static void activate_drops_nan(float *x, size_t n, activation function)
 {
     for (size_t e = 0; e < n; e++)
         if (isnan(x[e])) x[e] = 0.0f;
     sound.activate_f32(x, n, function);
 }
 
-static void activate_nan_at_infinity(float *x, size_t n, kernel_activation function)
+static void activate_nan_at_infinity(float *x, size_t n, activation function)
 {
     for (size_t e = 0; e < n; e++)
         if (x[e] == -INFINITY) x[e] = NAN;
     sound.activate_f32(x, n, function);
 }
 
-static void activate_backward_by_tanh(float *dy, float *y, const float *x, size_t n, kernel_activation function)
+static void activate_backward_by_tanh(float *dy, float *y, const float *x, size_t n, activation function)
 {
-    sound.activate_backward_f32(dy, y, x, n, function == KERNEL_GELU ? KERNEL_GELU_TANH : function);
+    sound.activate_backward_f32(dy, y, x, n, function == ACTIVATION_GELU ? ACTIVATION_GELU_TANH : function);
 }
 
 #define FAULTS(X)                                                                                                      \

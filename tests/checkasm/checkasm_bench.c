@@ -161,8 +161,9 @@ static size_t measure_slot(kernel_slot slot, const kernels *const tables[TIER_CO
         .slot = slot, .rows = d->measured.rows, .depth = d->measured.depth, .columns = d->measured.columns};
     p.options = d->optional & (WITH_BIAS | FETCH_NEXT);
     size_t measured = 0;
-    for (int function = 0; function <= (d->has_function ? KERNEL_EXP : 0); function++, measured++) {
-        p.function = (kernel_activation)function;
+    const int first = d->has_function ? ACTIVATION_GELU : 0, last = d->has_function ? ACTIVATION_EXP : 0;
+    for (int function = first; function <= last; function++, measured++) {
+        p.function = (activation)function;
         measure_problem(&p, tables);
     }
     for (size_t k = 0; k < sizeof more_problems / sizeof *more_problems; k++) {

@@ -33,6 +33,19 @@ TEST(budgets_hold)
         }
 }
 
+/* More heads than a size can count bytes of: no product wraps to one that seems to fit. */
+TEST(sizes_do_not_wrap)
+{
+    const cell_layout one = cell_layout_choose(200, true, true, 1, BUDGET_BYTES);
+    const size_t head_bytes = cell_layout_bytes(&one), heads = SIZE_MAX / head_bytes + 1;
+    size_t bytes;
+    assert_true(one.exact && heads * head_bytes < BUDGET_BYTES); /* wrapped */
+    assert_int_equal(cell_layout_choose(200, true, true, heads, BUDGET_BYTES).cells, 1);
+    assert_false(cell_layout_all_bytes(&one, 1, heads, &bytes));
+    assert_false(cell_layout_all_bytes(&one, SIZE_MAX / 2, 3, &bytes));
+    assert_true(cell_layout_all_bytes(&one, 3, 4, &bytes) && bytes == 12 * head_bytes);
+}
+
 typedef struct head {
     float *matrices[DEBERTA_COMPONENT_COUNT], *originals[DEBERTA_COMPONENT_COUNT];
     uint8_t *bytes;

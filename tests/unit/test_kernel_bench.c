@@ -27,7 +27,7 @@ TEST(test_lines_are_understood)
     assert_int_equal(p.depth, 768);
     assert_int_equal(p.columns, 3072);
     assert_int_equal(p.options, WITH_BIAS | WITH_GELU | FETCH_NEXT);
-    assert_int_equal(parsed("activate columns=5 function=silu").problem.function, KERNEL_SILU);
+    assert_int_equal(parsed("activate columns=5 function=silu").problem.function, ACTIVATION_SILU);
     assert_int_equal(parsed("position_bias rows=24 distance=-300").problem.distance, -300);
     assert_int_equal(parsed("layernorm").problem.rows, 1);
 }

@@ -91,7 +91,8 @@ TEST(test_bad_entries)
         {"", 0, NULL},
         {"", 1, "1 bytes after the last tensor"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 9, "1 bytes after the last tensor"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 7, "data_offsets are [0, 8]"},
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 7, "is cut: 1 byte is missing at its end"},
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,16]}", 8, "data_offsets are [8, 16]"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}", 8, "data_offsets are [8, 0]"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,-8]}", 8, "two integers from 0"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8.0]}", 8, "two integers from 0"},
@@ -187,6 +188,11 @@ TEST(test_truncations)
         tensor_list tensors;
         deberta_error error;
         check_refused(list(&tensors, file.bytes, count, &error), &error, DEBERTA_E_FORMAT, "file: ");
+        char expected[48];
+        const size_t header_end = file.count - sizeof good_data,
+                     missing = (count > 8 && count < header_end ? header_end : file.count) - count;
+        snprintf(expected, sizeof expected, "%zu byte%s missing at its end", missing, missing == 1 ? " is" : "s are");
+        if (count > 8) check_refused(DEBERTA_E_FORMAT, &error, DEBERTA_E_FORMAT, expected);
     }
     buffer_free(&file);
 }

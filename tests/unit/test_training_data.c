@@ -103,6 +103,46 @@ TEST(test_masking)
     }
 }
 
+enum { LONG_TEXT = 130 };
+
+/* Labels of a text whose words have so many pieces; returns how many are labelled. */
+static size_t mask_words_of(size_t pieces, uint32_t seed, int32_t labels[LONG_TEXT])
+{
+    const masking_options options = {DEBERTA_MASKING_NGRAM, 0.15, 3, HIDDEN, VOCABULARY, false, 512};
+    counter_draws draws = {.key = {seed, 3}, .site = SITE_MASKING};
+    int32_t ids[LONG_TEXT];
+    uint8_t begins[LONG_TEXT];
+    size_t found = 0;
+    for (size_t t = 0; t < LONG_TEXT; t++) {
+        ids[t] = 100;
+        begins[t] = (t - 1) % pieces == 0;
+    }
+    assert_int_equal(mask_sequence(&options, &draws, LONG_TEXT, ids, begins, labels, NULL), DEBERTA_OK);
+    for (size_t t = 0; t < LONG_TEXT; t++) found += labels[t] != NOT_LABELLED;
+    return found;
+}
+
+/* Words of up to eight pieces are labelled whole, but for the last one, which the quota (20) may cut. Longer ones, as
+ * where a text has no white space at all, are taken as pieces: the share stays, and neighbours do not. */
+TEST(test_words_of_many_pieces)
+{
+    int32_t labels[LONG_TEXT];
+    for (uint32_t seed = 0; seed < 200; seed++)
+        for (size_t pieces = 1; pieces <= LONG_TEXT; pieces++) {
+            const size_t found = mask_words_of(pieces, seed, labels);
+            assert_in_range(found, pieces == 1 || pieces > 8 ? 17 : 8, 20 + 20 / 8);
+            size_t cut = 0, stretch = 0, longest = 0;
+            for (size_t t = 1; t + 1 < LONG_TEXT; t++) {
+                const bool labelled = labels[t] != NOT_LABELLED, goes_on = (t - 1) % pieces != 0;
+                cut += goes_on && labelled != (labels[t - 1] != NOT_LABELLED);
+                stretch = labelled ? stretch + 1 : 0;
+                longest = stretch > longest ? stretch : longest;
+            }
+            if (pieces <= 8) assert_in_range(cut, 0, 1);
+            if (pieces > 8) assert_in_range(longest, 1, 9); /* three stretches at most may touch */
+        }
+}
+
 /* A frame alone has nothing to guess; a single piece is always labelled. */
 TEST(test_short_texts)
 {

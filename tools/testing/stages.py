@@ -198,6 +198,7 @@ def webassembly(stage, _full, sampled=True):
     models = ["build-wasm", "models/demo", "build/deberta"]
     stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models], expected=10, after=[built])
     stage.program("the package", [*node, "tests/wasm/run_package.mjs", *models], of_tiers=False, expected=3, after=[built])
+    stage.program("sizes, damaged heads", [*node, "tests/wasm/run_sizes.mjs", *models[:2]], of_tiers=False, expected=4, after=[built])
     stage.program("damaged models", [*node, "tests/wasm/run_damaged.mjs", *models, "60" if sampled else "2000"], of_tiers=False, expected=6, after=[built])
     stage.tiers = lambda: [(tier, "WebAssembly in node") for tier in tiers]
 
@@ -236,8 +237,8 @@ def python_package(stage, _full):
 def bare_debian(suite):
     """What the README tells a newcomer to type, where nothing is installed."""
     def run(stage, _full):
-        demo = stage.program("demo", ["tools/bare_debian.sh", suite, "./build.sh demo"], of_tiers=False)
-        stage.program("tests", ["tools/bare_debian.sh", suite, "./build.sh test"], limit=7200, of_tiers=False, after=[demo])
+        # In one system, one after the other, as a newcomer types them: the second finds what the first has left.
+        stage.program("demo, then tests", ["tools/bare_debian.sh", suite, "./build.sh demo && ./build.sh test"], limit=7200, of_tiers=False)
     return run
 
 

@@ -8,6 +8,7 @@
 #include "core/base/cpu.h"
 #include "core/base/grow.h"
 #include "core/base/integers.h"
+#include "core/base/letters.h"
 #include "core/base/no_texts.h"
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
@@ -59,20 +60,21 @@ static bool end_sequence(corpus_reader *r)
     return true;
 }
 
-/* Pieces write the space before a word as U+2581 (SentencePiece) or U+0120 (bytes). */
-static bool piece_begins_word(const token_list *list, size_t t)
+/* Pieces write the space before a word as U+2581 (SentencePiece) or U+0120 (bytes); some scripts have none. */
+static bool piece_begins_word(const token_list *list, size_t t, const char *line, size_t bytes)
 {
     const char *text = token_list_text(list, t, NULL);
-    return list->roles[t - 1] == TOKEN_FRAME || strncmp(text, "\u2581", 3) == 0 || strncmp(text, "\u0120", 2) == 0;
+    return list->roles[t - 1] == TOKEN_FRAME || strncmp(text, "\u2581", 3) == 0 || strncmp(text, "\u0120", 2) == 0 ||
+           word_ends_between(line, bytes, list->byte_spans[t - 1], list->byte_spans[t]);
 }
 
-static bool append_line(corpus_reader *r)
+static bool append_line(corpus_reader *r, const char *line, size_t bytes)
 {
     const token_list *list = &r->line;
     for (size_t t = 0; t < list->count; t++) {
         if (list->roles[t] == TOKEN_FRAME) continue;
         if (!r->is_open && !begin_sequence(r)) return false;
-        if (!append(r->corpus, list->ids[t], piece_begins_word(list, t))) return false;
+        if (!append(r->corpus, list->ids[t], piece_begins_word(list, t, line, bytes))) return false;
         const size_t length = r->corpus->tokens - r->corpus->starts[r->corpus->sequences];
         if (length + 1 < r->cut.most_tokens) continue;
         if (!end_sequence(r)) return false;
@@ -93,11 +95,13 @@ static deberta_status read_line(corpus_reader *r, const char *text, size_t bytes
     deberta_error reason = {0};
     r->line_number++;
     if (bytes > 0 && text[bytes - 1] == '\r') bytes--;
+    if (memchr(text, 0, bytes))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s, line %zu: %s", r->file.name.text, r->line_number, NUL_IN_CORPUS);
     if (bytes == 0) return end_sequence(r) ? DEBERTA_OK : no_memory(r, err);
     const deberta_status status = tokenizer_encode(r->tokenizer, text, bytes, NULL, 0, &options, &r->line, &reason);
     if (status != DEBERTA_OK)
         DEBERTA_FAIL(err, status, "%s, line %zu: %s", r->file.name.text, r->line_number, reason.message);
-    return append_line(r) ? DEBERTA_OK : no_memory(r, err);
+    return append_line(r, text, bytes) ? DEBERTA_OK : no_memory(r, err);
 }
 
 static deberta_status read_lines(corpus_reader *r, deberta_error *err)

@@ -11,7 +11,9 @@
 #define CHANGED_ABOVE 0.9 /* the rest is a random piece; between the two it stays */
 
 enum {
-    FRAME = 2, /* [CLS] and [SEP] */
+    FRAME = 2,        /* [CLS] and [SEP] */
+    WHOLE_PIECES = 8, /* a word of more pieces is no ordinary word, and is taken as pieces */
+    SPARE_PARTS = 8,  /* the last word may pass the quota by one part of so many */
 };
 
 typedef struct masking_job {
@@ -37,12 +39,18 @@ static void label_piece(masking_job *job, size_t t)
 
 /* ---------------------------------------------------------------------------------------------------------- n-grams */
 
-/* With stretches of one word every piece is a word of its own, as in Microsoft's code. */
+/* With stretches of one word every piece is a word of its own, as in Microsoft's code. So it is where a word would
+ * hold more pieces than ordinary ones do, or than may be labelled: a protein, a long number or address is all one
+ * word. */
 static void find_words(masking_job *job, const uint8_t *begins)
 {
-    for (size_t t = 1; t + 1 < job->count; t++)
-        if (t == 1 || job->options->max_ngram == 1 || begins[t]) job->words[job->word_count++] = t;
-    job->words[job->word_count] = job->count - 1;
+    const size_t end = job->count - 1, most = job->options->max_ngram == 1 ? 1 : minimum(WHOLE_PIECES, job->quota);
+    for (size_t t = 1, next; t < end; t = next) {
+        for (next = t + 1; next < end && !begins[next];) next++;
+        const size_t step = next - t <= most ? next - t : 1;
+        for (size_t piece = t; piece < next; piece += step) job->words[job->word_count++] = piece;
+    }
+    job->words[job->word_count] = end;
 }
 
 /* n has a probability that falls with 1 / n. */
@@ -76,8 +84,13 @@ static void mask_ngrams(masking_job *job, const uint8_t *begins)
 {
     find_words(job, begins);
     select_words(job);
-    for (size_t word = 0; word < job->word_count && job->labelled < job->quota; word++)
-        for (size_t t = job->words[word]; job->selected[word] && t < job->words[word + 1]; t++) label_piece(job, t);
+    for (size_t word = 0; word < job->word_count && job->labelled < job->quota; word++) {
+        if (!job->selected[word]) continue;
+        /* A word that would pass the quota by more than is spared is cut there. */
+        const size_t left = job->quota - job->labelled, pieces = job->words[word + 1] - job->words[word];
+        const size_t labelled = pieces <= left + job->quota / SPARE_PARTS ? pieces : left;
+        for (size_t t = job->words[word]; t < job->words[word] + labelled; t++) label_piece(job, t);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------------- uniform */

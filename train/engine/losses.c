@@ -32,12 +32,12 @@ static double exponentials(const kernels *table, float *logits, size_t n, size_t
         float e[CHUNK], *at = logits + first * stride;
         if (stride == 1) {
             for (size_t j = 0; j < count; j++) at[j] -= maximum;
-            table->activate_f32(at, count, KERNEL_EXP);
+            table->activate_f32(at, count, ACTIVATION_EXP);
             total += sum_of_chunk(at, count);
             continue;
         }
         for (size_t j = 0; j < count; j++) e[j] = at[j * stride] - maximum;
-        table->activate_f32(e, count, KERNEL_EXP);
+        table->activate_f32(e, count, ACTIVATION_EXP);
         for (size_t j = 0; j < count; j++) at[j * stride] = e[j];
         total += sum_of_chunk(e, count);
     }
@@ -63,7 +63,7 @@ static size_t chunk_exponentials(const kernels *table, const float *logits, size
 {
     const size_t count = n - first < CHUNK ? n - first : CHUNK;
     for (size_t j = 0; j < count; j++) e[j] = logits[first + j] - maximum;
-    table->activate_f32(e, count, KERNEL_EXP);
+    table->activate_f32(e, count, ACTIVATION_EXP);
     return count;
 }
 
@@ -140,7 +140,7 @@ double binary_cross_entropy(const kernels *table, float *logit, float target, fl
 {
     const float a = *logit;
     float e = -fabsf(a);
-    table->activate_f32(&e, 1, KERNEL_EXP);
+    table->activate_f32(&e, 1, ACTIVATION_EXP);
     const double probability = (a < 0 ? (double)e : 1.0) / (1 + (double)e);
     *logit = (float)(probability - (double)target) * scale;
     return (a > 0 ? (double)a : 0.0) - (double)a * (double)target + exact_log(1 + (double)e);

@@ -151,6 +151,8 @@ deberta_status piece_words_add_file(text_counts *words, text_counts *characters,
         if (!line_end) line_end = end;
         if (!utf8_is_valid(at, (size_t)(line_end - at)))
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: not UTF-8", file.name.text, number);
+        else if (memchr(at, 0, (size_t)(line_end - at)))
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: %s", file.name.text, number, NUL_IN_CORPUS);
         else if (!add_line(&w, at, (size_t)(line_end - at)))
             status = status_fail(err, DEBERTA_E_MEMORY, "no memory for the words of %s", file.name.text);
         at = line_end + 1;

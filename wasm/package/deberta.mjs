@@ -86,6 +86,7 @@ export class Model {
     }
 
     candidates(top = 5, {decoder = true} = {}) {
+        if (!Number.isInteger(top) || top < 1 || top >= 2 ** 32) throw new Error(`candidates: ${top} is no number of tokens; expected 1, 2, ...`);
         this.#do((x) => x.candidates(top, Number(decoder)));
         return this.#answer();
     }

@@ -9,6 +9,9 @@
 #include "core/base/status.h"
 #include "output/scope.h"
 
+/* Two labels would be one, up to there. */
+#define NUL_IN_LABEL "the label holds a NUL character"
+
 void labelled_text_free(labelled_text *text)
 {
     free(text->label);
@@ -51,6 +54,8 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
     const json_t *label = json_object_get(record->object, "label");
     if (!json_is_string(label) && !json_is_number(label))
         return text_record_spoil(record, "the object has no key \"label\" with a text or a number");
+    if (json_is_string(label) && memchr(json_string_value(label), 0, json_string_length(label)))
+        return text_record_spoil(record, NUL_IN_LABEL);
     found->label = json_is_string(label) ? strdup(json_string_value(label))
                                          : json_dumps(label, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
     if (!found->label) memory_short();
@@ -105,6 +110,7 @@ static deberta_status take_line(labelled_text *found, text_record *record, bool 
     if (found->skipped) return DEBERTA_OK;
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
+    if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
     if (!found->label || (has_choices && !found->choices)) memory_short();

@@ -204,7 +204,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
-    stream->json = stream->options->jsonl || text_stream_is_jsonl(path);
+    stream->json = stream->names->objects || stream->options->jsonl || text_stream_is_jsonl(path);
     stream->line = 0;
     stream->file_index++;
     note_columns(stream);

@@ -46,6 +46,7 @@ typedef struct text_stream_names {
     bool share_pair;         /* one pair option serves every text */
     bool keeps_object;       /* the record of an object has all of it */
     bool file_arguments;     /* files are the arguments after MODEL, and there are no other texts */
+    bool objects;            /* files hold objects, whatever their names */
     bool columns;            /* lines of plain files have labels and tabs, which the caller takes apart */
 } text_stream_names;
 

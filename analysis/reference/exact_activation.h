@@ -1,0 +1,31 @@
+/* The activations and their slopes in float64, from their definitions, and how far a kernel may be from them.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/activation_list.h"
+
+/* The three functions from which all others are made, from one library or another. */
+typedef struct mathematics {
+    double (*exp)(double), (*tanh)(double), (*erfc)(double);
+} mathematics;
+
+/* A slope, and how large the sum that it is made of can be. */
+typedef struct exact_slope_value {
+    double value, size;
+} exact_slope_value;
+
+/* Either ulp or absolute is enough; growth is that of an ULP. */
+typedef struct activation_bounds {
+    double ulp, absolute, growth;
+} activation_bounds;
+
+double activation_by(const mathematics *from, double x, activation function);
+/* By the C library. */
+double exact_activation(double x, activation function);
+/* f'(x) */
+exact_slope_value exact_slope_of(double x, activation function);
+/* The bounds of simd/math_coefficients.h, for gelu rounded up. */
+activation_bounds activation_bounds_of(double x, activation function);
+/* What gelu_tanh and gelu_quick hand to the logistic function; of others, x. */
+double gate_argument(double x, activation function);

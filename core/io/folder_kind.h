@@ -1,0 +1,21 @@
+/* What lies at a place where somebody expects a model: looked at before anything is opened.
+ *
+ * People give the name of a model on a hub, an address, an adapter, the folder above a model, a model of another class.
+ * Each of them is known by the files that it holds, and the refusal says what it is and what helps.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/base/notes.h"
+
+/* DEBERTA_OK for a folder with a config.json, and for what nothing is known of: opening it says what is wrong.
+ * DEBERTA_E_FILE where there is no such folder, where it is a file, or where the model lies in a folder inside;
+ * DEBERTA_E_UNSUPPORTED for what another library would open. */
+deberta_status folder_check_model(const char *path, deberta_error *err);
+/* The same of a folder in which no tokenizer was found, where files of one that is not read come first. */
+deberta_status folder_check_tokenizer(const char *path, deberta_error *err);
+/* A sentence for each thing that lies beside a model, that other libraries follow, and that is not followed here. */
+deberta_status folder_note_rest(const char *path, notes *list, deberta_error *err);
+/* Weights of a kind that is not read, for the refusal of a folder without others: "; NAME is ..., what helps", or "".
+ */
+const char *folder_other_weights(const char *path, char *room, size_t room_bytes);

@@ -1,0 +1,111 @@
+"""Figures: of one text or pair, in the format that the name says, never over what they were made of. SPDX-License-Identifier: MIT"""
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+import deberta_c
+from conftest import DEMO
+
+TEXT = "a new store"
+ONE = {"layers": 2, "heads": 0, "threads": 1}
+BEGINS = {".svg": b"<?xml", ".pdf": b"%PDF-", ".png": b"\x89PNG\r\n"}
+
+
+def text_of(figure):
+    """What the figure's own provenance says that it shows."""
+    return re.findall(r'<entry key="(?:Text|Pair|Second text)">(.*?)</entry>', figure.svg.decode(), re.S)
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return deberta_c.attention_figure(DEMO, TEXT, **ONE)
+
+
+def test_save_writes_what_the_name_says(figure, tmp_path):
+    for name in ("a.svg", "a.pdf", "a.png", "b.PDF"):
+        figure.save(tmp_path / name)
+        assert (tmp_path / name).read_bytes().startswith(BEGINS[name[1:].lower()]), name
+    for name in ("a.gif", "a.eps", "a", "a.svg.txt"):
+        with pytest.raises(deberta_c.ArgumentError, match="expected a name that ends in .svg, .pdf or .png"):
+            figure.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
+    with pytest.raises(deberta_c.SystemRefusedError, match="cannot be written"):
+        figure.save(tmp_path / "nowhere" / "a.svg")
+
+
+def test_notebooks_get_a_png(figure):
+    png = figure._repr_png_()
+    assert png.startswith(BEGINS[".png"]) and figure._repr_png_() is png
+    assert deberta_c.Figure(figure.svg, "a")._repr_png_() is None  # without a way to draw it again
+
+
+def test_out(figure, tmp_path):
+    made = deberta_c.attention_figure(DEMO, TEXT, out=[tmp_path / "a.pdf", str(tmp_path / "a.png")], numbers=tmp_path / "n.csv", latex=tmp_path / "a.tex", **ONE)
+    assert all((tmp_path / f"a{suffix}").read_bytes().startswith(BEGINS[suffix]) for suffix in (".pdf", ".png")) and made.svg == figure.svg
+    assert (tmp_path / "n.csv").exists() and re.search(r"includegraphics.*\{.*a\}|includegraphics.*a\.pdf", (tmp_path / "a.tex").read_text())
+    with pytest.raises(deberta_c.ArgumentError, match="latex: .* give out="):
+        deberta_c.attention_figure(DEMO, TEXT, latex=tmp_path / "b.tex", **ONE)
+    with pytest.raises(deberta_c.ArgumentError, match="ends in .svg, .pdf or .png"):
+        deberta_c.attention_figure(DEMO, TEXT, out=tmp_path / "a.gif", **ONE)
+
+
+def test_inputs_are_never_replaced(tmp_path):
+    model, ids = tmp_path / "m", tmp_path / "ids.svg"
+    shutil.copytree(DEMO, model)
+    (model / "picture.svg").write_text("mine")
+    (tmp_path / "link.pdf").symlink_to(model / "config.json")
+    ids.write_text('{"input_ids": [[1, 442, 2685, 2]]}')
+    kept = {path: path.read_bytes() for path in (model / "picture.svg", model / "config.json")}
+    figure = deberta_c.attention_figure(model, TEXT, **ONE)
+    for path in (model / "picture.svg", tmp_path / "link.pdf"):
+        with pytest.raises(deberta_c.ArgumentError, match="which is read: it would be replaced"):
+            figure.save(path)
+        with pytest.raises(deberta_c.ArgumentError, match="would be replaced"):
+            deberta_c.attention_figure(model, TEXT, out=path, **ONE)
+    with pytest.raises(deberta_c.ArgumentError, match="would be replaced"):
+        deberta_c.attention_figure(model, TEXT, numbers=model / "config.json", **ONE)
+    assert {path: path.read_bytes() for path in kept} == kept
+    figure.save(model / "another.svg")
+    (model / "config.json").write_bytes(kept[model / "config.json"].replace(b'"num_hidden_layers": 5', b'"num_hidden_layers": 3'))
+    assert kept[model / "config.json"] != (model / "config.json").read_bytes()
+    with pytest.raises(deberta_c.UnsupportedError, match="has changed since the figure was made"):
+        figure.save(tmp_path / "late.pdf")
+
+
+def test_a_tuple_is_a_pair():
+    pair = deberta_c.attention_figure(DEMO, (TEXT, "Call me"), **ONE)
+    assert pair.svg == deberta_c.attention_figure(DEMO, TEXT, pair="Call me", **ONE).svg != deberta_c.attention_figure(DEMO, TEXT, **ONE).svg
+    assert pair.title == "attention of: a new store | Call me" and text_of(pair)[0] == TEXT
+
+
+@pytest.mark.parametrize("text, options, words", [
+    ([TEXT, "Call me"], {}, "found a list of 2: a figure shows one text"), (["a"], {}, "found a list of 1"), (b"a", {}, "found bytes"), (5, {}, "found int"), (("a", "b", "c"), {}, "several texts are a list"),
+    (np.array(["a", "b"]), {}, "found a list of 2"), (None, {}, "there is nothing to draw: expected a text, a pair"), (None, {"pair": "a"}, "pair: .* there is no text"),
+    (("a", "b"), {"pair": "c"}, "pair: is the second segment of one text"), ("a", {"pair": ["b"]}, "pair: expected a text, found list"), ("a", {"ids": [1, 2]}, "expected one input, found a text and ids="),
+    ("a", {"heads": {0}}, "heads: expected a number, a word or a list of these, found set"), ("a", {"title": ["a, b", "c"]}, "title: expected a number"), ("a", {"layers": [[1], [2]]}, "layers: expected"),
+    ("a", {"title": b"x"}, "title: .* found bytes")])
+def test_what_is_no_figure(text, options, words):
+    with pytest.raises(deberta_c.ArgumentError, match=words):
+        deberta_c.attention_figure(DEMO, text, **{**ONE, **options})
+
+
+def test_kinds_of_several_texts():
+    two = deberta_c.attention_figure(DEMO, ["a new store", "a new day"], kind="difference", **ONE)
+    assert two.title == "attention of: a new store and a new day"
+    assert deberta_c.attention_figure(DEMO, ["a", "b b", "c"], kind="kernel", threads=1).svg != deberta_c.attention_figure(DEMO, ["a"], kind="kernel", threads=1).svg
+
+
+@pytest.mark.parametrize("options, words", [({"width_mm": -3}, "width_mm=: expected 30 to 1000, found -3"), ({"frob": 3}, "unknown option 'frob='"), ({"kind": "distances"}, "'distances' is none of: components")])
+def test_errors_in_the_package_s_words(options, words):
+    with pytest.raises(deberta_c.ArgumentError) as refused:
+        deberta_c.attention_figure(DEMO, TEXT, **options)
+    assert words in str(refused.value) and "--" not in str(refused.value) and "see:" not in str(refused.value) and not str(refused.value).startswith("deberta")
+
+
+def test_kinds_of_the_docstring():
+    """Every kind that it names is one."""
+    named = re.search(r"kind: (.*?);\s*difference", deberta_c.attention_figure.__doc__, re.S)[1]
+    for kind in re.findall(r"components|rollout|distances?", named):
+        assert deberta_c.attention_figure(DEMO, TEXT, kind=kind, layers=2, threads=1).svg.startswith(BEGINS[".svg"])
