@@ -170,6 +170,7 @@ deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
     name_prefix prefix = {0};
     DEBERTA_TRY(find_prefix(c, &prefix, err));
     leave_generator_out(c, prefix);
+    c->prefix = prefix;
     size_t room_bytes = 1;
     for (size_t i = 0; i < c->count; i++) room_bytes += tensor_name_room_bytes(c->entries[i].public.name);
     c->renamed = malloc(room_bytes);

@@ -36,6 +36,8 @@ deberta_status checkpoint_intact(const checkpoint *checkpoint, deberta_error *er
 const char *checkpoint_place(const checkpoint *checkpoint);
 /* The name that the file has for a tensor of an open checkpoint. */
 const char *checkpoint_stored_name(const tensor *tensor);
+/* Does its name in the file lack the prefix that the names of the base model have there: is it no part of that? */
+bool checkpoint_is_outside(const checkpoint *checkpoint, const tensor *tensor);
 /* The file that a tensor of an open checkpoint is in. */
 const char *checkpoint_place_of(const tensor *tensor);
 /* In ascending order of the names. */

@@ -7,6 +7,7 @@
 
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
+#include "core/io/tensor_names.h"
 #include "core/io/torch_file.h"
 
 typedef struct weight_file {
@@ -40,6 +41,7 @@ struct checkpoint {
     entry *entries; /* in ascending order of the canonical names */
     size_t count;
     char *renamed; /* names that are not a part of a stored one */
+    name_prefix prefix; /* of the base model's names in the files */
     bool is_half;  /* the files hold a generator too, whose tensors are left out */
 };
 

@@ -31,6 +31,11 @@ const tensor *checkpoint_find(const checkpoint *c, const char *name)
 static const entry *entry_of(const tensor *t) { return (const entry *)t; }
 const char *checkpoint_stored_name(const tensor *t) { return entry_of(t)->stored->tensor.name; }
 
+bool checkpoint_is_outside(const checkpoint *c, const tensor *t)
+{
+    return strncmp(checkpoint_stored_name(t), c->prefix.text, c->prefix.length_bytes) != 0;
+}
+
 const char *checkpoint_place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
 
 static deberta_status require_floating(const tensor *t, deberta_error *err)

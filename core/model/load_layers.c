@@ -8,6 +8,27 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
+/* A table that the input does not read serves the Enhanced Mask Decoder alone: if it has another shape than the
+ * configuration says, the model is as good without it. */
+static deberta_status find_position_table(weight_loader *loader, deberta_model *model, const char *name,
+                                          deberta_error *err)
+{
+    const model_config *config = &model->config;
+    deberta_error why = {0};
+    weight_tensor table;
+    model->has_position_table = config->position_biased_input || loader_has(loader, name);
+    if (config->position_biased_input || !model->has_position_table) return DEBERTA_OK;
+    loader->counting = false;
+    const deberta_status status =
+        loader_find(loader, &table, name, 2, (size_t[]){config->max_positions, config->embedding_size}, &why);
+    loader->counting = true;
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    if (status != DEBERTA_E_FORMAT) return status_fail(err, status, "%s", why.message);
+    model->has_position_table = false;
+    return notes_add(&model->notes, err, "%s; so the table is not used, and its decoder (mlm_emd) is not offered",
+                     why.message);
+}
+
 static deberta_status load_embeddings(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     const model_config *config = &model->config;
@@ -18,7 +39,7 @@ static deberta_status load_embeddings(weight_loader *loader, deberta_model *mode
                             (size_t[]){config->vocabulary_size, width}, err));
     /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */
     loader->counting = config->position_biased_input;
-    model->has_position_table = config->position_biased_input || loader_has(loader, positions);
+    DEBERTA_TRY(find_position_table(loader, model, positions, err));
     if (model->has_position_table) {
         DEBERTA_TRY(loader_table(loader, &model->position_table, positions, config->max_positions, width, err));
     }

@@ -44,7 +44,7 @@ static deberta_status load_mlm(weight_loader *loader, deberta_model *model, debe
     tasks->present |= 1u << DEBERTA_TASK_MLM;
     /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
      * H[L-1]. */
-    bool decodes = loader_has(loader, "embeddings.position_embeddings.weight") && !config->talking_heads;
+    bool decodes = model->has_position_table && !config->talking_heads;
     if ((config->position_biased_input || decodes) && width == config->hidden_size) {
         tasks->present |= 1u << DEBERTA_TASK_MLM_EMD;
     }
@@ -70,15 +70,31 @@ static deberta_status load_rtd(weight_loader *loader, deberta_model *model, debe
 
 /* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; where the config names an
  * architecture, that decides, and the pooler must be there. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
+static bool is_of_tokens(const model_config *config)
+{
+    return !config->architecture || architecture_has(config, "TokenClassification");
+}
+
+/* What is called so in the file of another class says nothing of tokens. */
+static deberta_status note_classifier(deberta_model *model, const char *why, deberta_error *err)
+{
+    return notes_add(&model->notes, err, "%s: tensor 'classifier.weight' is no head that is known here, and none is offered: %s",
+                     model->files.name, why);
+}
+
 static deberta_status load_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     model_tasks *tasks = &model->tasks;
     size_t hidden = model->config.hidden_size;
     weight_tensor found;
-    if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
+    if (!loader_has(loader, "classifier.weight")) return DEBERTA_OK;
+    if (loader_has(loader, "proj.weight")) return note_classifier(model, "it reads what Microsoft's 'proj' makes", err);
     bool sequence =
         architecture_has(&model->config, "SequenceClassification") ||
         (loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification"));
+    if (!sequence && !is_of_tokens(&model->config))
+        return note_classifier(model, "without a 'pooler.dense' it belongs to tokens, but the first of `architectures` in "
+                               "config.json is no class for TokenClassification", err);
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
     if (found.shape[0] == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor 'classifier.weight' has no rows", found.place);
@@ -94,18 +110,35 @@ static deberta_status load_classifier(weight_loader *loader, deberta_model *mode
     return DEBERTA_OK;
 }
 
+static deberta_status load_answer(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    if (!loader_has(loader, "qa_outputs.weight")) return DEBERTA_OK;
+    matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
+    DEBERTA_TRY(loader_matrix(loader, &model->tasks.answer, &answer, err));
+    model->tasks.present |= 1u << DEBERTA_TASK_QA;
+    return DEBERTA_OK;
+}
+
+/* People give heads of their own the names of transformers'. One that does not fit is not offered, and a note says why:
+ * whoever asks for something else is not kept from it. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
+    static deberta_status (*const head_loader[])(weight_loader *, deberta_model *, deberta_error *) = {
+        load_mlm, load_rtd, load_classifier, load_answer};
     model_tasks *tasks = &model->tasks;
     tasks->present = 0;
     loader->counting = false;
-    DEBERTA_TRY(load_mlm(loader, model, err));
-    DEBERTA_TRY(load_rtd(loader, model, err));
-    DEBERTA_TRY(load_classifier(loader, model, err));
-    if (loader_has(loader, "qa_outputs.weight")) {
-        matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
-        DEBERTA_TRY(loader_matrix(loader, &tasks->answer, &answer, err));
-        tasks->present |= 1u << DEBERTA_TASK_QA;
+    if (loader->pass == LOAD_CHECK) tasks->unfit = 0;
+    for (unsigned head = 0; head < sizeof head_loader / sizeof *head_loader; head++) {
+        const unsigned before = tasks->present;
+        deberta_error why = {0};
+        if (tasks->unfit & 1u << head) continue;
+        const deberta_status status = head_loader[head](loader, model, &why);
+        if (status == DEBERTA_OK) continue;
+        if (status != DEBERTA_E_FORMAT || loader->pass != LOAD_CHECK) return status_fail(err, status, "%s", why.message);
+        tasks->present = before;
+        tasks->unfit |= 1u << head;
+        DEBERTA_TRY(notes_add(&model->notes, err, "%s; so this head is not offered", why.message));
     }
     return DEBERTA_OK;
 }

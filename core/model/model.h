@@ -31,6 +31,7 @@ typedef struct model_layer {
 
 typedef struct model_tasks {
     unsigned present; /* bit 1 << deberta_task */
+    unsigned unfit;   /* heads of the files that do not fit the configuration: bits of head_loader's order */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
     float *mlm_bias;        /* [V], zeros up to whole panels */

@@ -11,6 +11,7 @@
 #include "core/model/load_tasks.h"
 #include "core/model/model_sections.h"
 #include "core/model/synthetic_name.h"
+#include "core/model/tensor_account.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
@@ -151,8 +152,13 @@ static deberta_status load_parts(weight_loader *loader, deberta_model *model, po
 static deberta_status measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                               size_t limit_bytes, deberta_error *err)
 {
+    tensor_account account = {0};
     loader->pass = LOAD_CHECK;
-    DEBERTA_TRY(load_parts(loader, model, workspace, err));
+    loader->account = model->files.next ? &account : NULL;
+    deberta_status status = load_parts(loader, model, workspace, err);
+    if (loader->account) status = tensor_account_close(&account, model, status, err);
+    loader->account = NULL;
+    DEBERTA_TRY(status);
     model->parameters = loader->parameters;
     loader->pass = LOAD_MEASURE;
     DEBERTA_TRY(load_parts(loader, model, workspace, err));

@@ -90,9 +90,20 @@ static bool find_packed(const void *context, const char *name, weight_tensor *fo
     for (size_t at = 0; at < table->size_bytes && !next_entry(table, &at, &entry);) {
         if (entry.name_bytes != name_bytes || memcmp(entry.name, name, name_bytes) != 0) continue;
         *found = entry.tensor;
+        found->name = entry.name;
         return true;
     }
     return false;
+}
+
+static const char *next_packed(const void *context, size_t *cursor, size_t *name_bytes, bool *is_outside)
+{
+    const packed_tensors *table = context;
+    packed_entry entry;
+    if (*cursor >= table->size_bytes || next_entry(table, cursor, &entry)) return NULL;
+    *name_bytes = entry.name_bytes;
+    *is_outside = false;
+    return entry.name;
 }
 
 static deberta_status read_packed(const void *context, const weight_tensor *from, size_t first, size_t count,
@@ -106,5 +117,5 @@ static deberta_status read_packed(const void *context, const weight_tensor *from
 
 weight_source weight_source_of_packed(const packed_tensors *table)
 {
-    return (weight_source){.context = table, .name = table->place, .find = find_packed, .read = read_packed};
+    return (weight_source){.context = table, .name = table->place, .find = find_packed, .read = read_packed, .next = next_packed};
 }

@@ -15,7 +15,7 @@ static bool find_in_checkpoint(const void *context, const char *name, weight_ten
     const tensor *stored = checkpoint_find(context, name);
     if (!stored) return false;
     *found = (weight_tensor){
-        .place = checkpoint_place_of(stored), .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
+        .place = checkpoint_place_of(stored), .name = stored->name, .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
     memcpy(found->shape, stored->shape, sizeof found->shape);
     return true;
 }
@@ -36,6 +36,15 @@ static void forget_in_checkpoint(const void *context, const weight_tensor *from)
     checkpoint_forget(context, from->stored);
 }
 
+static const char *next_in_checkpoint(const void *context, size_t *cursor, size_t *name_bytes, bool *is_outside)
+{
+    if (*cursor >= checkpoint_count(context)) return NULL;
+    const tensor *stored = checkpoint_at(context, (*cursor)++);
+    *name_bytes = strlen(stored->name);
+    *is_outside = checkpoint_is_outside(context, stored);
+    return stored->name;
+}
+
 weight_source weight_source_of_checkpoint(const checkpoint *stored)
 {
     return (weight_source){
@@ -45,6 +54,7 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
         .read = read_from_checkpoint,
         .view = view_in_checkpoint,
         .forget = forget_in_checkpoint,
+        .next = next_in_checkpoint,
     };
 }
 
@@ -109,6 +119,7 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", found->place, full,
                      shape_describe(found->shape, found->rank).text, shape_describe(wanted, rank).text);
     }
+    if (loader->pass == LOAD_CHECK && loader->account) DEBERTA_TRY(tensor_account_use(loader->account, found, err));
     if (loader->pass == LOAD_CHECK && loader->counting) {
         size_t elements = 1;
         for (size_t i = 0; i < rank; i++) elements *= found->shape[i];

@@ -21,6 +21,7 @@
 
 typedef struct weight_tensor {
     const char *place; /* its file, for messages */
+    const char *name;  /* where the source holds it: an address that tells it from others; NULL: the source lists none */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
     const tensor *stored; /* of a checkpoint */
@@ -44,6 +45,9 @@ typedef struct weight_source {
     /* All values where they are, or NULL: they must be read. May be NULL itself. */
     const float *(*view)(const void *context, const weight_tensor *from);
     void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
+    /* All names, one after the other: *cursor is 0 at first; NULL behind the last. is_outside: it lies beside the base
+     * model, whatever it is called. NULL itself: the source has only what it is asked for. */
+    const char *(*next)(const void *context, size_t *cursor, size_t *name_bytes, bool *is_outside);
 } weight_source;
 
 weight_source weight_source_of_checkpoint(const checkpoint *stored);
@@ -70,6 +74,7 @@ typedef struct weight_loader {
     bool counting;                 /* whether checked tensors add to `parameters` */
     bool unsmoothed;               /* large channels stay as they are, as a check wants it */
     size_t parameters;
+    struct tensor_account *account; /* of what was found while checking; NULL: nobody asks */
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */
 
@@ -95,6 +100,8 @@ static inline void loader_forget(const weight_loader *loader, const weight_tenso
 
 enum { ANY_SIZE = 0 };
 
+/* Keeps in mind that the tensor is used. */
+deberta_status tensor_account_use(struct tensor_account *account, const weight_tensor *found, deberta_error *err);
 /* Is there a tensor of that name (after the prefix)? */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */

@@ -115,13 +115,23 @@ deberta_status token_list_copy(token_list *copy, const token_list *list, deberta
 /* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way
  * and keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the
  * rule; at most as many as there are tokens. */
-static void share(size_t lengths[2], size_t budget)
+static void share_as_microsoft(size_t lengths[2], size_t budget)
 {
     size_t head = 0;
     while (lengths[0] + lengths[1] > budget) {
         if (lengths[!head] > lengths[head]) head = !head;
         lengths[head]--;
     }
+}
+
+/* The library tokenizers' longest_first: the shorter segment stays whole where the longer one can bear the cut; else each
+ * has half, and the odd token goes to the longer one, to the second of two that are equally long. */
+static void share_as_library(size_t lengths[2], size_t budget)
+{
+    const size_t shorter = lengths[0] > lengths[1], half = budget / 2;
+    if (lengths[0] + lengths[1] <= budget) return;
+    if (lengths[shorter] > half) lengths[shorter] = half;
+    lengths[!shorter] = budget - lengths[shorter];
 }
 
 static void move_token(token_list *list, size_t to, size_t from)
@@ -134,7 +144,8 @@ static void move_token(token_list *list, size_t to, size_t from)
     list->text_places[to] = list->text_places[from];
 }
 
-deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err)
+deberta_status token_list_truncate(token_list *list, size_t max_tokens, bool as_microsoft, size_t *dropped,
+                                   deberta_error *err)
 {
     *dropped = 0;
     if (list->count <= max_tokens) return DEBERTA_OK;
@@ -147,7 +158,7 @@ deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *
     if (max_tokens < frame)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "at most %zu tokens wanted, but the frame around %s alone takes %zu",
                      max_tokens, list->segments == 1 ? "a text" : "two texts", frame);
-    share(lengths, max_tokens - frame);
+    (as_microsoft ? share_as_microsoft : share_as_library)(lengths, max_tokens - frame);
 
     size_t kept = 0, seen[2] = {0, 0};
     for (size_t i = 0; i < list->count; i++) {

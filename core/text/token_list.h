@@ -52,9 +52,11 @@ typedef struct token_list {
 const char *token_list_text(const token_list *list, size_t index, size_t *bytes);
 
 /* Cuts to at most max_tokens tokens, frame included, and tells how many were dropped. The frame stays; of a pair the
- * longer segment loses its last token until all fits (Microsoft's rule; of two equal ones the segment that was cut
- * before goes on, the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
-deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err);
+ * longer segment loses its last token until all fits. They differ in an odd token of two long segments: the library
+ * tokenizers leave it to the longer one, of two equal ones to the second; Microsoft's goes on with the segment that was
+ * cut before, the first to begin with. DEBERTA_E_ARGUMENT if not even the frame fits. */
+deberta_status token_list_truncate(token_list *list, size_t max_tokens, bool as_microsoft, size_t *dropped,
+                                   deberta_error *err);
 
 /* Copies the tokens into as little memory as they need; *copy is overwritten. */
 deberta_status token_list_copy(token_list *copy, const token_list *list, deberta_error *err);

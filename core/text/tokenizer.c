@@ -272,6 +272,7 @@ deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer_out, const c
     DEBERTA_TRY_OR_FAIL(status, load_vocabulary(t, path, merges_path, folder, &config, &model, err));
     DEBERTA_TRY_OR_FAIL(status, settle_specials(t, &config, folder, err));
     if (t->bpe) DEBERTA_TRY_OR_FAIL(status, finish_bpe(t, QUOTE(path), err));
+    t->cuts_as_microsoft = tokenizer_config_is_microsoft(folder);
     *tokenizer_out = t;
     t = NULL;
 fail:

@@ -29,6 +29,19 @@ deberta_status tokenizer_file_find(char **path, const char *folder, const char *
     return DEBERTA_OK;
 }
 
+bool tokenizer_config_is_microsoft(const char *folder)
+{
+    static const json_limits limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};
+    json_t *root = NULL;
+    char *path = path_join(folder, "config.json");
+    const bool read = path && json_file_read(&root, path, &limits, NULL) == DEBERTA_OK;
+    const json_t *type = json_object_get(root, "model_type");
+    const bool found = read && (!type || json_is_null(type));
+    json_decref(root);
+    free(path);
+    return found;
+}
+
 /* ------------------------------------------------------------------------------------------------ added tokens */
 
 /* The properties of an AddedToken object; its id is the caller's. */

@@ -35,6 +35,9 @@ typedef struct tokenizer_config {
 deberta_status tokenizer_config_read(tokenizer_config *config, const char *folder, deberta_error *err);
 /* "added_tokens" of the root of a tokenizer.json. */
 deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where, deberta_error *err);
+/* Is there a config.json of Microsoft's, one without a model_type? What else may be wrong with it, opening the model
+ * says. */
+bool tokenizer_config_is_microsoft(const char *folder);
 void tokenizer_config_free(tokenizer_config *config);
 
 /* Is there something of that name? *path is its path (to be freed), or NULL. */

@@ -257,9 +257,9 @@ TEST(test_changed_files)
         size_t dropped;
         assert_int_equal(tokenizer_encode(t, "", 0, "", 0, NULL, &list, NULL), DEBERTA_OK);
         assert_int_equal(list.count, 2 + changes[i].separators);
-        assert_int_equal(token_list_truncate(&list, list.count - 1, &dropped, &error), DEBERTA_E_ARGUMENT);
+        assert_int_equal(token_list_truncate(&list, list.count - 1, false, &dropped, &error), DEBERTA_E_ARGUMENT);
         assert_int_equal(tokenizer_encode(t, "a b c", 5, "d e f", 5, NULL, &list, NULL), DEBERTA_OK);
-        assert_int_equal(token_list_truncate(&list, 4 + changes[i].separators, &dropped, &error), DEBERTA_OK);
+        assert_int_equal(token_list_truncate(&list, 4 + changes[i].separators, false, &dropped, &error), DEBERTA_OK);
         assert_int_equal(list.count, 4 + changes[i].separators);
         token_list_free(&list);
         deberta_tokenizer_free(&t);

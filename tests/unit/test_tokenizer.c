@@ -680,7 +680,7 @@ static void check_truncation(const deberta_tokenizer *t, const char *text, const
     size_t pair_bytes = pair ? strlen(pair) : 0;
     assert_int_equal(tokenizer_encode(t, text, strlen(text), pair, pair_bytes, NULL, &full, NULL), DEBERTA_OK);
     assert_int_equal(tokenizer_encode(t, text, strlen(text), pair, pair_bytes, NULL, &list, NULL), DEBERTA_OK);
-    assert_int_equal(token_list_truncate(&list, max_tokens, &dropped, NULL), DEBERTA_OK);
+    assert_int_equal(token_list_truncate(&list, max_tokens, true, &dropped, NULL), DEBERTA_OK);
     assert_int_equal(list.count, kept_a + kept_b + frame);
     assert_int_equal(dropped, full.count - list.count);
     for (size_t i = 0; i < full.count; i++) {
@@ -720,7 +720,7 @@ static void test_truncation(void **state)
     size_t dropped;
     deberta_error error = {0};
     assert_int_equal(tokenizer_encode(t, five, strlen(five), three, strlen(three), NULL, &list, NULL), DEBERTA_OK);
-    assert_int_equal(token_list_truncate(&list, 2, &dropped, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(token_list_truncate(&list, 2, true, &dropped, &error), DEBERTA_E_ARGUMENT);
     assert_int_equal(list.count, 11);
     token_list_free(&list);
     deberta_tokenizer_free(&t);
