@@ -410,7 +410,8 @@ typedef struct deberta_attention_block {
  * another one that shares its threads, which waits for ever, and leaving a callback by longjmp or an exception: the
  * session is at work from then on.
  *
- * Stacks: a thread that calls the library needs 64 KiB, beside what its callbacks take. With less it ends by a signal. */
+ * Stacks: a thread that calls the library needs 64 KiB, beside what its callbacks take. With less it ends by a signal.
+ */
 typedef struct deberta_observer {
     size_t struct_size;
     void *context;
