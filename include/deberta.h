@@ -428,8 +428,12 @@ typedef struct deberta_attention_block {
  *
  * What on_hidden and on_attention return is DEBERTA_OK, or anything else to stop: nothing more is shown, and
  * deberta_encode returns that value with a sentence that says where. An observer must not use its own session:
- * deberta_encode and deberta_task_logits refuse it. Two mistakes nothing catches: freeing that session, and a call of
- * another one that shares its threads, which waits for ever. */
+ * deberta_encode and deberta_task_logits refuse it. Three mistakes nothing catches: freeing that session, a call of
+ * another one that shares its threads, which waits for ever, and leaving a callback by longjmp or an exception: the
+ * session is at work from then on.
+ *
+ * Stacks: a thread that calls the library needs 64 KiB, beside what its callbacks take. With less it ends by a signal.
+ */
 typedef struct deberta_observer {
     size_t struct_size;
     void *context;

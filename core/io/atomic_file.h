@@ -2,8 +2,8 @@
  *
  * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
  * itself. What a killed one left is removed by the next that opens a file in the same folder: a temporary file is
- * locked while it is written, and the lock ends with its process. Its name has that of the machine: where machines share
- * a folder, locks of others may not be seen, so what they left goes only when it is older than a day.
+ * locked while it is written, and the lock ends with its process. Its name has that of the machine: where machines
+ * share a folder, locks of others may not be seen, so what they left goes only when it is older than a day.
  *
  * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: a file that
  * is there and empty after a power cut is worth no milliseconds. The name itself reaches the disk when the system

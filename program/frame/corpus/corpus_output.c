@@ -194,7 +194,7 @@ static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
     return true;
 }
 
-/* Of a format with a header the values' bytes follow from the rows. */
+/* In a format with a header the values' bytes follow from the rows. */
 static bool bytes_fit(const corpus_output *output, uint64_t bytes)
 {
     uint64_t expected;
