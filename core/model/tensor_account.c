@@ -145,7 +145,10 @@ static deberta_status judge(const deberta_model *model, stored_name name, leftov
     if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* fewer were asked for */
     const struct leftover *known = find_leftover(inner);
     if (!known) return refuse(model, name, err);
-    if (known->use == OFF) sums->off[known - leftovers]++;
+    /* What transformers makes without reading it, where no term of attention needs the table. */
+    const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
+                       (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
+    if (known->use == OFF && !spare) sums->off[known - leftovers]++;
     return DEBERTA_OK;
 }
 
