@@ -10,8 +10,8 @@ typedef struct notes {
     size_t count, capacity;
 } notes;
 
-/* Appends one sentence: what was found where, what it means here, and what helps. A sentence that the list holds already
- * is not repeated. */
+/* Appends one sentence: what was found where, what it means here, and what helps. A sentence that the list holds
+ * already is not repeated. */
 deberta_status notes_add(notes *list, deberta_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Sentence `index`, or NULL behind the last. */

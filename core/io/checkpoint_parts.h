@@ -40,9 +40,9 @@ struct checkpoint {
     size_t file_count;
     entry *entries; /* in ascending order of the canonical names */
     size_t count;
-    char *renamed; /* names that are not a part of a stored one */
+    char *renamed;      /* names that are not a part of a stored one */
     name_prefix prefix; /* of the base model's names in the files */
-    bool is_half;  /* the files hold a generator too, whose tensors are left out */
+    bool is_half;       /* the files hold a generator too, whose tensors are left out */
 };
 
 /* Lists what the files hold under canonical names, sorted; refuses what would be ambiguous. map: of an index, or NULL.

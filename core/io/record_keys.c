@@ -54,7 +54,7 @@ static const char *meant_by(const other_name *list, size_t count, const char *fo
     return NULL;
 }
 
-const char *record_key_meant(const char *name, size_t bytes)
+static const char *record_key_meant(const char *name, size_t bytes)
 {
     char folded[FOLDED_BYTES];
     fold(folded, name, bytes);
@@ -65,7 +65,7 @@ const char *record_key_meant(const char *name, size_t bytes)
 
 bool record_key_is_known(const char *name, size_t bytes) { return record_key_meant(name, bytes) != NULL; }
 
-/* Of a name that is none of the keys of a batch: which of them it means. */
+/* Which key of a batch is meant by a name that is none of them. */
 static const char *batch_key_meant(const char *name)
 {
     char folded[FOLDED_BYTES];

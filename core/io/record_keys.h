@@ -77,8 +77,6 @@ void record_keys_describe(const json_t *object, char sentence[KEY_SENTENCE_BYTES
 
 /* Does the name mean a key of an object, spelled so or otherwise? */
 bool record_key_is_known(const char *name, size_t bytes);
-/* Which key the name means, spelled so or otherwise; NULL: none. */
-const char *record_key_meant(const char *name, size_t bytes);
 
 /* Why a batch may not have something of this name, to follow "FILE: "; false: it may. */
 bool batch_key_is_wrong(const char *name, char problem[KEY_SENTENCE_BYTES]);

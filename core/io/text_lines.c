@@ -103,7 +103,8 @@ deberta_status text_lines_next(text_lines *lines, const char **line, size_t *byt
         if (!*line) return DEBERTA_OK;
         *bytes = without_return(*line, *bytes);
         if (memchr(*line, 0, *bytes))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s, line %zu: %s", lines->file.name.text, lines->number, NUL_IN_CORPUS);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s, line %zu: %s", lines->file.name.text, lines->number,
+                         NUL_IN_CORPUS);
         return DEBERTA_OK;
     }
 }

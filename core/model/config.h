@@ -33,7 +33,7 @@ typedef struct model_config {
     size_t labels;                                /* num_labels or entries of id2label */
     char **label_names;                           /* [labels], entries may be NULL; owned */
     char *architecture;                           /* architectures[0] or NULL; owned */
-    deberta_problem problem;     /* how the outputs of a sequence head are read */
+    deberta_problem problem;                      /* how the outputs of a sequence head are read */
     deberta_reference reference; /* whose rules hold: those of the library that wrote the config; never AUTO */
     notes notes;                 /* keys that are not followed; owned */
     int pad_token_id;

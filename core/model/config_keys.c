@@ -1,4 +1,5 @@
-/* The list of keys, and the walk over an object that compares with it. docs/followed.md shows the list; a test compares.
+/* The list of keys, and the walk over an object that compares with it. docs/followed.md shows the list; a test
+ * compares.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config_keys.h"

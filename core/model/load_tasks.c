@@ -78,7 +78,8 @@ static bool is_of_tokens(const model_config *config)
 /* What is called so in the file of another class says nothing of tokens. */
 static deberta_status note_classifier(deberta_model *model, const char *why, deberta_error *err)
 {
-    return notes_add(&model->notes, err, "%s: tensor 'classifier.weight' is no head that is known here, and none is offered: %s",
+    return notes_add(&model->notes, err,
+                     "%s: tensor 'classifier.weight' is no head that is known here, and none is offered: %s",
                      model->files.name, why);
 }
 
@@ -93,8 +94,10 @@ static deberta_status load_classifier(weight_loader *loader, deberta_model *mode
         architecture_has(&model->config, "SequenceClassification") ||
         (loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification"));
     if (!sequence && !is_of_tokens(&model->config))
-        return note_classifier(model, "without a 'pooler.dense' it belongs to tokens, but the first of `architectures` in "
-                               "config.json is no class for TokenClassification", err);
+        return note_classifier(model,
+                               "without a 'pooler.dense' it belongs to tokens, but the first of `architectures` in "
+                               "config.json is no class for TokenClassification",
+                               err);
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
     if (found.shape[0] == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor 'classifier.weight' has no rows", found.place);
@@ -123,8 +126,8 @@ static deberta_status load_answer(weight_loader *loader, deberta_model *model, d
  * whoever asks for something else is not kept from it. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
-    static deberta_status (*const head_loader[])(weight_loader *, deberta_model *, deberta_error *) = {
-        load_mlm, load_rtd, load_classifier, load_answer};
+    static deberta_status (*const head_loader[])(weight_loader *, deberta_model *,
+                                                 deberta_error *) = {load_mlm, load_rtd, load_classifier, load_answer};
     model_tasks *tasks = &model->tasks;
     tasks->present = 0;
     loader->counting = false;
@@ -135,7 +138,8 @@ deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_e
         if (tasks->unfit & 1u << head) continue;
         const deberta_status status = head_loader[head](loader, model, &why);
         if (status == DEBERTA_OK) continue;
-        if (status != DEBERTA_E_FORMAT || loader->pass != LOAD_CHECK) return status_fail(err, status, "%s", why.message);
+        if (status != DEBERTA_E_FORMAT || loader->pass != LOAD_CHECK)
+            return status_fail(err, status, "%s", why.message);
         tasks->present = before;
         tasks->unfit |= 1u << head;
         DEBERTA_TRY(notes_add(&model->notes, err, "%s; so this head is not offered", why.message));

@@ -47,7 +47,7 @@ typedef struct model_tasks {
 struct deberta_model {
     model_config config; /* as used: after the tensors have decided what the file left open */
     char *name;
-    notes notes; /* of what the folder says and the model does not follow */
+    notes notes;            /* of what the folder says and the model does not follow */
     topology_info machine;  /* that it was opened on: its sessions look at it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;

@@ -117,5 +117,6 @@ static deberta_status read_packed(const void *context, const weight_tensor *from
 
 weight_source weight_source_of_packed(const packed_tensors *table)
 {
-    return (weight_source){.context = table, .name = table->place, .find = find_packed, .read = read_packed, .next = next_packed};
+    return (weight_source){
+        .context = table, .name = table->place, .find = find_packed, .read = read_packed, .next = next_packed};
 }

@@ -36,8 +36,9 @@ typedef enum leftover_use {
 
 /* Parts of names that adapters of the known libraries have. */
 #define ADAPTERS(X)                                                                                                    \
-    X("lora") X("adapter") X("ia3") X("hada_") X("lokr_") X("loha_") X("oft_") X("vera_") X("dora") X("base_layer")    \
-    X("prefix") X("prompt")
+    X("lora")                                                                                                          \
+    X("adapter") X("ia3") X("hada_") X("lokr_") X("loha_") X("oft_") X("vera_") X("dora") X("base_layer") X("prefix")  \
+        X("prompt")
 
 static const struct leftover {
     leftover_use use;
@@ -53,16 +54,6 @@ static const char *const adapters[] = {
     ADAPTERS(ADAPTER)
 #undef ADAPTER
 };
-
-deberta_status tensor_account_use(tensor_account *account, const weight_tensor *found, deberta_error *err)
-{
-    if (!found->name) return DEBERTA_OK;
-    const char **larger = grown(account->names, &account->capacity, account->count + 1, sizeof *larger);
-    if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for an account of tensors");
-    account->names = larger;
-    larger[account->count++] = found->name;
-    return DEBERTA_OK;
-}
 
 static int by_address(const void *a, const void *b)
 {
@@ -127,8 +118,9 @@ static deberta_status refuse(const deberta_model *model, stored_name name, deber
 {
     DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: tensor '%s' is no part of DeBERTa, and would be passed over: %s",
                  model->files.name, QUOTE_N(name.text, name.bytes),
-                 is_of_adapter(name) ? "merge the adapter into the weights first (peft: merge_and_unload)"
-                                     : "the model computes something else; take it out of the file if it is not needed");
+                 is_of_adapter(name)
+                     ? "merge the adapter into the weights first (peft: merge_and_unload)"
+                     : "the model computes something else; take it out of the file if it is not needed");
 }
 
 /* A name below "encoder." or "embeddings." that nothing used. */
@@ -145,7 +137,10 @@ static deberta_status judge(const deberta_model *model, stored_name name, leftov
     if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* fewer were asked for */
     const struct leftover *known = find_leftover(inner);
     if (!known) return refuse(model, name, err);
-    if (known->use == OFF) sums->off[known - leftovers]++;
+    /* What transformers makes without reading it, where no term of attention needs the table. */
+    const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
+                       (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
+    if (known->use == OFF && !spare) sums->off[known - leftovers]++;
     return DEBERTA_OK;
 }
 
@@ -153,20 +148,22 @@ static deberta_status add_notes(deberta_model *model, const leftover_sums *sums,
 {
     const char *where = model->files.name;
     if (sums->first_layer)
-        DEBERTA_TRY(notes_add(&model->notes, err, "%s: layers %zu to %zu are not used: config.json says num_hidden_layers %zu",
-                              where, sums->first_layer, sums->last_layer, model->stored_layers));
+        DEBERTA_TRY(notes_add(&model->notes, err,
+                              "%s: layers %zu to %zu are not used: config.json says num_hidden_layers %zu", where,
+                              sums->first_layer, sums->last_layer, model->stored_layers));
     for (size_t i = 0; i < sizeof leftovers / sizeof *leftovers; i++) {
         const char *name = leftovers[i].name, *rest = name[strlen(name) - 1] == '.' ? "*" : "";
         /* Microsoft's decoder is done without the table where it has another shape (load_layers.c says so). */
         if (sums->off[i] && strcmp(name, "embeddings.position_embeddings.weight") != 0)
-            DEBERTA_TRY(notes_add(&model->notes, err, "%s: %s%s is not used: config.json turns it off (%s)", where, name,
-                                  rest, leftovers[i].why));
+            DEBERTA_TRY(notes_add(&model->notes, err, "%s: %s%s is not used: config.json turns it off (%s)", where,
+                                  name, rest, leftovers[i].why));
     }
     if (sums->adapter_outside)
-        DEBERTA_TRY(notes_add(&model->notes, err,
-                              "%s: tensor '%s' lies beside the model and is not used: if it is a part of an adapter or a "
-                              "prefix, the model computes something else with it",
-                              where, sums->outside.text));
+        DEBERTA_TRY(
+            notes_add(&model->notes, err,
+                      "%s: tensor '%s' lies beside the model and is not used: if it is a part of an adapter or a "
+                      "prefix, the model computes something else with it",
+                      where, sums->outside.text));
     return DEBERTA_OK;
 }
 
@@ -182,8 +179,7 @@ static deberta_status go_through(const tensor_account *account, deberta_model *m
             if (inside && is_of_adapter(name)) return refuse(model, name, err);
             continue;
         }
-        if (account->count &&
-            bsearch(&name.text, account->names, account->count, sizeof *account->names, by_address))
+        if (account->count && bsearch(&name.text, account->names, account->count, sizeof *account->names, by_address))
             continue;
         if (inside)
             DEBERTA_TRY(judge(model, name, &sums, err));

@@ -6,11 +6,6 @@
 #include "core/model/model.h"
 #include "core/model/weight_loader.h"
 
-typedef struct tensor_account {
-    const char **names; /* [count] addresses of the names of what was found */
-    size_t count, capacity;
-} tensor_account;
-
 /* Goes through the names of model->files once the model's tensors were looked for, and frees the account. opened: how
  * that went. Where it went well, what nobody used below "encoder." or "embeddings." is refused (DEBERTA_E_UNSUPPORTED)
  * or becomes a note; where a tensor was missing, adapters that are there in its place are the reason that is given. */

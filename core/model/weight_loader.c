@@ -6,16 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
+
 enum { NAME_CAPACITY = 128 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
+
+/* Keeps in mind that the tensor is used. */
+static deberta_status tensor_account_use(tensor_account *account, const weight_tensor *found, deberta_error *err)
+{
+    if (!found->name) return DEBERTA_OK;
+    const char **larger = grown(account->names, &account->capacity, account->count + 1, sizeof *larger);
+    if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for an account of tensors");
+    account->names = larger;
+    larger[account->count++] = found->name;
+    return DEBERTA_OK;
+}
 
 static bool find_in_checkpoint(const void *context, const char *name, weight_tensor *found)
 {
     const tensor *stored = checkpoint_find(context, name);
     if (!stored) return false;
-    *found = (weight_tensor){
-        .place = checkpoint_place_of(stored), .name = stored->name, .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
+    *found = (weight_tensor){.place = checkpoint_place_of(stored),
+                             .name = stored->name,
+                             .rank = stored->rank,
+                             .dtype = stored->dtype,
+                             .stored = stored};
     memcpy(found->shape, stored->shape, sizeof found->shape);
     return true;
 }

@@ -21,7 +21,7 @@
 
 typedef struct weight_tensor {
     const char *place; /* its file, for messages */
-    const char *name;  /* where the source holds it: an address that tells it from others; NULL: the source lists none */
+    const char *name; /* where the source holds it: an address that tells it from others; NULL: the source lists none */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
     const tensor *stored; /* of a checkpoint */
@@ -63,6 +63,12 @@ typedef struct load_listener {
     void (*on_vector)(void *context, const float *vector, size_t count, const char *name);
 } load_listener;
 
+/* Lists the tensors that a loader found, for tensor_account_close. */
+typedef struct tensor_account {
+    const char **names; /* [count] addresses of the names of what was found */
+    size_t count, capacity;
+} tensor_account;
+
 typedef struct weight_loader {
     const weight_source *source;
     load_pass pass;
@@ -74,9 +80,9 @@ typedef struct weight_loader {
     bool counting;                 /* whether checked tensors add to `parameters` */
     bool unsmoothed;               /* large channels stay as they are, as a check wants it */
     size_t parameters;
-    struct tensor_account *account; /* of what was found while checking; NULL: nobody asks */
-    size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
-    float *scratch;        /* [threads][scratch_floats] while reading */
+    tensor_account *account; /* of what was found while checking; NULL: nobody asks */
+    size_t scratch_floats;   /* that a worker needs: the largest matrix seen while measuring */
+    float *scratch;          /* [threads][scratch_floats] while reading */
 
     /* Low precision needs the digits of a layer's weights, and what is known of the channels around the matrix at hand
      * and of the hidden states, as the last LayerNorm gives them. */
@@ -100,8 +106,6 @@ static inline void loader_forget(const weight_loader *loader, const weight_tenso
 
 enum { ANY_SIZE = 0 };
 
-/* Keeps in mind that the tensor is used. */
-deberta_status tensor_account_use(struct tensor_account *account, const weight_tensor *found, deberta_error *err);
 /* Is there a tensor of that name (after the prefix)? */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */

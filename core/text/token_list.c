@@ -124,8 +124,8 @@ static void share_as_microsoft(size_t lengths[2], size_t budget)
     }
 }
 
-/* The library tokenizers' longest_first: the shorter segment stays whole where the longer one can bear the cut; else each
- * has half, and the odd token goes to the longer one, to the second of two that are equally long. */
+/* The library tokenizers' longest_first: the shorter segment stays whole where the longer one can bear the cut; else
+ * each has half, and the odd token goes to the longer one, to the second of two that are equally long. */
 static void share_as_library(size_t lengths[2], size_t budget)
 {
     const size_t shorter = lengths[0] > lengths[1], half = budget / 2;

@@ -21,6 +21,6 @@ struct deberta_tokenizer {
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
     bool add_prefix_space, prefix_every_stretch;
-    bool cuts_as_microsoft;  /* pairs that are too long: the folder's config.json is Microsoft's */
+    bool cuts_as_microsoft; /* pairs that are too long: the folder's config.json is Microsoft's */
     size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
 };

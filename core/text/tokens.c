@@ -41,7 +41,8 @@ static deberta_status fill_list(token_list *list, size_t *dropped, const deberta
     const tokenizer_options options = {.strict = text.strict != 0, .literal_specials = text.literal_specials != 0};
     DEBERTA_TRY(
         tokenizer_encode(tokenizer, text.text, text.text_bytes, text.pair, text.pair_bytes, &options, list, err));
-    return text.max_tokens ? token_list_truncate(list, text.max_tokens, tokenizer->cuts_as_microsoft, dropped, err) : DEBERTA_OK;
+    return text.max_tokens ? token_list_truncate(list, text.max_tokens, tokenizer->cuts_as_microsoft, dropped, err)
+                           : DEBERTA_OK;
 }
 
 deberta_status deberta_tokenize(deberta_tokens **result, const deberta_tokenizer *tokenizer, const deberta_text *text,

@@ -188,9 +188,8 @@ static const command *const subcommands[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary =
-        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, requests, train, "
-        "compare, merge, plot",
+    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, requests, train, "
+               "compare, merge, plot",
     .arguments = "MODEL",
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},

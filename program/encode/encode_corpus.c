@@ -158,8 +158,8 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
                           "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
                           "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          reference_name((int)job->batches.info.reference), "ablations", ablations ? ablations : "", "precision",
-                          deberta_precision_name(job->batches.info.precision));
+                          reference_name((int)job->batches.info.reference), "ablations", ablations ? ablations : "",
+                          "precision", deberta_precision_name(job->batches.info.precision));
     if (!*settings) memory_short();
     if (job->recipe) json_object_set_new(*settings, "recipe", json_string(job->recipe));
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);

@@ -95,7 +95,7 @@ static void note_once(const common_options *options, const char *sentence)
     say_note(options, "note: %s", sentence);
 }
 
-void note_model(const common_options *options, const deberta_model *model)
+static void note_model(const common_options *options, const deberta_model *model)
 {
     const char *sentence;
     for (size_t i = 0; (sentence = deberta_model_note(model, i)); i++) note_once(options, sentence);

@@ -18,8 +18,7 @@ deberta_model *open_description(const common_options *options);
 /* Opens a model that is named elsewhere on the command line. */
 deberta_model *open_model_at(const common_options *options, const char *path);
 
-/* What the library has to say of the model's folder and of the tokenizer's files: a note a sentence, each said once. */
-void note_model(const common_options *options, const deberta_model *model);
+/* Prints what the library has to say of the tokenizer's files: a note a sentence, each said once. */
 void note_tokenizer(const common_options *options, const deberta_tokenizer *tokenizer);
 /* A note if the longest text has more tokens than the model was trained on; nothing keeps it from being encoded. */
 void note_trained_length(const common_options *options, size_t longest, const deberta_model_info *info);

@@ -54,7 +54,8 @@ static size_t find_classes(task_run *run, const float *logits, text_class **clas
     double *values = options_take(run->options, labels, sizeof *values);
     size_t *chosen;
     deberta_softmax(values, logits, labels);
-    for (size_t k = 0; problem == DEBERTA_PROBLEM_MULTI_LABEL && k < labels; k++) values[k] = deberta_sigmoid(logits[k]);
+    for (size_t k = 0; problem == DEBERTA_PROBLEM_MULTI_LABEL && k < labels; k++)
+        values[k] = deberta_sigmoid(logits[k]);
     for (size_t k = 0; problem == DEBERTA_PROBLEM_REGRESSION && k < labels; k++) values[k] = logits[k];
     const size_t count = task_run_choose(run, o->top, values, labels, &chosen);
     *classes = options_take(run->options, count, sizeof **classes);
@@ -278,7 +279,8 @@ const command command_classify = {
         "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
         "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"
         "  {\"line\", \"score\", \"probability\"}      where the classifier has a single output\n"
-        "\nOutputs are read as problem_type of config.json says: one of all labels (softmax; without problem_type too), "
+        "\nOutputs are read as problem_type of config.json says: one of all labels (softmax; without problem_type "
+        "too), "
         "each by\nitself (multi_label_classification), or values (regression: \"score\" in place of "
         "\"probability\").\n",
     .run = run,

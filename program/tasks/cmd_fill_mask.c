@@ -230,6 +230,12 @@ static void begin(task_run *run)
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
         if (job->used[d]) task_require(run->options, &run->batches, decoder_heads[d]);
+    if (run->batches.info.tasks_present & 1u << DEBERTA_TASK_RTD)
+        say_note(
+            run->options,
+            "note: %s is a discriminator of replaced-token training: its masked head was left over, and what it says "
+            "means little; the generator's checkpoint fills masks",
+            run->batches.info.name);
     job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
     job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
     if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;

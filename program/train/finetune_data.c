@@ -79,10 +79,11 @@ static deberta_status check_problem(const deberta_model *model, size_t outputs, 
     const deberta_model_info *info = deberta_model_describe(model);
     const bool values = info->problem == DEBERTA_PROBLEM_REGRESSION && outputs > 1;
     if (info->problem != DEBERTA_PROBLEM_MULTI_LABEL && !values) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                 "%s: config.json says problem_type %s of %zu outputs, which is not trained: --labels or --new-head makes "
-                 "a head for one label a text",
-                 info->name, values ? "regression" : "multi_label_classification", outputs);
+    DEBERTA_FAIL(
+        err, DEBERTA_E_UNSUPPORTED,
+        "%s: config.json says problem_type %s of %zu outputs, which is not trained: --labels or --new-head makes "
+        "a head for one label a text",
+        info->name, values ? "regression" : "multi_label_classification", outputs);
 }
 
 static deberta_status choose_labels(finetune_data *data, const deberta_model *model, deberta_error *err)

@@ -124,6 +124,9 @@ class Tasks:
         with self._session.working():
             emd = decoder == "emd" or (decoder is None and abi.TASK_EMD in self._widths())
             mask = self._tokenizer.special("mask")
+            if abi.TASK_RTD in self._widths():
+                abi.note(f"{self.path} is a discriminator of replaced-token training: its masked head was left over, and what it says "
+                         "means little; the generator's checkpoint fills masks")
 
         def places(cut: Cut) -> np.ndarray:
             found = np.flatnonzero(cut.values("ids") == mask)

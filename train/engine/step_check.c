@@ -42,8 +42,8 @@ static deberta_status check_head(const batch_check *c, deberta_error *err)
         (problem == DEBERTA_PROBLEM_MULTI_LABEL || (problem == DEBERTA_PROBLEM_REGRESSION && width != 1)))
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "%s: its problem_type is %s of %zu outputs, expected one label a text or a single value",
-                     c->model->name, problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification",
-                     width);
+                     c->model->name,
+                     problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification", width);
     return DEBERTA_OK;
 }
 

@@ -44,8 +44,8 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
     }
     json_t *settings =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", deberta_version(), "command", options->command->name,
-                  "model", digest, "reference", reference_name((int)deberta_model_describe(model)->reference), "precision",
-                  deberta_precision_name((deberta_precision)options->precision), "options", words);
+                  "model", digest, "reference", reference_name((int)deberta_model_describe(model)->reference),
+                  "precision", deberta_precision_name((deberta_precision)options->precision), "options", words);
     if (!settings) memory_short();
     return settings;
 }

@@ -200,7 +200,7 @@ void text_stream_open(text_stream *stream, const reading_options *options, const
     measure_files(stream);
 }
 
-/* Behind the last object of a file, in one sentence: keys that nobody reads. */
+/* Keys that nobody reads are named in one sentence a file. */
 static void note_unused_keys(text_stream *stream)
 {
     char sentence[KEY_SENTENCE_BYTES];
