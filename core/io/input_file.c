@@ -76,8 +76,6 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
     tensor_list list;
     DEBERTA_TRY(safetensors_list(&list, file->bytes, file->size_bytes, file->name.text, err));
     deberta_status status = DEBERTA_OK;
-    for (size_t i = 0; i < list.count && !others && status == DEBERTA_OK; i++)
-        status = check_name(list.items[i].tensor.name, file->name.text, err);
     for (int which = 0; which < ARRAYS && status == DEBERTA_OK; which++) {
         size_t i = 0;
         while (i < list.count && strcmp(list.items[i].tensor.name, array_names[which]) != 0) i++;
@@ -86,6 +84,8 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
         else if (which == IDS)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s: input_ids is missing", file->name.text);
     }
+    for (size_t i = 0; i < list.count && !others && status == DEBERTA_OK; i++)
+        status = check_name(list.items[i].tensor.name, file->name.text, err);
     tensor_list_free(&list);
     return status;
 }
@@ -133,16 +133,16 @@ static deberta_status read_json(input_file *input, const mapped_file *file, bool
     deberta_status status = DEBERTA_OK;
     const char *name;
     json_t *value;
-    json_object_foreach(root, name, value)
-    {
-        if (status == DEBERTA_OK && !others && !json_is_null(value)) status = check_name(name, where, err);
-    }
     for (int which = 0; which < ARRAYS && status == DEBERTA_OK; which++) {
         const json_t *lists = json_object_get(root, array_names[which]);
         if (lists && !json_is_null(lists))
             status = read_lists(input, which, lists, where, err);
         else if (which == IDS)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s: input_ids is missing", where);
+    }
+    json_object_foreach(root, name, value)
+    {
+        if (status == DEBERTA_OK && !others && !json_is_null(value)) status = check_name(name, where, err);
     }
     json_decref(root);
     return status;

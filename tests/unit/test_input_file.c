@@ -15,7 +15,7 @@ TEST(test_json)
     } cases[] = {
         {"{\"input_ids\":[[1,2],[3,-4]]}", NULL},
         {"{\"input_ids\":[[1,2],[3,-4]],\"attention_mask\":[[1,0],[1,1]],\"token_type_ids\":[[0,0],[0,9]],"
-         "\"position_ids\":null,\"note\":\"x\",\"other\":[1,[2]]}",
+         "\"position_ids\":null,\"length\":\"x\",\"word_ids\":[1,[2]]}",
          NULL},
         {"{\"attention_mask\":[[1]]}", "input_ids is missing"},
         {"{\"input_ids\":null}", "input_ids is missing"},
