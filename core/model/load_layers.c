@@ -18,10 +18,8 @@ static deberta_status find_position_table(weight_loader *loader, deberta_model *
     weight_tensor table;
     model->has_position_table = config->position_biased_input || loader_has(loader, name);
     if (config->position_biased_input || !model->has_position_table) return DEBERTA_OK;
-    loader->counting = false;
     const deberta_status status =
         loader_find(loader, &table, name, 2, (size_t[]){config->max_positions, config->embedding_size}, &why);
-    loader->counting = true;
     if (status == DEBERTA_OK) return DEBERTA_OK;
     if (status != DEBERTA_E_FORMAT) return status_fail(err, status, "%s", why.message);
     model->has_position_table = false;
