@@ -300,8 +300,8 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, options.precision, internal, err));
-    model->notes = model->config.notes;
-    model->config.notes = (notes){0};
+    for (size_t i = 0; notes_at(&model->config.notes, i); i++)
+        DEBERTA_TRY_OR_FAIL(status, notes_add(&model->notes, err, "%s", notes_at(&model->config.notes, i)));
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));

@@ -21,6 +21,7 @@ typedef enum leftover_use {
     X(HARMLESS, "embeddings.position_ids", "0, 1, 2 ..., which transformers once saved")                               \
     X(HARMLESS, "embeddings.token_type_ids", "zeros, which transformers once saved")                                   \
     X(HARMLESS, "embeddings.word_embeddings._weight", "the difference to a generator's table, in the table already")   \
+    X(HARMLESS, "embeddings.position_embeddings._weight", "the same of a decoder's table of positions")                \
     X(OFF, "embeddings.position_embeddings.weight", "position_biased_input, max_position_embeddings")                  \
     X(OFF, "embeddings.token_type_embeddings.weight", "type_vocab_size")                                               \
     X(OFF, "embeddings.embed_proj.weight", "embedding_size")                                                           \
