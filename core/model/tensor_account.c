@@ -38,8 +38,8 @@ typedef enum leftover_use {
 /* Parts of names that adapters of the known libraries have. */
 #define ADAPTERS(X)                                                                                                    \
     X("lora")                                                                                                          \
-    X("adapter") X("ia3") X("hada_") X("lokr_") X("loha_") X("oft_") X("vera_") X("dora") X("base_layer") X("prefix")  \
-        X("prompt")
+    X("adapter")                                                                                                       \
+    X("ia3") X("hada_") X("lokr_") X("loha_") X("oft_") X("vera_") X("dora") X("base_layer") X("prefix") X("prompt")
 
 static const struct leftover {
     leftover_use use;
