@@ -3,62 +3,37 @@
 SPDX-License-Identifier: MIT
 """
 import array
+import contextlib
 import json
 import math
+import os
 import pathlib
 import random
 import shutil
 import subprocess
 import sys
 
-from helpers import ROOT, Tensor, check, contains, equal, make_model, near, read_tensors, write_tensors
+from cases_records import FOUND
+from helpers import ROOT, Tensor, check, contains, equal, has_figures, make_model, near, read_tensors, write_tensors
+
+sys.path.insert(0, str(ROOT / "tools"))
+from testing.machine import DAY, day  # noqa: E402
 
 TEXT = "the old house"
 LAYER = "deberta.encoder.layer.0."
-HEADS = {"sequence": 29, "token": 30}
+HEADS = {"sequence": 29, "token": 30, "mlm": 33}
 
-# What folders of other models and libraries have; each may appear with any value that says something.
-OTHER_KEYS = """rope_theta rope_scaling rope_parameters sliding_window num_key_value_heads attention_bias mlp_bias head_dim layer_types max_window_layers
-    hidden_activation hidden_activation_function classifier_activation classifier_bias classifier_pooling global_attn_every_n_layers local_attention
-    local_rope_theta global_rope_theta norm_eps norm_bias decoder_bias deterministic_flash_attn sparse_prediction repad_logits_with_grad
-    embedding_dropout emb_layer_norm_before position_embedding_type token_dropout mask_token_prob esmfold_config is_folding_model use_mup
-    n_embd n_head n_layer n_positions n_inner n_ctx attn_pdrop resid_pdrop embd_pdrop scale_attn_weights reorder_and_upcast_attn
-    d_model d_kv d_ff num_layers num_decoder_layers relative_attention_num_buckets relative_attention_max_distance dropout_rate
-    feed_forward_proj dense_act_fn is_gated_act encoder_layers decoder_layers encoder_ffn_dim decoder_ffn_dim activation_dropout
-    scale_embedding attention_dropout activation_function classif_dropout num_experts num_experts_per_tok router_aux_loss_coef
-    moe_intermediate_size shared_expert_intermediate_size partial_rotary_factor qk_norm use_qkv_bias logit_scale embedding_multiplier
-    residual_multiplier attention_multiplier final_logit_softcapping attn_logit_softcapping query_pre_attn_scalar hidden_pooling
-    max_seq_length do_lower_case vocab_type tokenizer_name pad_to_multiple_of unk_index lang2id langs mask_index causal asm sinusoidal_pos_embd
-    end_n_top start_n_top use_lang_emb n_heads dim hidden_dim qa_dropout seq_classif_dropout tie_weights_ qat inner_group_num num_hidden_groups
-    net_structure_type gap_size num_memory_blocks down_scale_factor generator_size generator_hidden_size disc_weight temperature_scaling
-    label_smoothing class_weights focal_gamma threshold thresholds loss_type margin pooling_mode pooling_strategy use_crf crf_labels
-    multi_sample_dropout reinit_layers freeze_layers layerwise_lr_decay mean_pooling concat_last n_last_layers token_pooling task_heads
-    encoder_model_name gliner_config unsloth_version unsloth_fixed peft_type lora_alpha lora_r lora_dropout target_modules modules_to_save
-    bits group_size desc_act quant_method neuron onnx_config openvino optimum_version awq z_steps ebd_size uni_attention with_think""".split()
-CONFIG_NOTED = {"is_decoder": True, "add_cross_attention": True, "is_encoder_decoder": True, "cross_attention_hidden_size": 8, "auto_map": {"AutoModel": "a.B"},
-                "custom_pipelines": {"a": {}, "b": 1}, "adapters": {"adapters": {"ner": "x"}}, "sentence_transformers": {"activation_fn": "torch.nn.Sigmoid"},
-                "sbert_ce_default_activation_function": "torch.nn.Identity"}
-CONFIG_REFUSED = {"quantization_config": {"bits": 4}, "compression_config": {"bits": 8}, "pruned_heads": {"0": [1]}, "per_layer_config": {"0": {"hidden_size": 8}}}
-CONFIG_HARMLESS = {"use_cache": True, "torch_dtype": "float16", "output_attentions": True, "max_length": 20, "temperature": 0.7, "_name_or_path": "x", "legacy": True,
-                   "finetuning_task": "mnli", "transformers_version": "4.1", "gradient_checkpointing": True, "chunk_size_feed_forward": 4, "prefix": "a"}
-ADAPTERS = """attention.self.query_proj.lora_A attention.self.query_proj.lora_B attention.self.value_proj.lora_A.default.weight
-    attention.self.query_proj.base_layer.weight attention.self.key_proj.lora_magnitude_vector.default.weight output.adapters.ner.adapter_down.0.weight
-    output.adapters.ner.adapter_up.weight attention.output.adapter.weight attention.self.key_proj.ia3_l.default output.dense.ia3_l.default
-    attention.self.value_proj.hada_w1_a attention.self.value_proj.lokr_w1 attention.self.query_proj.oft_r.default attention.self.query_proj.vera_lambda_b
-    attention.self.prefix_key attention.self.prompt""".split()
-STRANGE = """attention.self.head_gates attention.self.head_mask attention.self.gate.weight attention.self.temperature attention.self.query_proj.weight_mask
-    attention.self.query_proj.weight_scale attention.self.query_proj.scales attention.self.query_proj.zeros attention.self.query_proj.SCB
-    attention.self.rotary_emb.inv_freq attention.self.distance_embedding.weight attention.self.relative_bias attention.self.in_proj.bias
-    attention.self.alibi attention.self.logit_scale attention.output.gate intermediate.gate.weight intermediate.dense_1.weight output.dense_2.weight
-    output.LayerNorm_2.weight layer_scale_1 layer_scale_2 crossattention.self.query_proj.weight mixture.experts.0.weight router.weight film.weight""".split()
-INSIDE = """encoder.final_layer_norm.weight encoder.prefix_tokens encoder.embed_tokens.weight encoder.layer_weights encoder.global_token embeddings.disc_type_embeddings.weight
-    embeddings.language_embeddings.weight embeddings.pos_tag_embeddings.weight embeddings.scale embeddings.segment.weight encoder.rel_pos_bias.weight""".split()
-OUTSIDE = """loss.weight crf.transitions span_head.weight lstm.weight_ih_l0 my.encoder.layer.0.x pooling.attention.weight head.dense.weight proj_out.weight
-    regressor.bias aux.classifier.weight encoder.mine embeddings.mine""".split()
+# What real folders hold beside what a model needs, one row each: kind (a key of config.json, a tensor, a key of tokenizer_config.json, a file), name, what the
+# program must do, value. quiet: the same answer and no word; equal: the same answer, with or without a note; said: the same answer and a note that names it, or a
+# refusal that does; vectors: as said where vectors of a corpus are made, else quiet.
+ROWS = ROOT / "tests" / "cli" / "folder_rows.tsv"
+DRAWN, DRAWN_KEYS = (40, 21) if os.environ.get("DEBERTA_TEST_QUICK") else (150, 70)
+COMMANDS = {"classify": ("sequence", ["-t1", "--text", TEXT, "--json"]), "encode": ("sequence", ["-t1", "--text", TEXT, "-o", "v.npy"]), "tag": ("token", ["-t1", "--text", TEXT, "--json"]),
+            "fill-mask": ("mlm", ["-t1", "--text", "the [MASK] house", "--json"]), "tokenize": ("token", ["--text", TEXT, "--json"])}
 
 
 def made(bench, name="m", head="sequence"):
-    return make_model(bench.path(name), HEADS[head], "spm-unigram", 2100)
+    return make_model(bench.path(name), HEADS[head], "spm-unigram", 3100 if head == "mlm" else 2100)
 
 
 def edit(folder, **changes):
@@ -211,28 +186,126 @@ def test_page(bench):
         (copy / file).write_text(text, encoding="utf-8")
 
 
+class Changed:
+    """A model's folder with one more thing in it, and without it again. spm.model cuts alone, so that a tokenizer.json can be what is added."""
+
+    def __init__(self, bench, head):
+        self.folder = made(bench, head, head)
+        (self.folder / "tokenizer.json").unlink()
+        self.weights = (self.folder / "model.safetensors").read_bytes()
+
+    @contextlib.contextmanager
+    def with_more(self, kind, name, value):
+        path = self.folder / {"key": "config.json", "setting": "tokenizer_config.json", "tensor": "model.safetensors", "file": name}[kind]
+        before = path.read_bytes() if path.exists() else None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if kind == "tensor":
+            path.write_bytes(self.with_tensor(name, value))
+        else:
+            path.write_text(value if kind == "file" else json.dumps({**json.loads(before), name: value}), encoding="utf-8")
+        try:
+            yield
+        finally:
+            if before is None:
+                path.unlink()
+            else:
+                path.write_bytes(before)
+
+    def with_tensor(self, name, shape):
+        """The file of weights with a tensor of quarters behind the others."""
+        length = int.from_bytes(self.weights[:8], "little")
+        header, body = json.loads(self.weights[8:8 + length]), self.weights[8 + length:]
+        check(name not in header, name)
+        more = array.array("f", [0.25] * math.prod(shape)).tobytes()
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), len(body) + len(more)]}
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        return len(text).to_bytes(8, "little") + text + body + more
+
+
+def judge(bench, changed, command, row, plain):
+    """What is wrong with the answer of a folder with one more thing, "" for nothing."""
+    kind, name, says, value = row
+    with changed.with_more(kind, name, value):
+        found = answered(bench, changed, command)
+    named = name.removeprefix("deberta.") in found[2].err
+    if says == "vectors":
+        says = "said" if command == "encode" else "quiet"
+    if found[0] == 3:
+        return "" if says == "said" and named else "refused without its name, or although nothing depends on it"
+    if found[:2] != plain[:2]:
+        return "another answer, in silence"
+    if says == "said":
+        return "" if named else "nothing names it"
+    return "there is nothing to say" if says == "quiet" and noted(found[2]) != noted(plain[2]) else ""
+
+
+def noted(result):
+    return [line for line in result.err.splitlines() if "note: " in line]
+
+
+def answered(bench, changed, command):
+    """(exit code, the answer's bytes, all that was said)."""
+    said = bench.run(command, str(changed.folder), *COMMANDS[command][1])
+    if command == "encode" and said.code == 0:
+        return said.code, pathlib.Path(bench.path("v.npy")).read_bytes(), said
+    return said.code, said.out, said
+
+
 def test_drawn(bench):
-    """A folder with one more key or tensor that real folders have: the same answer with a note, or refused; silent only for what is harmless."""
-    draw = random.Random(20261128)
-    folder = made(bench)
-    plain, original, weights = classified(bench, folder), (folder / "config.json").read_text(), (folder / "model.safetensors").read_bytes()
-    kinds = [("key", key, draw.choice([True, 3, 0.5, "x", [1, 2], {"a": 1}]), "noted") for key in OTHER_KEYS]
-    kinds += [("key", key, value, "noted") for key, value in CONFIG_NOTED.items()] + [("key", key, value, "refused") for key, value in CONFIG_REFUSED.items()]
-    kinds += [("key", key, value, "silent") for key, value in CONFIG_HARMLESS.items()]
-    kinds += [("tensor", LAYER + name, (2, 3), "refused") for name in ADAPTERS + STRANGE] + [("tensor", "deberta." + name, (2, 3), "refused") for name in INSIDE]
-    kinds += [("tensor", name, (2, 3), "silent") for name in OUTSIDE] + [("tensor", "prompt_encoder.embedding.weight", (2, 3), "noted"), ("tensor", "classifier.lora_A", (2, 3), "noted")]
-    check(len(kinds) >= 200 and len({name for _, name, _, _ in kinds}) == len(kinds), len(kinds))
-    for what, name, value, expected in draw.sample(kinds, 60):
-        if what == "key":
-            edit(folder, **{name: value})
-        else:
-            add(folder, {name: value})
-        found = bench.run("classify", str(folder), "--text", TEXT, "--json")
-        last = name.rsplit(".", 1)[-1]
-        if expected == "refused":
-            check(found.code == 3 and last in found.err, (name, found.describe()))
-        else:
-            check(found.code == 0 and found.out == plain.out, (name, found.describe()))
-            check((last in found.err) if expected == "noted" else not found.err, (name, found.describe()))
-        (folder / "config.json").write_text(original)
-        (folder / "model.safetensors").write_bytes(weights)
+    """A folder with one more key, tensor, setting or file: the same answer, a note that names it, or a refusal that does; never another answer in silence."""
+    rows = [(kind, name, says, json.loads(value)) for kind, name, says, value in (line.split("\t") for line in ROWS.read_text(encoding="utf-8").splitlines()[1:])]
+    check(len(rows) > 400 and {row[2] for row in rows} == {"quiet", "equal", "said", "vectors"}, len(rows))
+    draw = random.Random(day())
+    folders = {head: Changed(bench, head) for head in HEADS}
+    plain = {command: answered(bench, folders[head], command) for command, (head, _) in COMMANDS.items()}
+    check(all(one[0] == 0 for one in plain.values()), plain)
+    wrong = []
+    for row in draw.sample(rows, min(DRAWN, len(rows))):
+        # The model of the masked head has the heads that a row adds to others.
+        command = draw.choice([one for one in COMMANDS if not (one == "tokenize" and row[0] != "setting") and not (one == "fill-mask" and row[2] == "equal")])
+        problem = judge(bench, folders[COMMANDS[command][0]], command, row, plain[command])
+        wrong += [f"{command}, {row[0]} {row[1]} ({row[2]}): {problem}"] if problem else []
+    equal(wrong, [], f"{DAY}={day()} draws it again")
+
+
+# Commands that read objects: the model's head, options, an object, keys that the command reads.
+PAIRED = {"id", "pair", "text_pair"}
+READERS = {
+    "classify": ("sequence", ["classify", "-t1", "--json"], {"text": TEXT}, PAIRED),
+    "encode": ("sequence", ["encode", "-t1", "--pool", "mean", "-o", "v.npy"], {"text": TEXT}, PAIRED),
+    "states": ("sequence", ["encode", "-t1", "-o", "v.safetensors"], {"text": TEXT}, PAIRED),
+    "eval": ("sequence", ["eval", "-t1", "--json"], {"text": TEXT, "label": 1}, PAIRED | {"label"}),
+    "fill-mask": ("mlm", ["fill-mask", "-t1", "--json"], {"text": "the [MASK] house"}, PAIRED),
+    "tag": ("token", ["tag", "-t1", "--json"], {"text": TEXT}, PAIRED | {"words"}),
+    "attention": ("mlm", ["attention", "-t1", "--layers", "0", "--heads", "0", "--numbers", "v.csv", "-o", "v.svg"], {"text": TEXT}, PAIRED),
+}
+
+
+def read(bench, folder, options, objects):
+    """(exit code, the answer's bytes, what was said) of a command over objects."""
+    bench.write("o.jsonl", "".join(json.dumps(one) + "\n" for one in objects))
+    file = ["o.jsonl"] if options[0] == "eval" else ["--file", "o.jsonl"]
+    said = bench.run(options[0], str(folder), *options[1:], *file)
+    if "v.safetensors" in options and said.code == 0:
+        return 0, {name: one.values.tobytes() for name, one in read_tensors(bench.path("v.safetensors"))[0].items()}, said
+    written = next((name for name in ("v.npy", "v.csv") if name in options), None)
+    return said.code, pathlib.Path(bench.path(written)).read_bytes() if written and said.code == 0 else said.out, said
+
+
+def test_objects(bench):
+    """An object with one more key, in every kind of command that reads objects: the same answer and a note that names it, or a refusal that does."""
+    draw = random.Random(day())
+    folders = {head: made(bench, head, head) for head in HEADS}
+    readers = {name: one for name, one in READERS.items() if name != "attention" or has_figures(bench)}
+    plain = {name: read(bench, folders[head], options, [one]) for name, (head, options, one, _) in readers.items()}
+    check(all(one[0] == 0 for one in plain.values()), {name: one[2].describe() for name, one in plain.items() if one[0]})
+    wrong = []
+    for name in draw.sample(sorted(readers), len(readers)) * (DRAWN_KEYS // len(readers)):
+        head, options, one, used = readers[name]
+        key = draw.choice([word for word in FOUND if word not in used | one.keys()])
+        code, answer, said = read(bench, folders[head], options, [{**one, key: "the boat"}])
+        named = f"keys not used: {key}" if code == 0 else key
+        if code not in (0, 3) or named not in said.err or (code == 0 and answer != plain[name][1]):
+            wrong.append((name, key, said.describe()))
+    equal(wrong, [], f"{DAY}={day()} draws it again")
