@@ -224,6 +224,8 @@ def test_program_rows_and_figures():
     assert figure._repr_svg_().startswith("<?xml") and figure._repr_html_().startswith('<figure aria-label="attention of: a &lt;new&gt; store"><svg')
     with deberta_c.Model(DEMO) as model:
         assert model.receptive_field()["schema"] == "deberta-receptive-field/1"
+    with deberta_c.Model(DEMO, reference="microsoft") as model:  # the rule that the model was opened with, not the config's
+        assert [model.receptive_field(**given)["config"]["reference"] for given in ({}, {"reference": "hf"})] == ["microsoft", "hf"]
     with pytest.raises(deberta_c.ArgumentError, match="unknown option"):
         deberta_c.bench(DEMO, nonsense=1)
     with pytest.raises(deberta_c.Error, match="nowhere"):
