@@ -116,6 +116,47 @@ def test_tensors(bench):
     contains(bench.expect(3, "answer", str(folder), "--question", "who", "--context", TEXT).err, "'qa'")
 
 
+def test_a_table_of_fewer_positions(bench):
+    """Raised max_position_embeddings: a table that the input does not read is no obstacle; the decoder that reads it is not offered."""
+    folder = made(bench)
+    plain = classified(bench, folder)
+    add(folder, {"deberta.embeddings.position_embeddings.weight": (64, 32)})
+    edit(folder, max_position_embeddings=128)
+    equal(classified(bench, folder).out, plain.out)
+    folder = made(bench, "mlm", "mlm")
+    words = ("fill-mask", str(folder), "--text", "the [MASK] house", "--json", "--mlm-decoder")
+    plain = bench.fine(*words, "plain")
+    bench.fine(*words, "emd")
+    edit(folder, max_position_embeddings=128)
+    found = bench.fine(*words, "plain")
+    equal(found.out, plain.out)
+    contains(found.err, "position_embeddings", "128", "mlm_emd", "not offered")
+    contains(bench.expect(3, *words, "emd").err, "mlm_emd")
+
+
+def test_cut_pairs(bench):
+    """What each text of a pair keeps, as the library tokenizers' longest_first decides it."""
+    folder = made(bench)
+    bench.write("p.jsonl", "".join(json.dumps({"text": "a " * left, "pair": "b " * right}) + "\n" for left in (1, 4, 5, 9) for right in (1, 5, 8, 9)))
+
+    def lengths(*words):
+        """Tokens of the first and of the second text, without the frame of three."""
+        said = bench.fine("tokenize", str(folder), "--file", "p.jsonl", "--json", *words).out.splitlines()
+        return [(types.count(0) - 2, types.count(1) - 1) for types in (json.loads(line)["type_ids"] for line in said)]
+    whole = lengths()
+    check(len({max(pair) for pair in whole}) > 2 and len(whole) == 16, whole)
+    for budget in range(1, 19):
+        expected = []
+        for pair in whole:
+            shorter, longer = sorted(pair)
+            longer = max(shorter, budget - shorter) if shorter <= budget else shorter
+            if shorter + longer > budget:
+                shorter, longer = budget // 2, budget // 2 + budget % 2
+            kept = (longer, shorter) if pair[0] > pair[1] else (shorter, longer)
+            expected.append((min(pair[0], kept[0]), min(pair[1], kept[1])))
+        equal(lengths("--max-tokens", str(budget + 3)), expected, budget)
+
+
 def test_heads(bench):
     """A classifier of another class than transformers' is no token head; a discriminator's masked head is a leftover."""
     folder = made(bench, head="token")
