@@ -37,7 +37,7 @@ EXPLORER = ["program/report/explorer_head.c", "program/report/explorer_cells.c",
             "analysis/attention_terms.c", "analysis/quantile.c", "output/scope.c"]
 PROGRAMS = {  # what tests/meson.build makes of them natively
     "checkasm": [*(str(path.relative_to(ROOT)) for folder in ("tests/checkasm", "check/kernels") for path in sorted((ROOT / folder).glob("*.c"))),
-                 "analysis/reference/exact_activation.c", "train/engine/counters.c"],
+                 "analysis/reference/exact_activation.c", "train/state/counters.c"],
     "golden": ["check/mutation.c", *(f"tests/golden/{name}.c" for name in "golden compare_case golden_bits pytorch_ratio golden_data encode_case".split())],
     "encode_times": ["wasm/programs/encode_times.c"],
     "bad_models": [f"tests/golden/{name}.c" for name in ("bad_models", "golden_data", "encode_case")],
