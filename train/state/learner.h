@@ -2,8 +2,8 @@
  * passes, transposed weights, and shapes. What one step is stands in step_state.h, what steps write to in
  * step_memory.h; docs/design.md has a map.
  *
- * Letters as in core/encode/session.h. "Parts" are the shards of a step: its sequences lie in the order of their shards,
- * and every sum over tokens is cut at their borders (docs/training.md).
+ * Letters as in core/encode/session.h. "Parts" are the shards of a step: its sequences lie in the order of their
+ * shards, and every sum over tokens is cut at their borders (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
