@@ -18,15 +18,22 @@ PAGE = ROOT / "docs" / "followed.md"
 PLACE = re.compile(r"(<!-- ([a-z .-]+): made by tools/make_followed\.py -->\n)(.*?)(<!-- end -->\n)", re.S)
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([A-Za-z_]\w*)|([({})\],])')
 # Who may read a key of config.json.
-READERS = ("core/model/config.c", "core/model/wrapper.c", "train", "program/train")
+READERS = ("config.c", "wrapper.c", "train", "program/train")
+
+
+def find(name):
+    """The file of that name, which is the only one."""
+    (path,) = [path for path in (ROOT / "core").rglob(name)]
+    return path
 
 
 class Source:
     """A file in C without its comments."""
 
-    def __init__(self, path):
-        text = (ROOT / path).read_text(encoding="utf-8").replace("\\\n", " ")
-        self.path, self.text = path, re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    def __init__(self, name):
+        path = find(name)
+        text = path.read_text(encoding="utf-8").replace("\\\n", " ")
+        self.path, self.text = path.relative_to(ROOT).as_posix(), re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         self.texts = {name: "".join(re.findall(r'"([^"]*)"', value)) for name, value in re.findall(r'^#define (\w+) +((?:"[^"]*"\s*)+)$', self.text, re.M)}
 
     def rows(self, begin, end):
@@ -84,7 +91,7 @@ def listed(names):
 
 def config_keys():
     """(use, key, why) of the list."""
-    source = Source("core/model/config_keys.c")
+    source = Source("config_keys.c")
     generation = re.search(r"#define GENERATION\(X, key\) X\((\w+), key, \"(\w+)\"\)", source.text).groups()
     rows = [(generation[0], row[1], generation[1]) if head == "GENERATION" else tuple(row) for head, row in source.macro("CONFIG_KEYS")]
     assert len(rows) > 120 and all(len(row) == 3 for row in rows), rows
@@ -98,7 +105,7 @@ def keys_of(use, head):
 def leftovers():
     what = {"HARMLESS": "harmless: {}", "OFF": "note: turned off by {}"}
     rows = [(name + "*" if name.endswith(".") else name, what[use].format(", ".join(map(code, why.split(", "))) if use == "OFF" else why))
-            for _, (use, name, why) in Source("core/model/tensor_account.c").macro("LEFTOVERS")]
+            for _, (use, name, why) in Source("tensor_account.c").macro("LEFTOVERS")]
     return table(("name", "what happens"), grouped(rows))
 
 
@@ -107,27 +114,26 @@ def folder_list(name, head, patterns=False):
     def sentence(row):
         marker, key, what, helps = row
         return code(marker), what + (f"; the message says its {code(key)}" if key != "NULL" else ""), helps
-    return table(head, map(sentence, Source("core/io/folder_kind.c").table(name)))
+    return table(head, map(sentence, Source("folder_kind.c").table(name)))
 
 
 def folder_pairs(name, head):
-    return table(head, ((code(row[0]), row[1]) for row in Source("core/io/folder_kind.c").table(name)))
+    return table(head, ((code(row[0]), row[1]) for row in Source("folder_kind.c").table(name)))
 
 
-def texts_of(path, name):
-    source = Source(path)
-    found = re.search(rf"\b{name}\[\] = \{{(.*?)\}};", source.text, re.S)
+def texts_of(file, name):
+    found = re.search(rf"\b{name}\[\] = \{{(.*?)\}};", Source(file).text, re.S)
     return re.findall(r'"([^"]+)"', found.group(1))
 
 
 def wrappers():
     rows = ((code(kind) if kind != "NULL" else "none, and no `hidden_size`", "" if kind == "NULL" else name, code(key) + (f", {code(inner)} in it" if inner != "NULL" else ""))
-            for kind, name, key, inner in Source("core/model/wrapper.c").table("wrappers"))
+            for kind, name, key, inner in Source("wrapper.c").table("wrappers"))
     return table(("`model_type`", "class", "the model inside is named by"), rows)
 
 
 def tokenizer_settings():
-    rows = Source("core/text/tokenizer_keys.c").table("of_settings")
+    rows = Source("tokenizer_keys.c").table("of_settings")
     said = [(name, "followed" if use == "USED" else f"harmless: {about}") for name, use, about in rows if use in ("USED", "HARMLESS")]
     for name, use, about in rows:
         if use == "ONE_OF":
@@ -138,12 +144,12 @@ def tokenizer_settings():
 
 
 def tokenizer_members():
-    rows = Source("core/text/tokenizer_keys.c").table("of_pipeline")
+    rows = Source("tokenizer_keys.c").table("of_pipeline")
     return table(("member", "what happens"), grouped((name, "followed, or refused by name" if use == "USED" else f"harmless: {about}") for name, use, about in rows))
 
 
 def records(name):
-    return [row for _, row in Source("core/io/record_keys.h").macro(name)]
+    return [row for _, row in Source("record_keys.h").macro(name)]
 
 
 def other_names(name):
@@ -153,17 +159,30 @@ def other_names(name):
     return table(("read is", "refused"), ((code(key), " ".join(others)) for key, others in meant.items()))
 
 
+def lists():
+    """Where each list stands."""
+    rows = (("[config.json](#configjson)", ("config_keys.c",), "one note names them all"),
+            ("[tensors](#tensors)", ("tensor_account.c",), "inside the encoder refused; beside it the business of others"),
+            ("[folders](#folders)", ("folder_kind.c", "vector_recipe.c", "wrapper.c"), "not opened, so they change nothing"),
+            ("[tokenizer files](#tokenizer-files)", ("tokenizer_keys.c",), "one note names them all"),
+            ("[objects of texts](#objects-of-texts)", ("record_keys.h",), "one note a file names them"),
+            ("[batches of ids](#batches-of-ids)", ("record_keys.h",), "refused"))
+    places = (", ".join(code(find(name).relative_to(ROOT).as_posix()) for name in names) for _, names, _ in rows)
+    return table(("what", "list", "keys, names, files on no list"), ((what, place, rest) for (what, _, rest), place in zip(rows, places)))
+
+
 TABLES = {
+    "lists": lists,
     "config.json followed": lambda: keys_of("FOLLOWED", ("followed", "for")),
     "config.json harmless": lambda: keys_of("HARMLESS", ("harmless", "why")),
     "config.json noted": lambda: keys_of("NOTED", ("noted if it says something", "the note")),
     "config.json refused": lambda: keys_of("REFUSED", ("refused if it says something", "expected")),
     "config.json wrappers": wrappers,
     "tensors left over": leftovers,
-    "tensors of adapters": lambda: listed(row[0] for _, row in Source("core/model/tensor_account.c").macro("ADAPTERS")),
+    "tensors of adapters": lambda: listed(row[0] for _, row in Source("tensor_account.c").macro("ADAPTERS")),
     "folders without config.json": lambda: folder_list("kinds", ("a folder with", "is", "what helps")),
     "folders with weights of others": lambda: folder_pairs("known", ("file", "the refusal says that it")),
-    "folders with files of trainers": lambda: listed(texts_of("core/io/folder_kind.c", "none")),
+    "folders with files of trainers": lambda: listed(texts_of("folder_kind.c", "none")),
     "folders with more than a model": lambda: folder_pairs("rest", ("file", "the note")),
     "tokenizers of others": lambda: folder_list("tokenizer_kinds", ("the only file of a tokenizer", "is", "what helps")),
     "tokenizer settings": tokenizer_settings,
@@ -179,12 +198,12 @@ TABLES = {
 
 def unread():
     """Keys that the list calls followed and no reader names, and keys that config.c asks for and the list does not call so."""
-    paths = [path for place in READERS for path in ([ROOT / place] if place.endswith(".c") else sorted((ROOT / place).rglob("*.c")))]
+    paths = [path for place in READERS for path in ([find(place)] if place.endswith(".c") else sorted((ROOT / place).rglob("*.c")))]
     named = {word for path in paths for word in re.findall(r'"(\w+)"', path.read_text(encoding="utf-8"))}
     followed = {key for use, key, _ in config_keys() if use == "FOLLOWED"}
-    asked = set(re.findall(r'\b(?:read_\w+|present|json_object_get)\([\w>-]+, "(\w+)"', (ROOT / "core/model/config.c").read_text(encoding="utf-8")))
-    return [f"core/model/config_keys.c: {key} is called followed, but nobody reads it" for key in sorted(followed - named)] + \
-           [f"core/model/config.c: reads {key}, which core/model/config_keys.c does not call followed" for key in sorted(asked - followed)]
+    asked = set(re.findall(r'\b(?:read_\w+|present|json_object_get)\([\w>-]+, "(\w+)"', find("config.c").read_text(encoding="utf-8")))
+    return [f"config_keys.c: {key} is called followed, but nobody reads it" for key in sorted(followed - named)] + \
+           [f"config.c: reads {key}, which config_keys.c does not call followed" for key in sorted(asked - followed)]
 
 
 def main():

@@ -32,6 +32,11 @@ COMMANDS = {"classify": ("sequence", ["-t1", "--text", TEXT, "--json"]), "encode
             "fill-mask": ("mlm", ["-t1", "--text", "the [MASK] house", "--json"]), "tokenize": ("token", ["--text", TEXT, "--json"])}
 
 
+def rows_of_folders():
+    lines = (line.split("\t") for line in ROWS.read_text(encoding="utf-8").splitlines()[1:])
+    return [(kind, name, says, json.loads(value)) for kind, name, says, value in lines]
+
+
 def made(bench, name="m", head="sequence"):
     return make_model(bench.path(name), HEADS[head], "spm-unigram", 3100 if head == "mlm" else 2100)
 
@@ -81,9 +86,8 @@ def test_keys(bench):
     folder = made(bench)
     plain, original = classified(bench, folder), (folder / "config.json").read_text()
     equal(plain.err, "")
-    for key in [*CONFIG_NOTED, *CONFIG_REFUSED]:
-        edit(folder, **{name: value for name, value in zip((key,), (None,))})
-        equal(classified(bench, folder).err, "", key)
+    edit(folder, **{name: None for kind, name, _, _ in rows_of_folders() if kind == "key" and name not in original})
+    equal(classified(bench, folder).err, "")
     (folder / "config.json").write_text(original)
     edit(folder, rope_theta=1.5, sliding_window=8)
     found = classified(bench, folder)
@@ -211,20 +215,21 @@ def test_page(bench):
         return done.returncode, done.stdout
     equal(checked(), (0, ""))
     for file, old, new, words in (
-            ("core/model/config_keys.c", 'X(HARMLESS, "legacy"', 'X(NOTED, "legacy"', "the table 'config.json harmless'"),
-            ("core/model/config_keys.c", 'X(HARMLESS, "xla_device"', 'X(FOLLOWED, "xla_device"', "xla_device is called followed, but nobody reads it"),
-            ("core/model/config_keys.c", 'X(FOLLOWED, "conv_act"', 'X(HARMLESS, "conv_act"', "reads conv_act"),
-            ("core/model/tensor_account.c", 'X("dora")', 'X("dora2")', "the table 'tensors of adapters'"),
-            ("core/io/folder_kind.c", '"*.h5"', '"*.h6"', "the table 'folders with weights of others'"),
-            ("core/text/tokenizer_keys.c", '"vocab_type", ONE_OF', '"vocab_type", OFF', "the table 'tokenizer settings'"),
-            ("core/io/record_keys.h", 'X("sent2", "pair")', 'X("sent2", "text")', "the table 'record names'"),
-            ("docs/followed.md", "`scaler.pt`", "`scaling.pt`", "the table 'folders with files of trainers'")):
-        text = (copy / file).read_text(encoding="utf-8")
+            ("config_keys.c", 'X(HARMLESS, "legacy"', 'X(NOTED, "legacy"', "the table 'config.json harmless'"),
+            ("config_keys.c", 'X(HARMLESS, "xla_device"', 'X(FOLLOWED, "xla_device"', "xla_device is called followed, but nobody reads it"),
+            ("config_keys.c", 'X(FOLLOWED, "conv_act"', 'X(HARMLESS, "conv_act"', "reads conv_act"),
+            ("tensor_account.c", 'X("dora")', 'X("dora2")', "the table 'tensors of adapters'"),
+            ("folder_kind.c", '"*.h5"', '"*.h6"', "the table 'folders with weights of others'"),
+            ("tokenizer_keys.c", '"vocab_type", ONE_OF', '"vocab_type", OFF', "the table 'tokenizer settings'"),
+            ("record_keys.h", 'X("sent2", "pair")', 'X("sent2", "text")', "the table 'record names'"),
+            ("followed.md", "`scaler.pt`", "`scaling.pt`", "the table 'folders with files of trainers'")):
+        (path,) = copy.rglob(file)
+        text = path.read_text(encoding="utf-8")
         check(old in text, (file, old))
-        (copy / file).write_text(text.replace(old, new), encoding="utf-8")
+        path.write_text(text.replace(old, new), encoding="utf-8")
         code, said = checked()
         check(code == 1 and words in said, (file, words, said))
-        (copy / file).write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
 
 
 class Changed:
@@ -295,7 +300,7 @@ def answered(bench, changed, command):
 
 def test_drawn(bench):
     """A folder with one more key, tensor, setting or file: the same answer, a note that names it, or a refusal that does; never another answer in silence."""
-    rows = [(kind, name, says, json.loads(value)) for kind, name, says, value in (line.split("\t") for line in ROWS.read_text(encoding="utf-8").splitlines()[1:])]
+    rows = rows_of_folders()
     check(len(rows) > 400 and {row[2] for row in rows} == {"quiet", "equal", "said", "vectors"}, len(rows))
     draw = random.Random(day())
     folders = {head: Changed(bench, head) for head in HEADS}
