@@ -128,7 +128,7 @@ static const deberta_model_options small_model = {
 
 /* ------------------------------------------------------------------------------------------------------ packed, alone */
 
-/* Places in such a file, as core/model/packed_file.h has them. */
+/* Places in such a file, as core/load/packed_file.h has them. */
 enum {
     SECTION_BYTES_AT = 24,
     CONFIG_AT = 112,
