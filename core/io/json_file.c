@@ -108,10 +108,11 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                          (limits->long_texts ? JSON_ALLOW_NUL : 0);
     json_t *value = json_loadb(text, size_bytes, flags, &error);
     if (!value) return refuse(&error, text, where, err);
-    if (!json_is_object(value)) {
+    if (limits->is_array ? !json_is_array(value) : !json_is_object(value)) {
         quoted found = json_describe(value);
         json_decref(value);
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: holds %s, expected a JSON object", where, found.text);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: holds %s, expected %s", where, found.text,
+                     limits->is_array ? "an array" : "a JSON object");
     }
     *root = value;
     return DEBERTA_OK;

@@ -16,6 +16,8 @@
 static const json_limits settings_limits = {
     .bytes = 16 << 20, .depth = 32, .values = 1 << 20, .integers_as_real = true};
 
+static const json_limits list_limits = {.bytes = 1 << 20, .depth = 8, .values = 1 << 12, .is_array = true};
+
 /* *root is NULL where there is no such file. */
 static deberta_status read_settings(json_t **root, const char *folder, const char *inside, const char *name,
                                     deberta_error *err)
@@ -35,17 +37,12 @@ static deberta_status read_settings(json_t **root, const char *folder, const cha
 static deberta_status read_modules(json_t **modules, const char *folder, deberta_error *err)
 {
     char *path = path_join(folder, "modules.json");
-    json_error_t error;
+    deberta_status status = DEBERTA_OK;
     *modules = NULL;
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
-    const bool there = access(path, F_OK) == 0;
-    if (there) *modules = json_load_file(path, 0, &error);
-    const quoted where = quote_bytes(path, strlen(path));
+    if (access(path, F_OK) == 0) status = json_file_read(modules, path, &list_limits, err);
     free(path);
-    if (there && (!json_is_array(*modules) || json_array_size(*modules) > 64))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: expected a list of modules, found %s", where.text,
-                     *modules ? json_describe(*modules).text : QUOTE(error.text));
-    return DEBERTA_OK;
+    return status;
 }
 
 static void __attribute__((format(printf, 2, 3))) obstruct(deberta_vector_recipe *recipe, const char *format, ...)
@@ -113,15 +110,13 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
 }
 
 /* The length in tokens: as the settings of the module say, or else the least of what tokenizer and model have. */
-static deberta_status read_length(deberta_vector_recipe *recipe, const char *root, const char *folder,
-                                  deberta_error *err)
+static deberta_status read_length(deberta_vector_recipe *recipe, const char *folder, deberta_error *err)
 {
     static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
                                         "sentence_distilbert_config.json", "sentence_camembert_config.json",
                                         "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
                                         "sentence_xlnet_config.json"};
     json_t *settings = NULL, *tokenizer = NULL, *config = NULL;
-    (void)root;
     for (size_t i = 0; !settings && i < sizeof names / sizeof *names; i++)
         DEBERTA_TRY(read_settings(&settings, folder, "", names[i], err));
     if (json_is_true(json_object_get(settings, "do_lower_case"))) obstruct(recipe, "do_lower_case of its own settings");
@@ -166,7 +161,7 @@ static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *m
     json_array_foreach(modules, i, module) read_module(recipe, module, i, &pooled, &pooling);
     if (!pooling) obstruct(recipe, "no pooling");
     if (pooling) DEBERTA_TRY(read_pooling(recipe, root, pooling, err));
-    DEBERTA_TRY(read_length(recipe, root, folder, err));
+    DEBERTA_TRY(read_length(recipe, folder, err));
     return read_prompts(recipe, root, err);
 }
 
