@@ -20,8 +20,9 @@ typedef struct json_limits {
     bool is_array;         /* the root is one, in place of an object */
 } json_limits;
 
-/* The root must be an object, unless the limits say otherwise; duplicate keys, invalid UTF-8 and anything after the object are errors; a byte order mark
- * before it is skipped. `where` begins the message. The caller releases *root with json_decref; on failure it is NULL.
+/* The root must be an object, unless the limits say otherwise; duplicate keys, invalid UTF-8 and anything after the
+ * object are errors; a byte order mark before it is skipped. `where` begins the message. The caller releases *root with
+ * json_decref; on failure it is NULL.
  */
 deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
                                const char *where, deberta_error *err);
