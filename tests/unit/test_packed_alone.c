@@ -8,8 +8,8 @@
 #include "core/base/cpu.h"
 #include "core/base/integers.h"
 #include "core/base/sha256.h"
-#include "core/model/packed_file.h"
-#include "core/model/session.h"
+#include "core/load/packed_file.h"
+#include "core/encode/session.h"
 
 /* Both parameterisations, tables of positions and types, talking heads, a convolution, an embedding projection, padded
  * heads, every task, a sharded file, and one of halves. */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/io/text_lines.h"
-#include "train/engine/step.h"
+#include "train/state/step_batch.h"
 #include "include/deberta_training.h"
 
 typedef struct batch_file batch_file;
