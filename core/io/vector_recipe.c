@@ -129,15 +129,13 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
 }
 
 /* The length in tokens: as the settings of the module say, or else the least of what tokenizer and model have. */
-static deberta_status read_length(deberta_vector_recipe *recipe, const char *root, const char *folder,
-                                  deberta_error *err)
+static deberta_status read_length(deberta_vector_recipe *recipe, const char *folder, deberta_error *err)
 {
     static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
                                         "sentence_distilbert_config.json", "sentence_camembert_config.json",
                                         "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
                                         "sentence_xlnet_config.json"};
     json_t *settings = NULL, *tokenizer = NULL, *config = NULL;
-    (void)root;
     for (size_t i = 0; !settings && i < sizeof names / sizeof *names; i++)
         DEBERTA_TRY(read_settings(&settings, folder, "", names[i], err));
     if (json_is_true(json_object_get(settings, "do_lower_case"))) obstruct(recipe, "do_lower_case of its own settings");
@@ -182,7 +180,7 @@ static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *m
         read_module(recipe, json_array_get(modules, i), i, &pooled, &pooling);
     if (!pooling) obstruct(recipe, "no pooling");
     if (pooling) DEBERTA_TRY(read_pooling(recipe, root, pooling, err));
-    DEBERTA_TRY(read_length(recipe, root, folder, err));
+    DEBERTA_TRY(read_length(recipe, folder, err));
     return read_prompts(recipe, root, err);
 }
 
