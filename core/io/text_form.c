@@ -82,7 +82,8 @@ static bool names_columns(const char *at, const char *end, char separator, size_
 static void find_columns(text_form *form, const char *path, const char *line, const char *end, bool columns)
 {
     const bool csv = path_has_suffix(path, ".csv"), tsv = path_has_suffix(path, ".tsv");
-    const bool by_tab = memchr(line, '\t', (size_t)(end - line)) != NULL;
+    const char *tab = memchr(line, '\t', (size_t)(end - line));
+    const bool by_tab = tab && skip_blanks(line, end) < tab && skip_blanks(tab, end) < end;
     if (columns) {
         if (!by_tab && names_columns(line, end, ',', 2, true))
             REFUSE(form, "its first line names columns that commas separate, expected tabs between them, or objects "
@@ -97,9 +98,11 @@ static void find_columns(text_form *form, const char *path, const char *line, co
                "its first line names columns ('%s'), and a line is one text here: give objects (.jsonl), or the "
                "texts alone without that line",
                QUOTE_N(line, (size_t)(end - line)));
-    else if (csv || tsv)
-        NOTE(form, "a line is one text here, with all its columns; `deberta eval` and `finetune` take labelled lines "
-                   "apart");
+    else if (csv || tsv || by_tab)
+        NOTE(form,
+             "%sa line is one text here, with all its columns; `deberta eval` and `finetune` take labelled lines "
+             "apart",
+             csv || tsv ? "" : "its first line has a tab: ");
 }
 
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns)
