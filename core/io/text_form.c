@@ -109,15 +109,19 @@ void text_form_find(text_form *form, const char *path, const char *line, size_t 
 {
     const char *end = line + bytes, *at = skip_blanks(line, end);
     const bool is_json = path_has_suffix(path, ".json");
-    *form = (text_form){.objects = text_form_is_named(path)};
-    if (is_array(at, end, is_json))
+    *form = (text_form){.objects = text_form_is_named(path), .open = at == end && !is_json};
+    if (form->open)
+        return;
+    else if (is_array(at, end, is_json))
         REFUSE(form, "is one JSON array, expected one object a line (.jsonl): jq -c '.[]' writes them so");
     else if (form->objects)
         return;
     else if (at < end && *at == '{')
         find_object(form, at, end, is_json);
-    else if (is_json && at < end && *at == '"')
-        REFUSE(form, "holds JSON that is no object, expected one object a line, with the key \"text\"");
+    else if (is_json)
+        REFUSE(form,
+               "its first line is no JSON object, expected one object a line, with the key \"text\"; texts a line "
+               "stand in a .txt file");
     else
         find_columns(form, path, line, end, columns);
 }
