@@ -54,7 +54,7 @@ static const char *meant_by(const other_name *list, size_t count, const char *fo
     return NULL;
 }
 
-static const char *record_key_meant(const char *name, size_t bytes)
+const char *record_key_meant(const char *name, size_t bytes)
 {
     char folded[FOLDED_BYTES];
     fold(folded, name, bytes);

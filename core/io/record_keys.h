@@ -75,7 +75,8 @@ void unused_keys_describe(const unused_keys *unused, char sentence[KEY_SENTENCE_
 /* "; its keys are idx, sentence": to follow what is missing. "" for an object without keys. */
 void record_keys_describe(const json_t *object, char sentence[KEY_SENTENCE_BYTES]);
 
-/* Does the name mean a key of an object, spelled so or otherwise? */
+/* The key of an object that the name means, spelled so or otherwise ("pair" for both its names); NULL: none. */
+const char *record_key_meant(const char *name, size_t bytes);
 bool record_key_is_known(const char *name, size_t bytes);
 
 /* Why a batch may not have something of this name, to follow "FILE: "; false: it may. */

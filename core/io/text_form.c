@@ -82,7 +82,8 @@ static bool names_columns(const char *at, const char *end, char separator, size_
 static void find_columns(text_form *form, const char *path, const char *line, const char *end, bool columns)
 {
     const bool csv = path_has_suffix(path, ".csv"), tsv = path_has_suffix(path, ".tsv");
-    const bool by_tab = memchr(line, '\t', (size_t)(end - line)) != NULL;
+    const char *tab = memchr(line, '\t', (size_t)(end - line));
+    const bool by_tab = tab && skip_blanks(line, end) < tab && skip_blanks(tab, end) < end;
     if (columns) {
         if (!by_tab && names_columns(line, end, ',', 2, true))
             REFUSE(form, "its first line names columns that commas separate, expected tabs between them, or objects "
@@ -97,24 +98,30 @@ static void find_columns(text_form *form, const char *path, const char *line, co
                "its first line names columns ('%s'), and a line is one text here: give objects (.jsonl), or the "
                "texts alone without that line",
                QUOTE_N(line, (size_t)(end - line)));
-    else if (csv || tsv)
-        NOTE(form, "a line is one text here, with all its columns; `deberta eval` and `finetune` take labelled lines "
-                   "apart");
+    else if (csv || tsv || by_tab)
+        NOTE(form,
+             "%sa line is one text here, with all its columns; `deberta eval` and `finetune` take labelled lines "
+             "apart",
+             csv || tsv ? "" : "its first line has a tab: ");
 }
 
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns)
 {
     const char *end = line + bytes, *at = skip_blanks(line, end);
     const bool is_json = path_has_suffix(path, ".json");
-    *form = (text_form){.objects = text_form_is_named(path)};
-    if (is_array(at, end, is_json))
+    *form = (text_form){.objects = text_form_is_named(path), .open = at == end && !is_json};
+    if (form->open)
+        return;
+    else if (is_array(at, end, is_json))
         REFUSE(form, "is one JSON array, expected one object a line (.jsonl): jq -c '.[]' writes them so");
     else if (form->objects)
         return;
     else if (at < end && *at == '{')
         find_object(form, at, end, is_json);
-    else if (is_json && at < end && *at == '"')
-        REFUSE(form, "holds JSON that is no object, expected one object a line, with the key \"text\"");
+    else if (is_json)
+        REFUSE(form,
+               "its first line is no JSON object, expected one object a line, with the key \"text\"; texts a line "
+               "stand in a .txt file");
     else
         find_columns(form, path, line, end, columns);
 }

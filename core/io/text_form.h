@@ -1,9 +1,8 @@
-/* Whether a file holds a text a line or an object a line, by its name and its first line.
+/* Whether a file holds a text a line or an object a line, by its name and its first line that is not blank.
  *
  *     name                      objects where                                    else
  *     .jsonl, .ndjson, .jl      always
- *     .json                     the first line is a whole object                 an array, a part of an object, or
- *                                                                                another value is refused
+ *     .json                     the first line is a whole object                 anything else is refused
  *     any other, or none        the first line is a whole object with a key      lines; of an object without such a
  *                               of record_keys.h: a note says so                 key a note says so
  *
@@ -22,10 +21,11 @@ enum { TEXT_FORM_SENTENCE_BYTES = 512 };
 
 typedef struct text_form {
     bool objects;
+    bool open; /* the line is blank and tells nothing: ask again with the next one */
     char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* to follow "FILE: "; "" for none */
 } text_form;
 
 /* By the suffix alone. */
 bool text_form_is_named(const char *path);
-/* line: the first one, without a byte order mark and a line break. columns: the reader takes lines apart at tabs. */
+/* line: the first one that is not blank, without a byte order mark and a line break. columns: the reader takes lines apart at tabs. */
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);

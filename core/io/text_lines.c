@@ -22,20 +22,32 @@ static size_t without_return(const char *line, size_t bytes)
     return bytes && line[bytes - 1] == '\r' ? bytes - 1 : bytes;
 }
 
+static void find_form(text_lines *lines, const char *path)
+{
+    const char *line = lines->at, *stop;
+    do {
+        stop = line_end(line, lines->end);
+        text_form_find(&lines->form, path, line, without_return(line, (size_t)(stop - line)), false);
+        line = stop + 1;
+    } while (lines->form.open && stop < lines->end);
+}
+
 deberta_status text_lines_open(text_lines *lines, const char *path, deberta_error *err)
 {
     *lines = (text_lines){0};
+    if (strcmp(path, "-") == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE,
+                     "'-' is no file: what is learned from is read more than once, which standard input cannot be");
     DEBERTA_TRY(mapped_file_open(&lines->file, path, err));
     lines->at = (const char *)lines->file.bytes;
     lines->end = lines->at + lines->file.size_bytes;
     const char *why = no_texts_reason(lines->at, lines->file.size_bytes);
     lines->at += byte_order_mark(lines->at, lines->file.size_bytes);
-    const size_t first = (size_t)(line_end(lines->at, lines->end) - lines->at);
     deberta_status status = DEBERTA_OK;
     if (why)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s %s", lines->file.name.text, why);
     else
-        text_form_find(&lines->form, path, lines->at, without_return(lines->at, first), false);
+        find_form(lines, path);
     if (*lines->form.refusal)
         status = status_fail(err, DEBERTA_E_FORMAT, "%s: %s", lines->file.name.text, lines->form.refusal);
     return status == DEBERTA_OK ? DEBERTA_OK : mapped_file_end(&lines->file, status, err);

@@ -219,7 +219,7 @@ static const option options[] = {
     {"text", 0, "TEXT", "what to look into; may be repeated", TEXTS_AT(reading_options, texts)},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
      TEXTS_AT(reading_options, pairs)},
-    {"file", 'f', "FILE", "texts, one a line; - is standard input", TEXTS_AT(reading_options, files)},
+    {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input", TEXTS_AT(reading_options, files)},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included",
      PARSED_AT(reading_options, max_tokens, token_limit_parse)},
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",

@@ -151,7 +151,7 @@ static deberta_status split(task_run *run, task_text *text, deberta_error *err)
     const eval_job *job = run->context;
     const eval_findings *findings = &job->findings;
     labelled_text found;
-    deberta_status status = labelled_text_split(&found, &text->record, false, err);
+    deberta_status status = labelled_text_split(&found, &run->stream, &text->record, false, err);
     text->skipped = found.skipped;
     if (status == DEBERTA_OK && found.label && !text->record.problem) {
         text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label);

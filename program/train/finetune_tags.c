@@ -1,9 +1,11 @@
-/* Words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and "labels".
+/* Words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and "labels". A
+ * first line "word TAB label", or the like, names the columns.
  * The words of a sentence are joined by spaces, and the first piece of a word has its label.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "output/scope.h"
 #include "program/train/finetune_lists.h"
@@ -112,6 +114,19 @@ static bool take_object(finetune_reader *r, sentence *s, text_record *record)
     return true;
 }
 
+/* Names of the two columns are no word with its label. */
+static bool is_header(const char *word, const char *label)
+{
+    static const char *const words[] = {"word", "words", "token", "tokens"}, *const labels[] = {"label",   "labels",
+                                                                                                "tag",     "tags",
+                                                                                                "ner_tag", "ner_tags"};
+    bool found = false;
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++) found = found || strcasecmp(word, words[k]) == 0;
+    for (size_t k = 0; found && k < sizeof labels / sizeof *labels; k++)
+        if (strcasecmp(label, labels[k]) == 0) return true;
+    return false;
+}
+
 static bool take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
@@ -119,6 +134,7 @@ static bool take_line(finetune_reader *r, sentence *s, text_record *record)
     if (memchr(record->text, 0, record->text_bytes)) return text_record_spoil(record, nul_in_word);
     if (strchr(tab + 1, '\t')) return text_record_spoil(record, "expected a word and a label, found more fields");
     *tab = 0;
+    if (record->line == 1 && is_header(record->text, tab + 1)) return true;
     return take_word(r, s, record, record->text, tab + 1);
 }
 

@@ -37,7 +37,7 @@ static deberta_status read_lines(finetune_reader *r, text_stream *stream, exampl
         text_record record;
         labelled_text labelled = {0};
         DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
-        if (!end) status = labelled_text_split(&labelled, &record, has_choices, err);
+        if (!end) status = labelled_text_split(&labelled, stream, &record, has_choices, err);
         if (!end && status == DEBERTA_OK && !labelled.skipped && !record.problem) take(r, &record, &labelled, list);
         if (status == DEBERTA_OK) status = reader_problem(&record, err);
         labelled_text_free(&labelled);

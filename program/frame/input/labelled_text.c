@@ -8,6 +8,8 @@
 
 #include "core/base/integers.h"
 #include "core/base/status.h"
+#include "core/io/quote.h"
+#include "core/io/record_keys.h"
 #include "output/scope.h"
 
 /* Two labels would be one, up to there. */
@@ -114,12 +116,66 @@ static deberta_status check_order(const text_record *record, const char *tab, de
                  (int)minimum((size_t)(tab - record->text), 80), record->text);
 }
 
-static deberta_status take_line(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+/* How a column of choices is called: choice0, ending1, option_a, answer2, A. */
+static bool is_choice(const char *name, size_t bytes)
+{
+    static const char *const beginnings[] = {"choice", "ending", "option", "answer", "alternative", "candidate"};
+    for (size_t k = 0; k < sizeof beginnings / sizeof *beginnings; k++) {
+        const size_t length = strlen(beginnings[k]);
+        if (bytes >= length && strncasecmp(name, beginnings[k], length) == 0) return true;
+    }
+    return bytes == 1;
+}
+
+/* What stands in a column by its place must be what its name says: column 1 is the text, 2 the second text or, like
+ * those behind it, a choice. */
+static deberta_status check_column(const text_stream *stream, size_t column, const char *name, size_t bytes,
+                                   bool has_choices, deberta_error *err)
+{
+    const char *meant = record_key_meant(name, bytes), *expected = column == 1   ? "text"
+                                                                   : has_choices ? "choice"
+                                                                                 : "pair";
+    const bool is_known = column > 1 && has_choices ? is_choice(name, bytes) : meant && strcmp(meant, expected) == 0;
+    if (is_known) return DEBERTA_OK;
+    if (column > 2 && !has_choices)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: the header has a column '%s' behind the second text, expected label, text and perhaps pair: "
+                     "leave it out",
+                     stream->path, QUOTE_N(name, bytes));
+    if (meant || (column == 2 && !has_choices))
+        DEBERTA_FAIL(
+            err, DEBERTA_E_FORMAT,
+            "%s: the header calls column %zu '%s', and it would be read as \"%s\": give it that name, or leave "
+            "the column out",
+            stream->path, column + 1, QUOTE_N(name, bytes), expected);
+    say_note(&stream->options->common, "note: %s: the column '%s' is read as \"%s\"", stream->path,
+             QUOTE_N(name, bytes), expected);
+    return DEBERTA_OK;
+}
+
+static deberta_status check_header(const text_stream *stream, const text_record *record, const char *tab,
+                                   bool has_choices, deberta_error *err)
+{
+    const char *end = record->text + record->text_bytes, *stop;
+    for (size_t column = 1; tab && tab < end; column++, tab = stop) {
+        stop = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
+        DEBERTA_TRY(check_column(stream, column, tab + 1, (size_t)((stop ? stop : end) - tab - 1), has_choices, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status take_line(labelled_text *found, const text_stream *stream, text_record *record, bool has_choices,
+                                deberta_error *err)
 {
     char *line = record->text, *end = line + record->text_bytes, *tab = memchr(line, '\t', record->text_bytes);
     const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
     found->skipped = line == end || (record->line == 1 && is_label(line, label_bytes));
-    if (found->skipped) return DEBERTA_OK;
+    if (found->skipped) return line == end ? DEBERTA_OK : check_header(stream, record, tab, has_choices, err);
+    if (record->line == 1 && label_bytes == 7 && *line == '"' && is_label(line + 1, 5))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: the header's names stand in quotation marks, which would be read as parts of the texts: "
+                     "write the table without them",
+                     stream->path);
     if (!tab) return text_record_spoil(record, "expected a label, a tab and a text, found no tab");
     if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     if (memchr(line, 0, label_bytes)) return text_record_spoil(record, NUL_IN_LABEL);
@@ -135,11 +191,13 @@ static deberta_status take_line(labelled_text *found, text_record *record, bool 
     return DEBERTA_OK;
 }
 
-deberta_status labelled_text_split(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
+deberta_status labelled_text_split(labelled_text *found, const text_stream *stream, text_record *record,
+                                   bool has_choices, deberta_error *err)
 {
     *found = (labelled_text){0};
     if (record->problem) return DEBERTA_OK;
-    DEBERTA_TRY(record->object ? take_object(found, record, has_choices) : take_line(found, record, has_choices, err));
+    DEBERTA_TRY(record->object ? take_object(found, record, has_choices)
+                               : take_line(found, stream, record, has_choices, err));
     if (record->problem || found->skipped) return DEBERTA_OK;
     if (record->text_bytes == 0) return text_record_spoil(record, "the text is empty");
     if (has_choices && json_array_size(found->choices) < 2)

@@ -1,6 +1,7 @@
 /* Lines of labelled data: label, tab, text, perhaps tab and a second text, or tab and choices; or objects with the keys
- * "label", "text", "pair" or "choices". A first line whose label is "label", in capitals or not, names the columns; it
- * and empty lines are skipped. One that has "label" in another column is an error.
+ * "label", "text", "pair" or "choices". A first line whose label is "label", in capitals or not, names the columns,
+ * which must mean what is read there; it and empty lines are skipped. One that has "label" in another column is an
+ * error.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,9 +14,10 @@ typedef struct labelled_text {
     bool skipped;    /* the line is no example */
 } labelled_text;
 
-/* Takes a record of such a stream apart: its text becomes the text, its pair the second one. What is wrong with the
- * line becomes the record's problem. Release in any case. */
-deberta_status labelled_text_split(labelled_text *found, text_record *record, bool has_choices, deberta_error *err);
+/* Takes a record of the stream apart: its text becomes the text, its pair the second one. What is wrong with the line
+ * becomes the record's problem, what is wrong with a header an error. Release in any case. */
+deberta_status labelled_text_split(labelled_text *found, const text_stream *stream, text_record *record,
+                                   bool has_choices, deberta_error *err);
 void labelled_text_free(labelled_text *text);
 
 /* The label's number by its name among `count` or, where none has that name, by its number. SIZE_MAX: neither. */

@@ -230,15 +230,17 @@ static void next_given(text_stream *stream, text_record *record, const char *tex
     if (pair) copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair));
 }
 
-/* Texts or objects: the first line of a file tells. */
+/* Texts or objects: the first line of a file that is not blank tells. */
 static deberta_status find_form(text_stream *stream, size_t bytes, deberta_error *err)
 {
     text_form form;
-    if (stream->json) return DEBERTA_OK;
+    stream->form_known = stream->form_known || stream->json;
+    if (stream->form_known) return DEBERTA_OK;
     text_form_find(&form, stream->path, stream->buffer, bytes, stream->names->columns);
     if (*form.refusal) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", stream->path, form.refusal);
     if (*form.note) say_note(&stream->options->common, "note: %s: %s", stream->path, form.note);
     stream->json = form.objects;
+    stream->form_known = !form.open;
     return DEBERTA_OK;
 }
 
@@ -248,6 +250,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
     stream->json = stream->names->objects || stream->options->jsonl;
+    stream->form_known = false;
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;
@@ -289,7 +292,7 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
                 }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
-                if (stream->line == 0) DEBERTA_TRY(find_form(stream, bytes, err));
+                DEBERTA_TRY(find_form(stream, bytes, err));
                 parse_line(stream, record, bytes);
                 return DEBERTA_OK;
             }

@@ -70,7 +70,7 @@ typedef struct text_stream {
     size_t given, file_index, line; /* texts of the command line that are done; the current file and its last line */
     FILE *file;
     const char *path;
-    bool json;
+    bool json, form_known;
     unused_keys unused; /* of the current file */
     char *buffer;
     size_t buffer_bytes;

@@ -1,0 +1,76 @@
+"""What the first line of a table says: its columns are read as they are called, or refused, or named in a note; tabs that are part of a
+text are said.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+
+from helpers import DEMO, check_message, contains, equal, make_model
+
+TRAIN = ["--steps", "1", "--sequence-tokens", "32", "-q", "-t", "1"]
+
+
+def small(bench):
+    return str(bench.shared("headers", lambda path: make_model(path, "29", "spm-unigram", 3001)))
+
+
+def scores(bench, name, lines=""):
+    found = bench.json("eval", DEMO, name, stdin=lines.encode())
+    return {key: value for key, value in found.items() if key not in ("command", "files", "made")}
+
+
+def test_columns_by_their_names(bench):
+    """A third column under a name that means no second text is not read as one; a text in the place of another is none."""
+    lines = "".join(f"{k}\ta new store {k}\tthe sea\n" for k in range(4))
+    bench.write("none.tsv", lines)
+    plain = scores(bench, "none.tsv")
+    for header in ("label\ttext\tpair", "Label\tsentence1\tsentence2", "LABEL\tpremise\thypothesis", "label\ttext\ttext_pair", "label\tquery\tpassage"):
+        bench.write("table.tsv", header + "\r\n" + lines)
+        equal(scores(bench, "table.tsv"), plain, header)
+    for header, name in (("label\ttext\tsource", "source"), ("label\ttext\tid", "id"), ("label\tid\ttext", "id"), ("label\ttext\ttext", "text"),
+                         ("label\tpair\ttext", "pair"), ("label\ttext\t", ""), ("label\ttext\tpair\tsource", "source"), ("label\ttext\tlabel", "label")):
+        bench.write("table.tsv", header + "\n" + lines)
+        check_message(bench.run("eval", DEMO, "table.tsv", "--json"), 3, ["table.tsv: the header", f"'{name}'"])
+        check_message(bench.run("finetune", "sequence", DEMO, "--examples", "table.tsv", "--new-head", *TRAIN, "-o", "m"), 3, [f"'{name}'"])
+    bench.write("table.tsv", "label\treview\n" + "".join(f"{k}\ta new store\n" for k in range(4)))
+    contains(bench.fine("eval", DEMO, "table.tsv").err, "the column 'review' is read as \"text\"")
+    bench.write("table.tsv", '"label"\t"text"\n' + lines)
+    check_message(bench.run("eval", DEMO, "table.tsv"), 3, ["quotation marks"])
+
+
+def test_columns_of_choices(bench):
+    lines = "".join(f"{k % 2}\ta new store\topened\tsank {k}\n" for k in range(4))
+    log = []
+    for header in ("", "label\ttext\tchoice0\tchoice1\n", "label\tpremise\tending0\tending1\n", "label\ttext\tA\tB\n"):
+        bench.write("table.tsv", header + lines)
+        bench.fine("finetune", "choice", small(bench), "--examples", "table.tsv", "--new-head", *TRAIN, "-o", f"m{len(log)}")
+        log.append(json.loads(bench.read(f"m{len(log)}/log.jsonl"))["loss"])
+    assert len(set(log)) == 1, log
+    bench.write("table.tsv", "label\ttext\tid\tchoice0\n" + lines)
+    check_message(bench.run("finetune", "choice", small(bench), "--examples", "table.tsv", "--new-head", *TRAIN, "-o", "m"), 3, ["'id'", '"choice"'])
+    bench.write("table.tsv", "label\ttext\tright\twrong\n" + lines)
+    contains(bench.fine("finetune", "choice", small(bench), "--examples", "table.tsv", "--new-head", "--steps", "1", "--sequence-tokens", "32", "-o", "n").err,
+             "'right' is read as", "'wrong' is read as")
+
+
+def test_columns_of_words(bench):
+    lines = "old\tO\ncaptain\tB\n\nsea\tO\n"
+    for k, header in enumerate(("", "word\tlabel\n", "Token\tTag\n", "tokens\tner_tags\n\n")):
+        bench.write("words.tsv", header + lines)
+        bench.fine("finetune", "token", small(bench), "--examples", "words.tsv", "--new-head", *TRAIN, "-o", f"m{k}")
+        equal(list(json.loads(bench.read(f"m{k}/config.json"))["id2label"].values()), ["B", "O"], header)
+
+
+def test_tabs_in_texts_are_said(bench):
+    """Labelled lines without a header, in a file of any name and from standard input."""
+    lines = "1\ta new store\n0\tthe sea\n"
+    bench.write("lines.txt", lines)
+    bench.write("indented.txt", "\ta new store\t\n")
+    for command in (["tokenize", DEMO], ["classify", DEMO, "--json"]):
+        contains(bench.fine(*command, "--file", "lines.txt").err, "lines.txt: its first line has a tab", "`deberta eval`")
+        contains(bench.fine(*command, "--file", "-", stdin=lines.encode()).err, "standard input: its first line has a tab")
+        equal(bench.fine(*command, "--file", "indented.txt").err, "")
+    bench.write("long.txt", "a\tb\n" + "the old captain opened a new store beside the mall, seven red boats\n" * 20)
+    contains(bench.fine("train", "tokenizer", "--file", "long.txt", "--vocabulary", "30", "--width", "32", "--depth", "1", "--head-count", "1", "-o", "t").err,
+             "long.txt: its first line has a tab")
+    equal(scores(bench, "lines.txt"), scores(bench, "-", lines))
