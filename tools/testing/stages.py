@@ -149,6 +149,26 @@ def avx512_emulated(stage, _full):
     stage.tiers = lambda: [("avx512", "under Bochs")]
 
 
+def build_without_training(stage, **about):
+    """All but some files is compiled as build/ has it, and comes from the compiler's cache."""
+    native_program = native_build(stage, targets=["deberta"])
+    built = stage.build("build-without-training", ["-Dtraining=disabled", "--buildtype=release"], **about)
+    built.after.append(native_program)
+    return built
+
+
+def without_training(stage, _full):
+    """What measures and looks does not need what trains."""
+    built = build_without_training(stage, targets=["deberta"])
+    stage.program("it refuses, and does the rest", [sys.executable, "tests/install/without_training.py", "build-without-training/deberta"], of_tiers=False,
+                  expected=5, after=[built])
+    stage.leave("without-training-whole", "units and golden results")
+
+
+def without_training_whole(stage, _full):
+    build_without_training(stage, everything=True, tests=[Tests("tests", suites("unit", "golden"), quick=True)])
+
+
 def build_with_clang(stage, **about):
     """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
     return stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini", **about)
