@@ -192,7 +192,9 @@ static void check_coverage(const test_options *options, test_tally *tally, const
         }
         if (!ran[t] || options->kernel || options->only_case != SIZE_MAX) continue;
         for (int s = 0; s < KERNEL_SLOTS; s++) {
-            if (!is_in_part(options, (size_t)s) || tally->checked[t][s] || checked_below(tally, (tier_id)t, (kernel_slot)s) >= 0) continue;
+            if (!is_in_part(options, (size_t)s) || tally->checked[t][s] ||
+                checked_below(tally, (tier_id)t, (kernel_slot)s) >= 0)
+                continue;
             printf("FAILED coverage: no check ran for %s of %s\n", slot_name((kernel_slot)s), tiers[t].name);
             tally->failed++;
         }
@@ -275,12 +277,19 @@ static void read_part(test_options *options, const char *text)
 static test_options read_options(int argc, char **argv)
 {
     enum { ISA, REQUIRE, KERNEL, PART, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
-    static const struct option names[] = {
-        {"isa", 1, NULL, ISA},     {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
-        {"part", 1, NULL, PART},
-        {"seed", 1, NULL, SEED},   {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
-        {"bench", 0, NULL, BENCH}, {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
-        {"help", 0, NULL, HELP},   {"self-test", 0, NULL, SELF_TEST}, {0}};
+    static const struct option names[] = {{"isa", 1, NULL, ISA},
+                                          {"require", 1, NULL, REQUIRE},
+                                          {"kernel", 1, NULL, KERNEL},
+                                          {"part", 1, NULL, PART},
+                                          {"seed", 1, NULL, SEED},
+                                          {"case", 1, NULL, CASE},
+                                          {"quick", 0, NULL, QUICK},
+                                          {"bench", 0, NULL, BENCH},
+                                          {"no-guard", 0, NULL, NO_GUARD},
+                                          {"list", 0, NULL, LIST},
+                                          {"help", 0, NULL, HELP},
+                                          {"self-test", 0, NULL, SELF_TEST},
+                                          {0}};
     test_options o = {.seed = 1,
                       .tier = -1,
                       .only_case = SIZE_MAX,

@@ -226,6 +226,15 @@ def test_every_file_of_cases_is_a_test_of_meson(bench):
     check(not missing, missing)
 
 
+def test_lint_finds_tools_that_no_page_names(bench):
+    import lint
+    page = "| file | what it does |\n|---|---|\n| `a.py` | does this |\n| `b.py` | does that |\n"
+    for paths, breaches in ((("tools/a.py", "tools/b.py", "tools/README.md", "core/c.c"), 0), (("tools/a.py", "tools/b.py", "tools/c.py"), 1), (("tools/a.py",), 1)):
+        with mock.patch.multiple(lint, failures=[], passes=0):
+            lint.check_tools_listed(paths, page)
+            equal(len(lint.failures), breaches, paths)
+
+
 def test_lint_finds_streams_that_are_ended_elsewhere(bench):
     import lint
     for path, text, breaches in (("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
