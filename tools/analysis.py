@@ -3,7 +3,7 @@
 
     tools/analysis.py                  gcc's analyser and warnings, and cppcheck, over core/, simd/ and train/
     tools/analysis.py clang-tidy       that one tool (gcc, cppcheck, clang-tidy); its checks stand in .clang-tidy
-    tools/analysis.py --drawn          of the files that gcc's analyser reads for long a third, another every day
+    tools/analysis.py --drawn          of the files that gcc's analyser reads for long a ninth, another every day
     tools/analysis.py --folder build   whose compile_commands.json is taken
 
 Findings that somebody has read and that are none stand in tools/analysis_accepted.tsv: tool, file, check, how many, and why. One more
@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 
-from testing.machine import day
+from testing.machine import turn_of_today
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ACCEPTED = os.path.join("tools", "analysis_accepted.tsv")
@@ -32,6 +32,7 @@ VERSIONS = {"gcc": ("12", ["gcc", "-dumpversion"]), "cppcheck": ("2.10", ["cppch
             "clang-tidy": ("14", ["clang-tidy", "--version"])}
 FINDING = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:warning|error|performance|portability): (.*) \[([\w.,=-]+)\]$")
 NO_PLACE = re.compile(r"^()cc1:() warning: (.*) \[([\w.,=-]+)\]$")
+TURNS = 9  # days in which --drawn has read every file
 Finding = collections.namedtuple("Finding", "tool file line check message")
 
 PLANTED = """#include <stdlib.h>
@@ -168,10 +169,9 @@ def unneeded(tool, findings, accepted):
     return sorted(kind for kind, count in accepted.items() if kind[0] == tool and kinds[kind] < count)
 
 
-def third_of_today(sources):
-    """gcc only warns of the tiers; of two thirds of the rest it does so, too."""
-    files = sorted({file for file, _ in sources if not file.startswith("simd")})
-    left_out = {file for k, file in enumerate(files) if (k + day()) % 3}
+def part_of_today(sources):
+    """gcc only warns of the tiers; of the files whose turn it is not it does so, too."""
+    left_out = set(turn_of_today(sorted({file for file, _ in sources if not file.startswith("simd")}), TURNS)[1])
     return [(file, [*words, "-fsyntax-only"] if file in left_out else words) for file, words in sources]
 
 
@@ -187,14 +187,14 @@ def judge(tool, folder, drawn=False):
         return 1 - bool(missed), 1 + bool(missed)
     drawn = drawn and tool == "gcc"
     if drawn:
-        sources = third_of_today(sources)
+        sources = part_of_today(sources)
     findings, accepted = findings_of(tool, sources, os.path.join(ROOT, folder)), accepted_findings()
     faults = not_accepted(findings, accepted)
     for finding in faults:
         print(f"{finding.file}:{finding.line}: {finding.message} [{tool} {finding.check}]")
     for kind in unneeded(tool, findings, accepted) if not drawn else ():
         print(f"{ACCEPTED}: fewer of this are left: {' '.join(kind)}")
-    print(f"{tool} {version}{', of a third' * drawn}: {len(findings)} findings, {len(findings) - len(faults)} of them read and accepted", flush=True)
+    print(f"{tool} {version}{', of a ninth' * drawn}: {len(findings)} findings, {len(findings) - len(faults)} of them read and accepted", flush=True)
     return 2 - bool(missed) - bool(faults), bool(missed) + bool(faults)
 
 

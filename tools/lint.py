@@ -228,6 +228,14 @@ def check_unique_names(paths):
         seen[name] = path
 
 
+def check_tools_listed(paths, page):
+    """tools/README.md says of each file of tools/ what it does, and of no other."""
+    listed = re.findall(r"^\| `([^`]+)` \| \S", page, re.M)
+    there = {path[len("tools/"):] for path in paths if path.startswith("tools/")} - {"README.md"}
+    for name in sorted(there | set(listed)):
+        check(name in there and listed.count(name) == 1, f"tools/README.md: {name} is {'not a file' if name not in there else f'listed {listed.count(name)} times'}")
+
+
 def check_citations(paths):
     """Every `SPEC 4.3` names a heading of docs/specification.md."""
     headings = set(re.findall(r"^#+ (\d+(?:\.\d+)?|Appendix [A-Z])\b", read("docs/specification.md"), re.M))
@@ -406,6 +414,7 @@ def check_sources(format_too):
     c_files = [path for path in code if path.endswith((".c", ".h"))]
     check_circles(include_arrows(c_files), "includes")
     check_unique_names(c_files)
+    check_tools_listed(everything, read("tools/README.md"))
     check_citations(code + [path for path in everything if path.endswith((".md", ".tsv"))])
     if format_too:
         check_format(c_files)

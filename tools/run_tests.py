@@ -13,17 +13,25 @@ Stages; each builds what it tests, and all of them share the processors:
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
     clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, the program; warnings are errors
     sanitizers        clang's address and undefined-behaviour sanitizers
+    without-training  a build with -Dtraining=disabled: what trains refuses, the rest works
     threads           the compiler's thread sanitizer over the tests in which threads meet
     wasm              the modules of WebAssembly under node, against the native program
-    analysis          gcc's analyser over a third of the library, another every day, its warnings and cppcheck over all, at zero findings (tools/analysis.py)
-    contributing      a diff of CONTRIBUTING.md, drawn by the date, applied to a copy that is built and run
+    analysis          gcc's analyser over a ninth of the library, another every day, its warnings and cppcheck over all, at zero findings (tools/analysis.py)
+    contributing      the diffs of CONTRIBUTING.md fit the tree and touch as few files as they should
     python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
+What takes long is divided: each run has a part of it, another every day, and a nightly stage all. The run's end says what it left to which.
+
 Nightly stages:
-    wasm-whole        the stage wasm with every case of the kernels and more damaged models
-    neon-whole        golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
+    native-whole      what the stage native takes samples of or by turns: every case of the kernels, drawn cases, failing calls, training, browsers, ranks
+    python-whole      the stage python with every case, in Ray, datasets and datatrove, and with the address sanitizer
+    clang-whole       every test of the program that the switches of the stage clang can change
+    without-training-whole  its units and golden results
+    sanitizers-whole  every test of the program that reads or writes files
+    wasm-whole        the stage wasm with every case of the kernels, golden results without multiply-adds, and more damaged models
+    neon-whole        kernels, golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
     analysis-whole    gcc's analyser over the whole library
-    contributing-whole  all diffs of CONTRIBUTING.md, in one copy
+    contributing-whole  all diffs of CONTRIBUTING.md in one copy, which is built, and the commands under them
     drawn-cases       2,000 drawn models, texts and ways of training; the seed is the day's
     debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/bare_debian.sh; needs root)
     failing-calls     every command that writes, while each of its calls fails in turn
@@ -58,14 +66,20 @@ STAGES = [
     ("neon", stages.neon, "aarch64-linux-gnu-gcc", True, "aarch64, the NEON tier (cross build, qemu)"),
     ("clang", stages.second_compiler, "clang", True, "clang, loops on OpenMP, no figures; warnings are errors"),
     ("sanitizers", stages.sanitizers, "clang", True, "address and undefined-behaviour sanitizers, clang"),
+    ("without-training", stages.without_training, "meson", True, "a build without training"),
     ("threads", stages.threads, "setarch", True, "thread sanitizer: tests in which threads meet"),
     ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
     ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
     ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
     ("analysis", stages.analysis, "meson", True, "the library under static analysis"),
-    ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows, a part of it tried"),
+    ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows fits the tree"),
 ]
 NIGHTLY = [
+    ("native-whole", stages.native_whole, "meson", True, "the build as it is installed: what takes turns, samples whole"),
+    ("python-whole", stages.python_whole, "ninja", True, "the Python package, all of its tests"),
+    ("clang-whole", stages.clang_whole, "clang", True, "clang, loops on OpenMP, no figures: the program"),
+    ("without-training-whole", stages.without_training_whole, "meson", True, "a build without training: units, golden results"),
+    ("sanitizers-whole", stages.sanitizers_whole, "clang", True, "address and undefined-behaviour sanitizers, clang: the program"),
     ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
     ("neon-whole", stages.neon_whole, "aarch64-linux-gnu-gcc", True, "aarch64: every golden case, every length"),
     ("analysis-whole", stages.analysis_whole, "meson", True, "the library under static analysis"),
@@ -124,6 +138,9 @@ def summarize(ran, skipped, unasked):
     with open(TIMES, "w", encoding="utf-8") as table:
         table.write("processor_seconds\tseconds\tbegan\tprogram\n")
         table.write("".join(f"{used:.1f}\t{seconds:.1f}\t{began:.1f}\t{name}\n" for used, seconds, began, name in times))
+    for nightly in sorted({name for stage in ran for name, what in stage.left.items() if what}):
+        what = [one for stage in ran for one in stage.left.get(nightly, ())]
+        say(f"left to the nightly stage {nightly}: {', '.join(what)}")
     say(f"what is drawn by the day: {DAY}={day()} draws it again")
     if unasked:
         say(unasked)

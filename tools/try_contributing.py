@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Does what CONTRIBUTING.md shows still work? Applies its diffs to a copy of the tree, builds that, and runs the commands below each diff.
 
-    tools/try_contributing.py [--drawn] [FOLDER]
+    tools/try_contributing.py [--fit] [FOLDER]
 
---drawn: one of the diffs, another every day. FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
+--fit: only that each diff fits the tree and touches as few files as it should; nothing is built. FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
 more than five, of an instruction set more than eight, of a study more than one, fails: adding something must not mean searching for all the places that know of it.
 Needs meson, ninja and, for a kernel or an instruction set, cmocka.
 The last line is `N passed, N failed`.
@@ -15,8 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-
-from testing.machine import day
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8, "Add a study": 1}
@@ -64,7 +62,7 @@ def shell(folder, command):
     warned = re.search(r"\bwarning:.*", done.stdout)
     assert done.returncode == 0 and ran_tests and not warned, f"{command}\n{warned.group() if warned else ''}\n{done.stdout[-4000:]}"
 
-def try_all(folder, drawn):
+def try_all(folder, fit):
     counts = {True: 0, False: 0}
 
     def attempt(what, function, *arguments):
@@ -88,11 +86,8 @@ def try_all(folder, drawn):
         sections = re.split(r"^## ", file.read(), flags=re.M)
     examples = [(section.split("\n")[0], *found) for section in sections for found in EXAMPLE.findall(section)]
     attempt("as a whole", lambda: shell(ROOT, f"test {len(examples)} -ge 3"))
-    if drawn:
-        examples = [examples[day() % len(examples)]]
-        print(f"of the diffs: {examples[0][0]}")
     tried = [(what, commands) for what, diff, commands in examples if attempt(what, add, what, diff)]
-    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled -Dkernels=plain; ninja -C build"):
+    if not fit and attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled -Dkernels=plain; ninja -C build"):
         for what, commands in tried:
             for command in commands.strip().split("\n"):
                 attempt(what, shell, folder, command)
@@ -101,16 +96,16 @@ def try_all(folder, drawn):
 
 def main():
     words = sys.argv[1:]
-    drawn = "--drawn" in words
-    if drawn:
-        words.remove("--drawn")
+    fit = "--fit" in words
+    if fit:
+        words.remove("--fit")
     if len(words) > 1 or any(word.startswith("-") for word in words):
         print(__doc__)
         return 2
     if words:
-        return 0 if try_all(os.path.abspath(words[0]), drawn) else 1
+        return 0 if try_all(os.path.abspath(words[0]), fit) else 1
     with tempfile.TemporaryDirectory() as folder:
-        return 0 if try_all(folder, drawn) else 1
+        return 0 if try_all(folder, fit) else 1
 
 if __name__ == "__main__":
     sys.exit(main())

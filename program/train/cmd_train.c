@@ -263,6 +263,8 @@ static int run_task(const common_options *common, deberta_training_task task)
     deberta_trainer *trainer = NULL;
     const train_options *o = (const train_options *)common;
     int status = EXIT_OK;
+    if (!training_is_built)
+        usage_wrong(common, "this build has no training (it was configured with -Dtraining=disabled)");
     train_options_check(o);
     if (train_runs(o)) { /* before data and model are opened, which takes seconds */
         signals_watch((const int[]){SIGINT, SIGHUP, 0}, interrupt, (int)SA_RESETHAND | SA_RESTART);

@@ -190,6 +190,8 @@ static int mutate(const verify_request *request, verify_options *verify, const v
 static int run_drawn(const verify_request *request, const verify_options *verify, const verify_output *to)
 {
     const common_options *options = &request->reading.common;
+    if (request->training && !training_is_built)
+        usage_wrong(options, "--training: this build has no training (it was configured with -Dtraining=disabled)");
     const drawing_options drawing = drawing_options_of(request, verify);
     drawn_report report = {0};
     deberta_error error = {0};

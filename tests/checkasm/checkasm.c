@@ -81,9 +81,12 @@ const kernel_check *checks_of(kernel_slot slot)
     return all[slot];
 }
 
+static bool is_in_part(const test_options *options, size_t slot) { return slot % options->parts + 1 == options->part; }
+
 /* --kernel may name a slot or one check of it. */
 static bool check_wanted(const test_options *options, kernel_slot slot, const kernel_check *check)
 {
+    if (!is_in_part(options, slot)) return false;
     if (!options->kernel) return true;
     return strcmp(options->kernel, check->name) == 0 || strcmp(options->kernel, slot_name(slot)) == 0;
 }
@@ -189,7 +192,9 @@ static void check_coverage(const test_options *options, test_tally *tally, const
         }
         if (!ran[t] || options->kernel || options->only_case != SIZE_MAX) continue;
         for (int s = 0; s < KERNEL_SLOTS; s++) {
-            if (tally->checked[t][s] || checked_below(tally, (tier_id)t, (kernel_slot)s) >= 0) continue;
+            if (!is_in_part(options, (size_t)s) || tally->checked[t][s] ||
+                checked_below(tally, (tier_id)t, (kernel_slot)s) >= 0)
+                continue;
             printf("FAILED coverage: no check ran for %s of %s\n", slot_name((kernel_slot)s), tiers[t].name);
             tally->failed++;
         }
@@ -232,6 +237,7 @@ static const char usage[] =
     "  --isa=TIER       only this tier (a wrong name brings the list)\n"
     "  --require=TIER   fail if this tier did not run; may be repeated\n"
     "  --kernel=NAME    only this slot, or one check of it (--list)\n"
+    "  --part=K/N       the K-th of N parts of the slots; together they check what the whole does\n"
     "  --seed=N         other random numbers (default 1)\n"
     "  --case=N         only this case of each check\n"
     "  --quick          a sample of the cases, for emulators; so does DEBERTA_TEST_QUICK in the environment\n"
@@ -258,21 +264,45 @@ static const char *kernel_from(const test_options *options)
     return options->kernel;
 }
 
+static void read_part(test_options *options, const char *text)
+{
+    int end = 0;
+    if (sscanf(text, "%zu/%zu%n", &options->part, &options->parts, &end) == 2 && !text[end] && options->part > 0 &&
+        options->part <= options->parts)
+        return;
+    fprintf(stderr, "checkasm: --part=%s is not K/N with 1 <= K <= N\n", text);
+    exit(2);
+}
+
 static test_options read_options(int argc, char **argv)
 {
-    enum { ISA, REQUIRE, KERNEL, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
-    static const struct option names[] = {
-        {"isa", 1, NULL, ISA},     {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
-        {"seed", 1, NULL, SEED},   {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
-        {"bench", 0, NULL, BENCH}, {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
-        {"help", 0, NULL, HELP},   {"self-test", 0, NULL, SELF_TEST}, {0}};
-    test_options o = {.seed = 1, .tier = -1, .only_case = SIZE_MAX, .quick = getenv("DEBERTA_TEST_QUICK") != NULL};
+    enum { ISA, REQUIRE, KERNEL, PART, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
+    static const struct option names[] = {{"isa", 1, NULL, ISA},
+                                          {"require", 1, NULL, REQUIRE},
+                                          {"kernel", 1, NULL, KERNEL},
+                                          {"part", 1, NULL, PART},
+                                          {"seed", 1, NULL, SEED},
+                                          {"case", 1, NULL, CASE},
+                                          {"quick", 0, NULL, QUICK},
+                                          {"bench", 0, NULL, BENCH},
+                                          {"no-guard", 0, NULL, NO_GUARD},
+                                          {"list", 0, NULL, LIST},
+                                          {"help", 0, NULL, HELP},
+                                          {"self-test", 0, NULL, SELF_TEST},
+                                          {0}};
+    test_options o = {.seed = 1,
+                      .tier = -1,
+                      .only_case = SIZE_MAX,
+                      .quick = getenv("DEBERTA_TEST_QUICK") != NULL,
+                      .part = 1,
+                      .parts = 1};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {
         case ISA: o.tier = tier_from_name(optarg); break;
         case REQUIRE: o.require |= 1u << tier_from_name(optarg); break;
         case KERNEL: o.kernel = optarg; break;
+        case PART: read_part(&o, optarg); break;
         case SEED: o.seed = number_from(optarg, "seed"); break;
         case CASE: o.only_case = (size_t)number_from(optarg, "case"); break;
         case QUICK: o.quick = true; break;

@@ -42,7 +42,8 @@ typedef struct test_options {
     int tier;           /* or -1: all */
     size_t only_case;   /* or SIZE_MAX: all */
     bool quick, no_guard, list, bench, self_test;
-    unsigned require; /* bits of tiers that must run */
+    unsigned require;   /* bits of tiers that must run */
+    size_t part, parts; /* the part-th of so many, from 1: which slots are checked */
 } test_options;
 
 enum { COPY_INITIAL, COPY_EXPECTED, COPY_TESTED, COPY_COUNT };

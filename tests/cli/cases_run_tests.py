@@ -28,16 +28,21 @@ def outcome(output="", status=0):
     return processes.Outcome(output, status, 0.0, 0.0)
 
 
+SUITES = {"two": ["cli"], "foreign": ["cli", "files", "foreign"], "files": ["cli", "files"], "switch": ["cli", "switches"], "sampled": ["cli", "sampled"],
+          "turn": ["cli", "full", "turns"]}  # "one" and others are golden results
+EVERY = ("one", "unigram", "parallel", *SUITES)
+
+
 @contextlib.contextmanager
-def instead_of_processes(answer, listed=("one", "two")):
-    """Nothing is started: answer(command) is what comes of it; every build has these tests, of which the second is one of the command line."""
-    rows = [builds.Listed(row(name, suite=["deberta:golden" if k % 2 == 0 else "deberta:cli"]), "build") for k, name in enumerate(listed)]
+def instead_of_processes(answer, listed=EVERY):
+    """Nothing is started: answer(command) is what comes of it; every build has these tests."""
+    rows = [builds.Listed(row(name, suite=["deberta:" + suite for suite in SUITES.get(name, ["golden"])]), "build") for name in listed]
     with mock.patch.object(processes, "execute", lambda command, *_: answer(command)), mock.patch.object(builds, "listed_tests", lambda _: rows), \
             mock.patch.object(builds, "files_of_targets", lambda _: {}), mock.patch("shutil.which", lambda tool: tool):
         yield
 
 
-def run_stages(names, answer, listed=("one", "two", "unigram", "parallel")):
+def run_stages(names, answer, listed=EVERY):
     """(exit status, what was said) of a full run of these stages."""
     said = io.StringIO()
     chosen = [stage for stage in run_tests.STAGES + run_tests.NIGHTLY if stage[0] in names]
@@ -53,7 +58,7 @@ def test_any_failure_in_any_stage_fails_the_run(bench):
         commands = []
         status, said = run_stages([name], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n" * 3))
         equal((status, said.split()[-5:-2]), (0, ["passed,", "0", "failed,"]), (name, said))
-        check(len(commands) >= 2 or name in ("debian-12", "debian-13", "contributing-whole", "wheels", "large-corpus", "coverage"), (name, commands))
+        check(len(commands) >= 2 or name in ("debian-12", "debian-13", "contributing-whole", "wheels", "large-corpus", "coverage", "contributing"), (name, commands))
         for broken in {tuple(command) for command in commands}:
             for bad in (outcome("3 passed, 0 failed\n" * 3, 1), outcome("2 passed, 1 failed\n" * 3, 1), outcome("", None)):
                 status, said = run_stages([name], lambda command: bad if tuple(command) == broken else outcome("1 passed, 0 failed\n" * 3))
@@ -65,9 +70,28 @@ def test_nothing_runs_twice(bench):
     commands = []
     names = [stage[0] for stage in run_tests.STAGES if stage[0] != "avx512-emulated"]
     run_stages(names, lambda command: commands.append(" ".join(command)) or outcome("1 passed, 0 failed\n" * 3))
-    # Every build has the tests "one" and "two", and so the same command in each that takes it: native, neon, clang and sanitizers; "two" is the program's, of which clang takes what its switches change.
+    # Every build has these tests, and so the same command in each that takes it: "one" runs in native, neon, clang and sanitizers, "foreign" in native and sanitizers.
     equal([command for command in set(commands) if commands.count(command) > 1 and " run " not in f" {command}"], [])
-    equal((sum("run one" in command for command in commands), sum("run two" in command for command in commands)), (4, 1), commands)
+    equal([sum(f" {command}".endswith(f" run {name}") for command in commands) for name in ("one", "two", "foreign", "sampled")], [4, 1, 2, 1], commands)
+
+
+def test_what_takes_turns_has_its_turn(bench):
+    """Each day a part runs and the rest is named with the stage that takes it; in as many days as there are parts all of it has run."""
+    for name, suite, nightly, days in (("native", "turns", "native-whole", 3), ("clang", "switches", "clang-whole", 2), ("sanitizers", "files", "sanitizers-whole", 4)):
+        listed, ran = ("one", "two", "foreign", "sampled", *(f"t{k}" for k in range(7))), []
+        for day in range(days):
+            commands = []
+            with mock.patch.dict(SUITES, {f"t{k}": ["cli", suite] for k in range(7)}), mock.patch.dict(os.environ, DEBERTA_TEST_DAY=str(739000 + day)):
+                _, said = run_stages([name], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n"), listed)
+            today = {command[-1] for command in commands if command[0] == "run" and command[-1][0] == "t" and command[-1] != "two"}
+            left = said.split(f"\nleft to the nightly stage {nightly}: ")[1].split("\n")[0].split(", ")
+            equal(sorted(today | {test for test in left if test[0] == "t" and test[1:].isdigit()}), [f"t{k}" for k in range(7)], said)
+            ran += today
+        equal(sorted(ran), [f"t{k}" for k in range(7)])
+        commands = []
+        with mock.patch.dict(SUITES, {f"t{k}": ["cli", suite] for k in range(7)}):
+            run_stages([nightly], lambda command: commands.append(command) or outcome("1 passed, 0 failed\n"), listed)
+        check(all(["run", f"t{k}"] in commands for k in range(7)), (nightly, commands))
 
 
 def test_what_a_build_has_not_is_a_failure(bench):
@@ -110,8 +134,8 @@ def test_what_failed_is_shown(bench):
 
 def test_long_tests_are_left_out_where_all_is_slow(bench):
     listed = [builds.Listed(row("a", suite=["deberta:cli", "deberta:long"]), "build"), builds.Listed(row("b"), "build")]
-    equal([test.name for test in Tests("t", quick=True).of(listed)], ["b"])
-    equal([test.name for test in Tests("t").of(listed)], ["a", "b"])
+    equal([test.name for test in Tests("t", quick=True).of(listed)[0]], ["b"])
+    equal([test.name for test in Tests("t").of(listed)[0]], ["a", "b"])
 
 
 def test_where_a_test_runs(bench):
@@ -200,6 +224,15 @@ def test_every_file_of_cases_is_a_test_of_meson(bench):
     listed = (folder / "meson.build").read_text(encoding="utf-8")
     missing = [path.name for path in folder.glob("cases_*.py") if f"'{path.stem[len('cases_'):]}'" not in listed]
     check(not missing, missing)
+
+
+def test_lint_finds_tools_that_no_page_names(bench):
+    import lint
+    page = "| file | what it does |\n|---|---|\n| `a.py` | does this |\n| `b.py` | does that |\n"
+    for paths, breaches in ((("tools/a.py", "tools/b.py", "tools/README.md", "core/c.c"), 0), (("tools/a.py", "tools/b.py", "tools/c.py"), 1), (("tools/a.py",), 1)):
+        with mock.patch.multiple(lint, failures=[], passes=0):
+            lint.check_tools_listed(paths, page)
+            equal(len(lint.failures), breaches, paths)
 
 
 def test_lint_finds_streams_that_are_ended_elsewhere(bench):

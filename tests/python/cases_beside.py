@@ -1,6 +1,6 @@
-"""Runs scripts case_*.py below a folder, each in a fork of one process that has imported PyTorch and transformers: importing them takes 5 s.
+"""Runs scripts below a folder, each in a fork of one process that has imported PyTorch and transformers: importing them takes 5 s.
 
-    python cases_beside.py FOLDER     prints `path<TAB>exit code<TAB>last line` a script
+    python cases_beside.py FOLDER CASE...     prints `path<TAB>exit code<TAB>last line` a script
 
 SPDX-License-Identifier: MIT
 """
@@ -39,12 +39,12 @@ def child(script, log):
     os._exit(code)
 
 
-def main(folder):
+def main(folder, cases):
     import torch
     import transformers  # noqa: F401  what takes so long
     import transformers.models.deberta_v2.modeling_deberta_v2  # noqa: F401
     torch.set_num_threads(1)
-    for script in sorted(Path(folder).rglob("case_*.py")):
+    for script in (Path(folder) / case for case in cases):
         with tempfile.TemporaryFile() as log:
             process = os.fork()
             if process == 0:
@@ -57,4 +57,4 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:])

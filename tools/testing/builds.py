@@ -77,9 +77,9 @@ class Build:
             stage.note_time(self.configured, outcome, f"configuring {self.folder}")
             listed, files = (listed_tests(self.folder), files_of_targets(self.folder)) if outcome.status == 0 else ([], {})
             for owner, tests in self.wanted:
-                chosen = tests.of(listed)
+                chosen, left = tests.of(listed)
                 self.targets.update(file for test in chosen for need in test.needs for file in files.get(need, ()))
-                owner.add_tests(tests, chosen, self.built)
+                owner.add_tests(tests, chosen, left, self.built)
             self.built.command += [] if self.everything else sorted(self.targets)
         return ended
 

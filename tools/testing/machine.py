@@ -16,6 +16,12 @@ def day():
     return int(os.environ.get(DAY) or datetime.date.today().toordinal())
 
 
+def turn_of_today(rows, parts):
+    """Every `parts`-th of the rows, others every day, and the rest: in so many days all have had their turn."""
+    taken = [row for k, row in enumerate(rows) if (k + day()) % parts == 0]
+    return taken, [row for row in rows if row not in taken]
+
+
 def has_flag(flag):
     """Is this in the processor's list? (x86)"""
     try:

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 from testing import builds, counting
+from testing.machine import turn_of_today
 from testing.schedule import Job
 
 TIER_SUITES = {"kernels", "golden"}  # they run the kernels tier by tier; the others say nothing about a tier
@@ -14,14 +15,18 @@ def say(text):
 
 class Tests:
     """Which of the tests in a build, and how. choose(listed): is it one of them? quick: as `meson test --setup quick` has them.
-    slower: how many times longer than natively they take, since the longest begin first."""
+    slower: how many times longer than natively they take, since the longest begin first. turns, nightly: a run takes one of so many parts, another
+    every day, and that nightly stage takes all."""
 
-    def __init__(self, title, choose=lambda test: True, quick=False, wrapper=(), environment=None, slower=1):
+    def __init__(self, title, choose=lambda test: True, quick=False, wrapper=(), environment=None, slower=1, turns=1, nightly=None):
         self.title, self.choose, self.quick, self.wrapper, self.slower = title, choose, quick, list(wrapper), slower
+        self.turns, self.nightly = turns, nightly
         self.environment = {**(environment or {}), **({"DEBERTA_TEST_QUICK": "1"} if quick else {})}
 
     def of(self, listed):
-        return [test for test in listed if self.choose(test) and not (self.quick and "long" in test.suites)]
+        """Those that run today, and those whose turn it is not."""
+        chosen = [test for test in listed if self.choose(test) and not (self.quick and "long" in test.suites)]
+        return turn_of_today(sorted(chosen, key=lambda test: (-test.priority, test.name)), self.turns)
 
 
 class Group:
@@ -48,6 +53,7 @@ class Stage:
         self.name, self.says, self.schedule, self.shared = name, says, schedule, shared
         self.groups, self.notes, self.failures, self.times = [], [], [], []
         self.tiers, self.tier_failures, self.unfinished = list, 0, 0
+        self.left = {}  # {nightly stage: what is left to it}
 
     def counts(self):
         return tuple(sum(group.counts[k] for group in self.groups) for k in range(3))
@@ -102,9 +108,10 @@ class Stage:
         """They become known when the build has been configured."""
         self.unfinished += 1
 
-    def add_tests(self, tests, chosen, after):
+    def add_tests(self, tests, chosen, left, after):
         group = self.group(tests.title)
-        if not chosen:
+        self.leave(tests.nightly, *(test.name for test in left))
+        if not chosen + left:
             group.add((0, 1, 0))
             self.failures.append(f"{tests.title}: no test ran")
         for test in chosen:
@@ -112,6 +119,10 @@ class Stage:
                          environment={**test.environment, **tests.environment}, limit=test.limit * (builds.EMULATED_LIMIT if tests.quick else 1),
                          folder=test.folder, expected=max(test.priority, 0.5) * tests.slower, after=[after])
         self.finish_one()
+
+    def leave(self, nightly, *what):
+        """This run does without; the nightly stage does it. The run's end says so."""
+        self.left.setdefault(nightly, []).extend(what)
 
     # ------------------------------------------------------------------------------------------------------ what came of it
 

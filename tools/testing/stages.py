@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from testing.builds import FIRST
-from testing.machine import day, has_flag, native_tiers
+from testing.machine import day, has_flag, native_tiers, turn_of_today
 from testing.processes import ROOT
 from testing.stage import Tests
 
@@ -23,6 +23,8 @@ NEON_TIERS = ("neon", "neondot", "neoni8mm")
 NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch64.ini"
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
 PYTHON_PARTS = ("1/2", "2/2")
+# Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_KERNEL_TURNS, CASES_TURNS = 3, 4, 2, 4, 3, 3
 X86 = os.uname().machine == "x86_64"
 
 
@@ -45,18 +47,37 @@ def native_build(stage, **about):
     return stage.build("build", options, **about)
 
 
+def parts_of_today(parts, how_many=1):
+    """["K/N", ...]: other parts every day."""
+    return [f"{(day() + k) % parts + 1}/{parts}" for k in range(how_many)]
+
+
+def native_kernels(stage, built, title, *options, **about):
+    # With the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
+    stage.program(title, lambda: ["build/tests/checkasm/checkasm", *options, *(f"--require={tier}" for tier in native_tiers())], after=[built], **about)
+
+
 def native(stage, full):
-    # The kernels are checked here with the tiers that this processor must have: the tests skip one that is missing, whether processor or build lacks it.
     def wanted(test):
         return test.name != "checkasm" and (full or not test.suites & {"long", "full"})
-    tests = [Tests("tests", lambda test: wanted(test) and (full or "sampled" not in test.suites))]
-    if not full:
-        tests.append(Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True))
+    tests = [Tests("tests", lambda test: wanted(test) and not test.suites & {"sampled", "turns"}),
+             Tests("samples of what has many combinations", lambda test: wanted(test) and "sampled" in test.suites, quick=True)]
+    if full:
+        tests.append(Tests("what takes turns", suites("turns"), turns=NATIVE_TURNS, nightly="native-whole"))
     built = native_build(stage, tests=tests, everything=True)
-    stage.program("kernels, every tier of this processor", lambda: ["build/tests/checkasm/checkasm", *(["--quick"] if not full else []),
-                                                                    *(f"--require={tier}" for tier in native_tiers())], expected=60, after=[built])
+    native_kernels(stage, built, "kernels, every tier of this processor, a sample", "--quick", expected=15)
+    if full:
+        for part in parts_of_today(KERNEL_TURNS):
+            native_kernels(stage, built, f"kernels, whole, {part}", f"--part={part}", expected=35)
+        stage.leave("native-whole", "the other kernels whole", "the samples whole")
     lint(stage, "build", *["--format"] * full, expected=20, after=[built])
     stage.tiers = lambda: [(tier, "native") for tier in native_tiers()]
+
+
+def native_whole(stage, _full):
+    """What the stage native takes a sample of, and what takes turns there."""
+    built = native_build(stage, tests=[Tests("tests", lambda test: test.suites & {"sampled", "turns"})], targets=["tests/checkasm/checkasm"])
+    native_kernels(stage, built, "kernels, every tier of this processor", expected=130)
 
 
 def without_fma(stage, _full):
@@ -74,9 +95,9 @@ def without_fma(stage, _full):
     stage.tiers = lambda: tiers
 
 
-def parts_of_today():
-    """Two of the five, others every day; the nightly stage neon-whole takes all."""
-    return [PARTS[(day() + k) % len(PARTS)] for k in (0, 2)]
+def neon_kernels(stage, built, title, *options, **about):
+    stage.program(title, ["qemu-aarch64-static", "-cpu", "max", "build-arm64/tests/checkasm/checkasm", "--quick", *options,
+                          *(f"--require={tier}" for tier in NEON_TIERS)], after=[built], **about)
 
 
 def neon(stage, _full):
@@ -89,12 +110,13 @@ def neon(stage, _full):
               quick=True, wrapper=emulator, slower=10),
         Tests("tokenizers", names("unigram", "piece_bpe", "sentencepiece", "tokenizer"), quick=True, wrapper=emulator, slower=20)],
         targets=["tests/golden/identity", "tests/checkasm/checkasm"])
-    for part in parts_of_today():
+    for part in parts_of_today(len(PARTS)):
         stage.program(f"one arithmetic, a sample, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick", "--part", part],
                       expected=40, after=[built])
     # On a processor that has everything, and products of integers where it lacks the parts of a tier.
-    stage.program("kernels", [*emulator, "-cpu", "max", "build-arm64/tests/checkasm/checkasm", "--quick", *(f"--require={tier}" for tier in NEON_TIERS)],
-                  expected=95, after=[built])
+    for part in parts_of_today(NEON_KERNEL_TURNS):
+        neon_kernels(stage, built, f"kernels, {part}", f"--part={part}", expected=60)
+    stage.leave("neon-whole", "the other kernels", "the other parts of one arithmetic")
     for kernel in ("gemm_u8", "gemm_u8x2"):
         stage.program(f"{kernel} on cortex-a53", [*emulator, "-cpu", "cortex-a53", "build-arm64/tests/checkasm/checkasm", "--quick", f"--kernel={kernel}",
                                                   "--require=neon"], expected=4, after=[built])
@@ -102,9 +124,10 @@ def neon(stage, _full):
 
 
 def neon_whole(stage, _full):
-    """What the stage neon takes a sample of: every case in every precision, the large one, every length on every number of threads."""
+    """What the stage neon takes a sample of: every kernel, every case in every precision, the large one, every length on every number of threads."""
     emulator = ["qemu-aarch64-static"]
-    built = stage.build("build-arm64", NEON_OPTIONS, cross_file=NEON_MACHINE, targets=["tests/golden/golden", "tests/golden/identity"])
+    built = stage.build("build-arm64", NEON_OPTIONS, cross_file=NEON_MACHINE, targets=["tests/golden/golden", "tests/golden/identity", "tests/checkasm/checkasm"])
+    neon_kernels(stage, built, "kernels", expected=180)
     stage.program("golden", [*emulator, "build-arm64/tests/golden/golden", "--folder", "tests/golden", "--failures-only"], limit=7200, expected=700, after=[built])
     for part in PARTS:
         stage.program(f"one arithmetic, {part}", [*emulator, "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--part", part], limit=7200,
@@ -126,14 +149,45 @@ def avx512_emulated(stage, _full):
     stage.tiers = lambda: [("avx512", "under Bochs")]
 
 
+def build_without_training(stage, **about):
+    """All but some files is compiled as build/ has it, and comes from the compiler's cache."""
+    native_program = native_build(stage, targets=["deberta"])
+    built = stage.build("build-without-training", ["-Dtraining=disabled", "--buildtype=release"], **about)
+    built.after.append(native_program)
+    return built
+
+
+def without_training(stage, _full):
+    """What measures and looks does not need what trains."""
+    built = build_without_training(stage, targets=["deberta"])
+    stage.program("it refuses, and does the rest", [sys.executable, "tests/install/without_training.py", "build-without-training/deberta"], of_tiers=False,
+                  expected=5, after=[built])
+    stage.leave("without-training-whole", "units and golden results")
+
+
+def without_training_whole(stage, _full):
+    build_without_training(stage, everything=True, tests=[Tests("tests", suites("unit", "golden"), quick=True)])
+
+
+def build_with_clang(stage, **about):
+    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors."""
+    return stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini", **about)
+
+
+# Threads that wait sleep: others need the processors that these would spin on.
+CLANG_TESTS = {"quick": True, "environment": {"OMP_WAIT_POLICY": "passive"}}
+
+
 def second_compiler(stage, _full):
-    """Three switches that know nothing of each other, in one build: clang, loops on OpenMP, no figures. Warnings are errors. Of the program what
-    these switches change."""
-    # Threads that wait sleep: others need the processors that these would spin on.
-    tests = Tests("tests", suites("kernels", "golden", "unit", "switches"), quick=True, environment={"OMP_WAIT_POLICY": "passive"})
-    built = stage.build("build-clang", ["-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"], native_file="tools/clang.ini",
-                        tests=[tests], everything=True)
+    """Of the program what these switches change, by turns."""
+    built = build_with_clang(stage, everything=True, tests=[
+        Tests("tests", suites("kernels", "golden", "unit"), **CLANG_TESTS),
+        Tests("the program", suites("switches"), turns=CLANG_TURNS, nightly="clang-whole", **CLANG_TESTS)])
     lint(stage, "build-clang", "--objects", expected=10, after=[built])
+
+
+def clang_whole(stage, _full):
+    build_with_clang(stage, tests=[Tests("the program", suites("switches"), **CLANG_TESTS)])
 
 
 def build_sanitized(stage, **about):
@@ -141,13 +195,22 @@ def build_sanitized(stage, **about):
     return stage.build("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", *SANITIZED_OPTIONS], native_file="tools/clang.ini", **about)
 
 
+SANITIZER_TESTS = {"quick": True, "environment": SANITIZER_OPTIONS, "slower": 3}
+
+
 def sanitizers(stage, _full):
-    """Of the program what reads or writes files in ways of its own. Of the kernels those that are sanitized (simd/meson.build)."""
-    built = build_sanitized(stage, tests=[Tests("tests", lambda test: ("cli" not in test.suites or "files" in test.suites) and test.name != "checkasm",
-                                                quick=True, environment=SANITIZER_OPTIONS, slower=3)], targets=["tests/checkasm/checkasm"])
+    """Of the program what opens input of others, and by turns what reads or writes files in ways of its own. Of the kernels those that are
+    sanitized (simd/meson.build)."""
+    built = build_sanitized(stage, targets=["tests/checkasm/checkasm"], tests=[
+        Tests("tests", lambda test: ("cli" not in test.suites or "foreign" in test.suites) and test.name != "checkasm", **SANITIZER_TESTS),
+        Tests("files of its own", suites("files", without=("foreign",)), turns=SANITIZER_TURNS, nightly="sanitizers-whole", **SANITIZER_TESTS)])
     for tier in ("scalar", "scalar_fma"):
         stage.program(f"kernels, {tier}", ["build-sanitize/tests/checkasm/checkasm", "--quick", f"--isa={tier}"], environment=SANITIZER_OPTIONS, expected=5,
                       after=[built])
+
+
+def sanitizers_whole(stage, _full):
+    build_sanitized(stage, tests=[Tests("tests", suites("files"), **SANITIZER_TESTS)])
 
 
 def threads(stage, _full):
@@ -190,10 +253,13 @@ def webassembly(stage, _full, sampled=True):
         isa = "scalar" if tier == "scalar" else "wasm"
         stage.program(f"checkasm, {tier}", [*program, f"build-wasm/tests/checkasm-{tier}.wasm", "--no-guard", *["--quick"] * sampled, f"--isa={isa}",
                                             f"--require={isa}"], expected=8, after=[built])
-        # Where every fmaf is a call of a function, low precision is a sample of the cases.
-        stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
-                                          "--only", ",".join(without_zip(os.path.join(ROOT, "tests", "golden")))],
-                      environment={"DEBERTA_TEST_QUICK": "1"} if sampled and tier == "scalar" else {}, expected=15, after=[built])
+        # Where every fmaf is a call of a function, low precision is a sample of the cases, and that a nightly one.
+        if sampled and tier == "scalar":
+            stage.leave("wasm-whole", "golden, scalar")
+        else:
+            stage.program(f"golden, {tier}", [*program, f"build-wasm/tests/golden-{tier}.wasm", "--threads", "1", "--failures-only", "--isa", isa,
+                                              "--only", ",".join(without_zip(os.path.join(ROOT, "tests", "golden")))],
+                          environment={"DEBERTA_TEST_QUICK": "1"} if tier == "scalar" else {}, expected=15, after=[built])
         stage.program(f"bad models, {tier}", [*program, f"build-wasm/tests/bad_models-{tier}.wasm", "--without-zip"], expected=2, after=[built])
     models = ["build-wasm", "models/demo", "build/deberta"]
     stage.program("texts, directed multiply-adds", [*node, "tests/wasm/run_bits.mjs", *models], expected=10, after=[built])
@@ -209,29 +275,50 @@ def webassembly_whole(stage, full):
 
 
 def contributing(stage, _full):
-    # What it compiles as build/ has it comes from the compiler's cache.
-    native_program = native_build(stage, targets=["deberta"])
-    stage.program("a diff of CONTRIBUTING.md", [sys.executable, "tools/try_contributing.py", "--drawn"], of_tiers=False, expected=100, after=[native_program])
+    stage.program("the diffs of CONTRIBUTING.md fit", [sys.executable, "tools/try_contributing.py", "--fit"], of_tiers=False, expected=2)
+    stage.leave("contributing-whole", "what the diffs build and do")
 
 
 def contributing_whole(stage, _full):
     stage.program("the diffs of CONTRIBUTING.md", [sys.executable, "tools/try_contributing.py"], of_tiers=False, expected=200)
 
 
-def python_package(stage, _full):
+def library_name():
+    with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
+        version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
+    return f"libdeberta.so.{'.'.join(version)}"
+
+
+def python_package(stage, _full, whole=False):
+    """The tests that share one environment; of what needs another, or another build, one by turns."""
+    def run(title, *words, **about):
+        about = {"limit": 3000, "expected": 120, "after": [prepared], **about}
+        stage.program(f"tests/python{title}", [sys.executable, "tests/python/run.py", *words], of_tiers=False, **about)
+
+    def engines():
+        run(" in Ray, datasets, datatrove", "--engines", limit=1500)
+
+    def with_sanitizer():
+        built = build_sanitized(stage, targets=[library_name()])
+        run(" with the address sanitizer", "--sanitized", f"build-sanitize/{library_name()}", after=[prepared, built])
+
     # It loads packages while others compile, and all that follows waits for it.
     prepared = stage.program("the wheel and the packages of its tests", [sys.executable, "tests/python/run.py", "--prepare"], limit=3000, of_tiers=False,
                              expected=2 * FIRST)
+    parts = {"DEBERTA_CASES_PART": parts_of_today(CASES_TURNS)[0]} if not whole else {}
+    if not whole:
+        stage.leave("python-whole", "the other cases beside the repository")
     for part in PYTHON_PARTS:
-        stage.program(f"tests/python, {part}", [sys.executable, "tests/python/run.py", "--part", part], limit=3000, of_tiers=False, expected=150, after=[prepared])
-    stage.program("tests/python in Ray, datasets, datatrove", [sys.executable, "tests/python/run.py", "--engines"], limit=1500, of_tiers=False, expected=120, after=[prepared])
-    with open(os.path.join(ROOT, "include", "deberta.h"), encoding="utf-8") as header:
-        version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
-    library = f"libdeberta.so.{'.'.join(version)}"
-    if shutil.which("clang"):
-        built = build_sanitized(stage, targets=[library])
-        stage.program("tests/python with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", f"build-sanitize/{library}"],
-                      limit=3000, of_tiers=False, expected=100, after=[prepared, built])
+        run(f", {part}", "--part", part, environment=parts, expected=150)
+    apart = [("in Ray, datasets, datatrove", engines), ("with the address sanitizer", with_sanitizer)]
+    today, later = (apart, []) if whole else turn_of_today(apart, len(apart))
+    for _, begin in today:
+        begin()
+    stage.leave("python-whole", *(f"tests/python {title}" for title, _ in later))
+
+
+def python_whole(stage, full):
+    python_package(stage, full, whole=True)
 
 
 def bare_debian(suite):
@@ -288,6 +375,7 @@ def analysis(stage, _full):
     """What the build has configured is read, not run."""
     configured = native_build(stage, targets=["deberta"])
     stage.program("gcc's analyser and warnings, cppcheck", [sys.executable, "tools/analysis.py", "--drawn"], of_tiers=False, expected=20, after=[configured])
+    stage.leave("analysis-whole", "gcc's analyser over the other files")
 
 
 def analysis_whole(stage, _full):
