@@ -75,6 +75,14 @@ STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
 STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
+# Fractions in files, which the host program's locale would write with a comma: what reads and prints them, where alone, the functions that
+# others call between begin and end, or that write messages, and files that print
+# for people only.
+PLAIN_NUMBERS = re.compile(r"\b(?:strtod|strtof|strtold|atof)\s*\(|\b(?:fprintf|dprintf|snprintf)\s*\([^;]*?%[-+ #0-9.*l]*[aefgAEFG]")
+NUMBERS_HOME = "core/base/plain_numbers.h"
+NUMBERS_INSIDE = {("train/run/run_evaluation.c", "write_measure"), ("core/io/json_file.c", "print_real")}
+NUMBERS_FOR_PEOPLE = {"core/base/memory_need.c"}
+
 # Who ends a process: for want of memory, through one hook; a child. The library (core, simd, train) never does.
 MAY_END = {"output/scope.c": {"exit"}, "bench/child.c": {"_exit"}}
 
@@ -198,6 +206,18 @@ def check_streams(path, text):
     if path.startswith(STREAM_ROOMS) and path not in STREAM_HOMES:
         found = sorted(set(STREAM_ENDS.findall(without_comments(text))))
         check(not found, f"{path}: {', '.join(found)}: streams are flushed and ended by core/base/stream.h")
+
+
+def check_plain_numbers(path, text):
+    """Numbers in the library's files have a point in every locale: what reads or prints fractions does so in a function that begins plain numbers."""
+    if not path.startswith(("core/", "train/")) or path == NUMBERS_HOME:
+        return
+    text = without_comments(text)
+    for body in re.split(r"^}", text, flags=re.M):
+        if PLAIN_NUMBERS.search(body) and "plain_numbers_" not in body and path not in NUMBERS_FOR_PEOPLE:
+            for found in PLAIN_NUMBERS.finditer(body):
+                name = re.findall(r"^\w[^\n;]*?(\w+)\(", body[:found.start()], re.M)
+                check((path, name[-1] if name else "") in NUMBERS_INSIDE, f"{path}: {found.group()[:40]}: numbers are read and printed between plain_numbers_begin and _end ({NUMBERS_HOME})")
 
 
 def check_format(paths):
@@ -399,6 +419,7 @@ def check_sources(format_too):
         if path.endswith((".c", ".h")):
             check_includes(path, text)
             check_streams(path, text)
+            check_plain_numbers(path, text)
     c_files = [path for path in code if path.endswith((".c", ".h"))]
     check_circles(include_arrows(c_files), "includes")
     check_unique_names(c_files)
