@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
-#include "core/model/session.h"
+#include "core/encode/session.h"
 
 typedef struct window_loop {
     deberta_session *session;

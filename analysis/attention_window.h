@@ -1,11 +1,11 @@
-/* Attention under a hard window (key_window): the same formula as core/model/attention.c, one query after the other,
+/* Attention under a hard window (key_window): the same formula as core/encode/attention.c, one query after the other,
  * loading only keys that the window admits. What is outside cannot influence a bit, not even as NaN. For studies:
  * nothing here is fast, and the order of its sums is its own.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/model/session_internal_options.h"
+#include "core/encode/session_internal_options.h"
 
 /* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The
  * others are never read, whatever they hold. */

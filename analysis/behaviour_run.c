@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/status.h"
-#include "core/model/model.h"
+#include "core/load/model.h"
 #include "analysis/behaviour_work.h"
 #include "output/scope.h"
 

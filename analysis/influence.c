@@ -10,7 +10,7 @@
 
 #include "core/base/random.h"
 #include "core/base/status.h"
-#include "core/model/session_internal_options.h"
+#include "core/encode/session_internal_options.h"
 #include "analysis/quantile.h"
 #include "analysis/reference/reference.h"
 

@@ -17,7 +17,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/model/session_internal_options.h"
+#include "core/encode/session_internal_options.h"
 
 typedef struct cost_point {
     const size_t *lengths; /* [sequences] tokens of each */

@@ -55,7 +55,7 @@ static void say_caption(result *r, const bench_results *results)
     const char *separator = "";
     result_say(r, "%s", "");
     for (const record_field *field = bench_result_fields; field->name; field++) {
-        if (!field->identifies || !is_constant(results, field, cell)) continue;
+        if (!field->title || !field->identifies || !is_constant(results, field, cell)) continue;
         result_say_more(r, "%s%s %s", separator, field->title, cell);
         separator = ", ";
     }

@@ -7,7 +7,7 @@
 #include "bench/sweep.h"
 #include "core/base/arena.h"
 #include "core/base/parallel.h"
-#include "core/model/model.h"
+#include "core/load/model.h"
 
 /* The points of a sweep: every combination that the options ask for. Only for the sweep's own files. */
 typedef struct sweep_point {

@@ -11,8 +11,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/random.h"
-#include "train/engine/learner_memory.h"
-#include "train/engine/learner_open.h"
+#include "train/state/learner_memory.h"
+#include "train/state/learner_open.h"
 #include "include/deberta_training.h"
 
 /* --------------------------------------------------------------------------------------------------- the least work */

@@ -6,8 +6,8 @@
 
 #include "bench/cost_model.h"
 #include "output/scope.h"
-#include "train/engine/stage_clock.h"
-#include "train/engine/training.h"
+#include "train/state/stage_clock.h"
+#include "train/step/training.h"
 
 /* The least work of a step by stage: products only, three times those of the forward pass, with the position
  * projections, and the head of labelled rows alone. What the backward pass computes again is not counted. */

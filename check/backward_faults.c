@@ -8,7 +8,7 @@
 
 #include "core/base/integers.h"
 #include "core/dispatch.h"
-#include "train/engine/products.h"
+#include "train/state/products.h"
 
 /* What the faults are made of: the scalar tier, which gives the bits of all. */
 static kernels sound(void)

@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/engine/learner.h"
-#include "train/engine/step_batch.h"
+#include "train/state/learner.h"
+#include "train/state/step_batch.h"
 
 typedef struct backward_fault {
     const char *name, *description;

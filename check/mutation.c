@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/status.h"
-#include "core/model/convolution.h"
-#include "core/model/model.h"
+#include "core/encode/convolution.h"
+#include "core/load/model.h"
 
 /* -------------------------------------------------------------------------------------------------- position rules */
 

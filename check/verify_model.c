@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/session.h"
+#include "core/encode/session.h"
 #include "analysis/capture.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"

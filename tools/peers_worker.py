@@ -125,7 +125,7 @@ def write_model(name, folder):
 
 
 def outlier_channels(shape):
-    """As `synthetic:...,outliers=,outlier_size=` places them (core/model/synthetic.h)."""
+    """As `synthetic:...,outliers=,outlier_size=` places them (core/load/synthetic.h)."""
     count = shape.outliers[0]
     return [(2 * k + 1) * shape.hidden // (2 * count) for k in range(count)]
 

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "check/kernels/activations.h"
-#include "train/engine/counters.h"
+#include "train/state/counters.h"
 
 /* ------------------------------------------------------------------------------------------------------ softmax_f32 */
 
@@ -219,7 +219,7 @@ static void dropout_f32_call(const kernels *table, const kernel_problem *p)
     table->dropout_f32(&task);
 }
 
-/* The mask of the generator of train/engine/counters.c, which is written by itself. */
+/* The mask of the generator of train/state/counters.c, which is written by itself. */
 static void dropout_f32_exact(const kernel_problem *p, const exact_judge *judge)
 {
     const dropout_row *of = raw_given(p, PLACES);

@@ -159,11 +159,11 @@ static deberta_status read_prompts(deberta_vector_recipe *recipe, const char *ro
 static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *modules, const char *root,
                                   const char *folder, deberta_error *err)
 {
-    size_t i, pooled = 0;
-    const json_t *module;
+    size_t pooled = 0;
     const char *pooling = NULL;
     recipe->given = 1;
-    json_array_foreach(modules, i, module) read_module(recipe, module, i, &pooled, &pooling);
+    for (size_t i = 0; i < json_array_size(modules); i++)
+        read_module(recipe, json_array_get(modules, i), i, &pooled, &pooling);
     if (!pooling) obstruct(recipe, "no pooling");
     if (pooling) DEBERTA_TRY(read_pooling(recipe, root, pooling, err));
     DEBERTA_TRY(read_length(recipe, root, folder, err));

@@ -215,7 +215,8 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
                                       const char *folder, tokenizer_config *config, piece_model *model,
                                       deberta_error *err)
 {
-    if (strcmp(t->file_name, "spm.model") == 0)
+    const bool of_sentencepiece = strcmp(t->file_name, "spm.model") == 0;
+    if (of_sentencepiece)
         DEBERTA_TRY(load_spm(model, path, err));
     else if (strcmp(t->file_name, "tokenizer.json") == 0)
         DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, err));
@@ -224,7 +225,7 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
     else
         DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
-    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(tokenizer_beside_read(config, model, folder, err));
+    if (of_sentencepiece) DEBERTA_TRY(tokenizer_beside_read(config, model, folder, err));
     t->pair_separators = config->frame.pair_separators ? config->frame.pair_separators : 1;
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;

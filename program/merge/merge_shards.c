@@ -92,7 +92,7 @@ static char *show(const json_t *value)
 static bool differ_in(const json_t *a, const json_t *b, const char *name, char why[512])
 {
     const json_t *ours = json_object_get(a, name), *theirs = json_object_get(b, name);
-    if (json_equal(ours, theirs)) return false;
+    if (ours == theirs || json_equal(ours, theirs)) return false; /* NULL: in neither */
     char *left = show(theirs), *right = show(ours);
     snprintf(why, 512, "its %s is %.200s, not %.200s", name, left ? left : "?", right ? right : "?");
     free(left);

@@ -150,6 +150,6 @@ static void VF_NAME(activate_f32)(float *x, size_t n, activation function)
     switch (function) {
     case ACTIVATION_NONE: break;
         ACTIVATIONS(ACTIVATE_CASE)
-        ACTIVATE_CASE(EXP, exp_any)
+        ACTIVATE_CASE(EXP, exp_any, "")
     }
 }

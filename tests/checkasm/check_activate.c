@@ -123,7 +123,7 @@ static void walk_all_floats(test_run *run, activation function)
 #define WALK(NAME, name, ...)                                                                                          \
     static void check_##name(test_run *run) { walk_all_floats(run, ACTIVATION_##NAME); }
 ACTIVATIONS(WALK)
-WALK(EXP, exp)
+WALK(EXP, exp, "")
 #undef WALK
 
 #define WALKED(NAME, name, ...) {"activate_f32/" #name, check_##name},

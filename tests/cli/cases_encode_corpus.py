@@ -332,11 +332,12 @@ def test_files_that_are_no_texts(bench):
     """Weights, archives and UTF-16 are refused by name; text with a NUL here and there is text."""
     pathlib.Path("utf16.txt").write_bytes("ein Text\n".encode("utf-16"))
     pathlib.Path("archive.docx").write_bytes(b"PK\x03\x04\x14\x00\x06\x00\x08\x00\x00\x00\x21\x00 rest")
-    for name in ("utf16.txt", "archive.docx", f"{DEMO}/spm.model", f"{DEMO}/model.safetensors"):
+    what = {"utf16.txt": "in UTF-16", "archive.docx": "a zip archive", f"{DEMO}/spm.model": "no text in UTF-8", f"{DEMO}/model.safetensors": "no text in UTF-8"}
+    for name in what:
         for words in (["encode", DEMO, "--file", name, "-o", "out.npy"], ["finetune", "sequence", DEMO, "--examples", name, "--new-head", "--steps", 1, "--out", "out"]):
-            assert f"{name}: is no text in UTF-8" in bench.expect(3, *words).err, words
+            assert f"{name}: is {what[name]}" in bench.expect(3, *words).err, words
         for words in (["train", "mlm", DEMO, "--file", name, "--steps", 1, "--out", "out"], ["train", "tokenizer", "--file", name, "--vocabulary", 50, "--out", "out"]):
-            assert f"{name} is no text in UTF-8" in bench.expect(3, *words).err, words
+            assert f"{name} is {what[name]}" in bench.expect(3, *words).err, words
     assert not [name for name in os.listdir() if name.startswith("out")]
     pathlib.Path("text.txt").write_bytes(b"a\0b \0 \xff\n" + b"some words and many more of them, and \0 between them\n" * 100)
     bench.fine("encode", DEMO, "--file", "text.txt", "-o", "out.npy", "--max-tokens", 8)

@@ -106,13 +106,13 @@ def pages_of_newcomers(bench):
 
 def output_chooses_the_format(bench):
     sweep = ["bench", "synthetic:v3-xsmall,layers=1,vocab=50", "--no-peak", *SWEEP]
-    for name, begin in (("a.json", "{"), ("a.csv", "model,engine"), ("a.txt", "deberta ")):
+    for name, begin in (("a.json", "{"), ("a.csv", "model,model_sha256,engine"), ("a.txt", "deberta ")):
         assert not bench.fine(*sweep, "-o", name).out
         with open(bench.path(name), encoding="utf-8") as file:
             assert file.read().startswith(begin), name
     bench.fine(*sweep, "--format", "csv", "-o", "b.json")
     with open(bench.path("b.json"), encoding="utf-8") as file:
-        assert file.read().startswith("model,engine"), "--format says more than a suffix"
+        assert file.read().startswith("model,model_sha256,engine"), "--format says more than a suffix"
 
 
 def tests(_settings):

@@ -123,7 +123,8 @@ def write_config(bench):
 
 def test_config_alone(bench):
     write_config(bench)
-    check_numbers("config.json alone", study(bench, "."), 1500, V3, 2)
+    check_numbers("config.json alone", study(bench, "."), 3000, (256, 256, 512, False), 2)  # its model_type: transformers' rule
+    check_numbers("Microsoft's rule", study(bench, ".", "--reference", "microsoft"), 1500, V3, 2)
     contains(bench.fine("receptive-field", ".").out, "Attention is global", "key to the left")
     bench.fine("receptive-field", ".", "--json", "-o", "out.json")
     equal(json.loads(bench.read("out.json"))["k"], 256, "--out")

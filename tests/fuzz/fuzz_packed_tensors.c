@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/fuzz/fuzz.h"
 
-#include "core/model/packed_tensors.h"
+#include "core/load/packed_tensors.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -11,7 +11,7 @@
 #include "core/base/path.h"
 #include "core/io/checkpoint.h"
 #include "core/io/input_file.h"
-#include "core/model/synthetic_name.h"
+#include "core/load/synthetic_name.h"
 #include "tests/fuzz/fuzz_folder.h"
 #include "train/data/batch_file.h"
 #include "train/data/corpus.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/golden/encode_case.h"
 
-#include "core/model/session.h"
+#include "core/encode/session.h"
 
 #include <stdlib.h>
 #include <string.h>

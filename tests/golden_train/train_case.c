@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/engine/learner_open.h"
-#include "train/engine/training.h"
+#include "train/state/learner_open.h"
+#include "train/step/training.h"
 #include "include/deberta_training.h"
 
 /* The value behind an option of the case's command line, or NULL. */

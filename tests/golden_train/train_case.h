@@ -8,7 +8,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "train/data/batch_file.h"
-#include "train/engine/pair.h"
+#include "train/step/pair.h"
 
 typedef struct train_case {
     char name[128], folder[1024], batch[1100];

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/random.h"
-#include "train/engine/learner_open.h"
-#include "train/engine/step.h"
+#include "train/state/learner_open.h"
+#include "train/step/step.h"
 #include "include/deberta_training.h"
 
 /* A step is a hundredth of the tensor's largest weight; differences of float32 losses, and the curvature, allow for so

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/engine/training.h"
+#include "train/step/training.h"
 #include "include/deberta_training.h"
 
 static double number_option(const json_t *entry, const char *option, double otherwise)

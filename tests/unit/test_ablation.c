@@ -6,7 +6,7 @@
 
 #include "tests/unit/test.h"
 
-#include "core/model/session_internal_options.h"
+#include "core/encode/session_internal_options.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
 

@@ -210,8 +210,8 @@ TEST(test_tables_say_once_what_does_not_vary)
     free(text);
 
     text = text_of(&results, RESULT_CSV);
-    assert_memory_equal(text, "model,engine,precision,isa,threads,", 35);
-    assert_non_null(strstr(text, "\nsynthetic:v3-base,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"));
+    assert_memory_equal(text, "model,model_sha256,engine,precision,isa,threads,", 48);
+    assert_non_null(strstr(text, "\nsynthetic:v3-base,,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"));
     free(text);
     scope_free(&results.memory);
 }

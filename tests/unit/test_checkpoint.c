@@ -13,7 +13,7 @@
 #include "core/io/tensor_names.h"
 #include "core/io/input_file.h"
 #include "core/model/config.h"
-#include "core/model/weight_loader.h"
+#include "core/load/weight_loader.h"
 
 /* ---------------------------------------------------------------------------------------- what a v2 encoder needs */
 

@@ -8,8 +8,8 @@
 #include "core/base/cpu.h"
 #include "core/base/integers.h"
 #include "core/base/sha256.h"
-#include "core/model/packed_file.h"
-#include "core/model/session.h"
+#include "core/load/packed_file.h"
+#include "core/encode/session.h"
 
 /* Both parameterisations, tables of positions and types, talking heads, a convolution, an embedding projection, padded
  * heads, every task, a sharded file, and one of halves. */
@@ -307,7 +307,8 @@ TEST(what_is_signed_is_not_believed)
             digest_into(content.bytes + HEADER_BYTES - DIGEST, content.bytes, HEADER_BYTES - DIGEST);
         write_packed(folder, &content, content.count);
         const deberta_status status = open_as(folder, DEBERTA_PRECISION_INT8, &model, &error);
-        if (status != DEBERTA_OK && status != DEBERTA_E_FORMAT)
+        /* A name that became another one is a tensor that DeBERTa has not. */
+        if (status != DEBERTA_OK && status != DEBERTA_E_FORMAT && status != DEBERTA_E_UNSUPPORTED)
             fail_msg("seed 20261124, round %d: status %d: %s", round, status, error.message);
         refused += status != DEBERTA_OK;
         deberta_model_free(&model);

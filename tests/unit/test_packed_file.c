@@ -10,8 +10,8 @@
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
 #include "check/mutation.h"
-#include "core/model/packed_file.h"
-#include "core/model/session.h"
+#include "core/load/packed_file.h"
+#include "core/encode/session.h"
 
 /* Every kind of piece that an arena holds: both parameterisations, shared and separate position projections, tables of
  * absolute positions and types, talking heads, a convolution, an embedding projection, padded heads, all heads. */

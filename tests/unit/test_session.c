@@ -14,7 +14,7 @@
 #include "tests/unit/test.h"
 
 #include "core/base/random.h"
-#include "core/model/session.h"
+#include "core/encode/session.h"
 #include "analysis/reference/reference.h"
 #include "tests/unit/io_helpers.h"
 #include "include/deberta_unstable.h"

@@ -7,8 +7,8 @@
 #include "core/base/integers.h"
 #include "core/base/large_floats.h"
 #include "core/base/random.h"
-#include "train/engine/gradient_tree.h"
-#include "train/engine/shard_groups.h"
+#include "train/state/gradient_tree.h"
+#include "train/state/shard_groups.h"
 
 enum { SHARDS = 16, MOST_SEQUENCES = 60, LONGEST = 90 };
 

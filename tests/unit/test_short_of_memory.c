@@ -12,7 +12,7 @@
 #include "core/io/json_file.h"
 #include "include/deberta_training.h"
 #include "train/data/trainer_data.h"
-#include "train/engine/new_tensors.h"
+#include "train/state/new_tensors.h"
 #include "train/run/save.h"
 #include "train/run/trainer_recipe.h"
 

@@ -11,9 +11,9 @@
 #include "check/mutation.h"
 #include "core/base/random.h"
 #include "core/dispatch.h"
-#include "core/model/model.h"
-#include "core/model/smoothing.h"
-#include "core/model/synthetic.h"
+#include "core/load/model.h"
+#include "core/load/smoothing.h"
+#include "core/load/synthetic.h"
 #include "include/deberta_unstable.h"
 
 #define SHAPE "synthetic:v3-base,layers=4,hidden=256,heads=4,intermediate=1024,vocab=300,buckets=32"

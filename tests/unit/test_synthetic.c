@@ -7,8 +7,8 @@
 
 #include "tests/unit/test.h"
 
-#include "core/model/model.h"
-#include "core/model/synthetic_name.h"
+#include "core/load/model.h"
+#include "core/load/synthetic_name.h"
 
 TEST(names)
 {

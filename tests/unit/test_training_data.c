@@ -11,12 +11,12 @@
 #include "tests/unit/test.h"
 
 #include "core/dispatch.h"
-#include "core/model/dropout.h"
+#include "core/encode/dropout.h"
 #include "include/deberta_training.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
-#include "train/engine/exact_exp.h"
-#include "train/engine/losses.h"
+#include "train/state/exact_exp.h"
+#include "train/backward/losses.h"
 #include "include/deberta_training.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };

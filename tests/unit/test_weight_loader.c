@@ -7,7 +7,7 @@
 #include "tests/unit/io_helpers.h"
 
 #include "core/dispatch.h"
-#include "core/model/weight_loader.h"
+#include "core/load/weight_loader.h"
 
 enum { ROWS = 120, COLUMNS = 900, PARTS = 3, HEADS = 2, LARGE = 4 << 20 /* floats */ };
 

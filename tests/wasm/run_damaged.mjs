@@ -27,7 +27,7 @@ const weights = files.get('model.safetensors'), headBytes = Number(weights.readB
 const head = JSON.parse(weights.subarray(8, 8 + headBytes)), tensors = Object.keys(head).filter((name) => name !== '__metadata__');
 const module = await WebAssembly.compile(fs.readFileSync(path.join(build, 'deberta-scalar.wasm')));
 const place = fs.mkdtempSync(path.join(os.tmpdir(), 'deberta-damaged-'));
-process.on('exit', () => fs.rmSync(place, {recursive: true}));
+process.on('exit', () => [place, `${place}.safetensors`].forEach((made) => fs.rmSync(made, {recursive: true, force: true})));
 for (const [name] of files) fs.copyFileSync(path.join(folder, name), path.join(place, name));
 
 function drawConfig() {
@@ -82,7 +82,7 @@ for (const {name, what, bytes} of damages()) {
     else if (error && error.message.length < 15) wrong = `no sentence: '${error.message}'`;
     else if (!error) {
         fs.writeFileSync(path.join(place, name), bytes);
-        const native = spawnSync(program, ['encode', place, '--text', 'a ship', '-q', '-o', path.join(place, 'out.safetensors')], {encoding: 'utf8'});
+        const native = spawnSync(program, ['encode', place, '--text', 'a ship', '-q', '-o', `${place}.safetensors`], {encoding: 'utf8'});
         fs.copyFileSync(path.join(folder, name), path.join(place, name));
         if (native.status !== 0) wrong = `opened, which the native program refuses: ${native.stderr}`;
     }

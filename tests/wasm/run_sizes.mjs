@@ -79,5 +79,10 @@ const plain = await open({});
 check(String(lower.tokenize('The SHIP').ids) === String(plain.tokenize('the ship').ids), `lower case: ${lower.tokenize('The SHIP').tokens}`);
 check(String(lower.tokenize('\u00c9A \u0130').ids) === String(plain.tokenize('\u00e9a i\u0307').ids), 'lower case beyond ASCII');
 lower.close(), plain.close();
+
+/* A folder that holds no weights that are read: what lies there is named, as the program names it. */
+const without = [...files].filter(([name]) => name !== 'model.safetensors');
+const none = await Model.open(new Map([...without, ['model.onnx', Buffer.from('x')]]), {tier, module}).then(() => 'nothing', (error) => error.message);
+check(/no weights.*model\.onnx is ONNX/.test(none), `a folder of ONNX: ${none}`);
 console.log(`${passed} passed, ${failed} failed, 0 skipped`);
 process.exitCode = failed ? 1 : 0;

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/engine/step.h"
+#include "train/state/step_batch.h"
 #include "include/deberta_training.h"
 
 typedef struct batch_file batch_file;

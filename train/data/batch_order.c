@@ -7,7 +7,7 @@
 
 #include "core/base/grow.h"
 #include "core/base/integers.h"
-#include "train/engine/counters.h"
+#include "train/state/counters.h"
 
 static size_t length_of(const batch_order *o, size_t item)
 {

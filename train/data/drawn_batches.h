@@ -7,7 +7,7 @@
 #include "train/data/batch_order.h"
 #include "train/data/corpus.h"
 #include "train/data/masking.h"
-#include "train/engine/step_batch.h"
+#include "train/state/step_batch.h"
 
 typedef struct drawn_options {
     masking_options masking;

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "train/data/batch_order.h"
-#include "train/engine/step_batch.h"
+#include "train/state/step_batch.h"
 
 /* What is known of a sequence; what the task does not need stays as example_begin has it. */
 typedef struct example_labels {

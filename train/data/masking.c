@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/integers.h"
-#include "train/engine/step_batch.h"
+#include "train/state/step_batch.h"
 
 #define HIDDEN_SHARE  0.8 /* of the labelled pieces: [MASK] */
 #define CHANGED_ABOVE 0.9 /* the rest is a random piece; between the two it stays */

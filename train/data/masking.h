@@ -5,7 +5,7 @@
 
 #include "core/base/status.h"
 #include "include/deberta_training.h"
-#include "train/engine/counters.h"
+#include "train/state/counters.h"
 #include "include/deberta_training.h"
 
 typedef struct masking_options {

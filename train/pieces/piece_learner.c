@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
-#include "train/engine/exact_exp.h"
-#include "train/engine/exact_log.h"
+#include "train/state/exact_exp.h"
+#include "train/state/exact_log.h"
 #include "train/pieces/piece_candidates.h"
 
 enum {

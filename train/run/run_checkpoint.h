@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "train/engine/run_step.h"
+#include "train/step/run_step.h"
 
 enum { RUN_PATH_BYTES = 4096 };
 

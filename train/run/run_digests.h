@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "train/engine/run_step.h"
+#include "train/step/run_step.h"
 
 /* {"generator/model.safetensors": "9f86...", ...} of the configurations, weights and moments of all parts. */
 deberta_status run_digests_take(json_t **digests, const run_parts *parts, const char *folder, deberta_error *err);

@@ -4,7 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/engine/ranks.h"
+#include "train/state/ranks.h"
 #include "train/run/run_checkpoint.h"
 #include "train/run/run_claim.h"
 #include "include/deberta_training.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/engine/training.h"
+#include "train/step/training.h"
 
 typedef struct named_loss {
     const char *name; /* "loss", "loss.clean" ... */

@@ -5,7 +5,7 @@
 
 #include "train/data/trainer_data.h"
 #include "include/deberta_training.h"
-#include "train/engine/step_state.h"
+#include "train/state/step_state.h"
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,

@@ -3,6 +3,7 @@
  */
 #include "wasm/platform/memory_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -79,6 +80,31 @@ int __wrap_fstatat(int folder, const char *path, struct stat *about, int flags)
     return (void)flags, tell(folder == FOLDER ? find_name(path) : find(path), about);
 }
 int __wrap_access(const char *path, int mode) { return (void)mode, find(path) < 0 ? -1 : 0; }
+
+/* The one folder holds files alone, so no second listing begins before the first has ended. */
+static size_t listed;
+static _Alignas(struct dirent) unsigned char entry_room[sizeof(struct dirent) + NAME_BYTES];
+
+DIR *__wrap_opendir(const char *path);
+struct dirent *__wrap_readdir(DIR *folder);
+int __wrap_closedir(DIR *folder);
+
+DIR *__wrap_opendir(const char *path)
+{
+    listed = 0;
+    if (find(path) == FOLDER) return (DIR *)(void *)&listed;
+    errno = ENOENT;
+    return NULL;
+}
+struct dirent *__wrap_readdir(DIR *folder)
+{
+    struct dirent *entry = (struct dirent *)(void *)entry_room;
+    (void)folder;
+    if (listed == count) return NULL;
+    strcpy(entry->d_name, files[listed++].name);
+    return entry;
+}
+int __wrap_closedir(DIR *folder) { return (void)folder, 0; }
 
 void *mmap(void *at, size_t bytes, int protection, int flags, int descriptor, off_t offset)
 {

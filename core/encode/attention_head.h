@@ -1,0 +1,31 @@
+/* What attention works on: one head of one sequence, with the session's interventions in place.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/model/attention_operands.h"
+#include "core/encode/session.h"
+
+/* One head of one sequence of the session's batch. */
+typedef struct attention_head {
+    size_t sequence, head, first_token, n;
+    panel_operand keys;           /* [ceil(n / 16)] panels, packed */
+    panel_operand values;         /* of the first chunk of keys (attention_head_values has the others) */
+    panel_operand position_keys;  /* of reversed rows; with c2p */
+    row_operand position_queries; /* with p2c */
+    float *far_p2c;               /* [2][16 ceil(n / 16)]: left, right. NULL: no p2c */
+    const float *key_bias;        /* NULL: no holes */
+    const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
+    panel_operand p2c_keys;       /* what p2c is made of: `keys`, unless ablated; one panel may stand for all */
+    /* Ablations (core/encode/ablation_plan.h); NULL: none. */
+    const float *c2c_query, *c2p_query; /* in place of every query of that term */
+    float *mean_key;                    /* [d][16]: where attention_head_pack leaves the mean key */
+    const float *row_bias;              /* [2K]: added to c2p by table row */
+} attention_head;
+
+/* Its sequence's group has begun (attention_layer.h). */
+attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
+/* Packs its keys; of integers its values, too. */
+void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);
+/* Its values of the chunk of keys that begins at `key`. */
+panel_operand attention_head_values(const deberta_session *session, const attention_head *head, size_t key);

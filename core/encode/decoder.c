@@ -1,0 +1,112 @@
+/* The decoder's queries attend to the keys that the last layer kept.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/encode/decoder.h"
+
+#include "core/encode/attention.h"
+#include "core/encode/attention_layer.h"
+#include "core/encode/feed_forward.h"
+
+/* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
+typedef struct emd_loop {
+    deberta_session *session;
+    const size_t *positions;
+    size_t row, end;
+    size_t sequence; /* of the first */
+} emd_loop;
+
+/* The first of positions[row ... end), which are sorted by sequence, that is not before the sequence that begins there.
+ */
+static size_t first_not_before(const size_t *positions, size_t row, size_t end, size_t start)
+{
+    while (row < end) {
+        const size_t middle = row + (end - row) / 2;
+        if (positions[middle] < start)
+            row = middle + 1;
+        else
+            end = middle;
+    }
+    return row;
+}
+
+/* One head of one sequence: all its positions in turn. */
+static void emd_head_task(void *context, size_t task, size_t worker)
+{
+    const emd_loop *loop = context;
+    deberta_session *s = loop->session;
+    const size_t heads = s->model->config.heads, head_index = task % heads, sequence = loop->sequence + task / heads;
+    const size_t padded = s->model->padded_head, *positions = loop->positions;
+    size_t row = first_not_before(positions, loop->row, loop->end, s->starts[sequence]);
+    const size_t end = first_not_before(positions, row, loop->end, s->starts[sequence + 1]);
+    if (row == end) return;
+    attention_head head = attention_head_of(s, s->model->config.layers - 1, sequence, head_index);
+    attention_head_pack(s, &head, &s->workers[worker]);
+    for (size_t count; row < end; row += count) {
+        count = attention_tokens_of_block(positions + row, end - row, s->query_rows);
+        attention_queries queries = {
+            .rows = head_query(s, head_index, row),
+            .ld = padded,
+            .first = positions[row] - head.first_token,
+            .count = count,
+            .tokens = positions + row,
+        };
+        attention_block(s, &head, &queries, s->context + row * s->context_stride + head_index * padded,
+                        s->context_stride, &s->workers[worker]);
+    }
+}
+
+/* As many positions as one loop can do: a caller may ask for them in any order. */
+static void emd_attention(deberta_session *s, const size_t *positions, size_t count)
+{
+    emd_loop loop = {.session = s, .positions = positions};
+    for (; loop.row < count; loop.row = loop.end) {
+        loop.sequence = session_sequence_of(s, positions[loop.row]);
+        const size_t group_end = attention_begin_group(s, loop.sequence);
+        size_t last = loop.sequence;
+        for (loop.end = loop.row; loop.end < count; loop.end++) {
+            const size_t sequence = session_sequence_of(s, positions[loop.end]);
+            if (sequence < last || sequence >= group_end) break;
+            last = sequence;
+        }
+        parallel_for(s->executor, (last - loop.sequence + 1) * s->model->config.heads, emd_head_task, &loop);
+    }
+}
+
+void decoder_run(deberta_session *s, const size_t *positions, size_t count)
+{
+    enum { PASSES = 2 };
+    const deberta_model *model = s->model;
+    const model_layer *layer = &model->layers[model->config.layers - 1];
+    size_t hidden = model->config.hidden_size, table_stride = row_stride(model->config.embedding_size);
+    for (size_t i = 0; i < count; i++) {
+        const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
+        const float *input = s->decoder_input + positions[i] * s->hidden_stride;
+        float *row = s->decoder_rows + i * s->hidden_stride;
+        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
+    }
+    for (size_t pass = 0; pass < PASSES; pass++) {
+        if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);
+        attention_project(s, layer, count, s->decoder_rows, PROJECT_QUERIES);
+        emd_attention(s, positions, count);
+        feed_forward_run(s, layer, count, s->context, s->decoder_rows);
+        if (s->internal.record) session_detach(s);
+    }
+}
+
+deberta_status decoder_check(const deberta_session *s, const size_t *positions, size_t count, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    if (config->position_biased_input) return DEBERTA_OK;
+    if (!s->decoder_input) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
+    }
+    for (size_t i = 0; i < count; i++) {
+        int32_t position = s->position_ids[positions[i]];
+        if (position >= 0 && (size_t)position < config->max_positions) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "token %zu has position %d, but the position table of this model has %zu rows", positions[i],
+                     (int)position, config->max_positions);
+    }
+    return DEBERTA_OK;
+}

@@ -1,0 +1,173 @@
+/* A session's memory and how work is cut for it. All of it is carved once from one arena; encoding allocates nothing.
+ *
+ * Letters: T tokens of the batch (at most max_tokens), d head size, dp = padded_head, A heads, ld a row_stride.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/encode/ablation_plan.h"
+#include "core/load/model.h"
+#include "core/encode/session_internal_options.h"
+
+enum {
+    OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
+    FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
+    DECODER_PANELS = 4,   /* panels of the word table that the MLM head makes at a time */
+    MAX_QUERY_ROWS = 252, /* of an attention task, at most: cut to whole tiles of the tier (252 or 248) */
+};
+
+/* What one thread needs for itself. Sizes: session_carve. */
+typedef struct worker_scratch {
+    float *inner;                     /* its inner_rows of session->inner */
+    void *integers;                   /* of low precision: rows of a block (quantized_rows_bytes) */
+    float *strip;                     /* [query rows][strip_stride]: c2p */
+    size_t strip_first;               /* reversed table position of its first column */
+    float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
+    float *bias;                      /* [tile panels][query rows][16] */
+    float *logits;                    /* [query rows][logits_stride] */
+    integer_rows query_integers;      /* [query rows], of those at hand */
+    integer_rows probabilities;       /* [query rows][logits_stride]: 15 bits, what logits become */
+    float *packing;                   /* [d][16]: a panel of keys before it becomes integers */
+    float *maximum, *total, *rescale; /* [query rows] */
+    float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
+} worker_scratch;
+
+struct deberta_session {
+    const deberta_model *model;
+    kernels kernels;
+    deberta_isa isa;
+    executor *executor;
+    bool owns_executor; /* else the caller's, who may share it between sessions */
+    size_t threads, max_tokens;
+    unsigned features;
+    bool only_keys; /* of the last layer: DEBERTA_ONLY_DECODER, where the decoder needs no more */
+    session_internal_options internal;
+    layer_attention attend; /* attention_run, unless a study has its own */
+    ablation_plan ablation;
+    arena arena;
+    pthread_mutex_t lock; /* of observers' calls and of `failure` */
+    bool has_lock;
+    atomic_bool busy; /* a call is at work; a second one, by an observer or another thread, is refused */
+    position_map positions;
+    profile profile;
+
+    /* How attention is cut. Choices of speed only: no bit depends on them. */
+    bool has_c2p, has_p2c;        /* of the model, unless switched off */
+    size_t query_rows;            /* most rows of an attention task */
+    size_t row_tile, tile_panels; /* rows and panels that its products prefer */
+    size_t l2_bytes;
+    size_t strip_stride, transposed_rows, logits_stride, observed_stride;
+    size_t inner_rows, inner_stride;
+
+    /* Activations. A session that records has no context, normed, queries, keys and values of its own: they are those
+     * of the record that it is attached to, and NULL between two of them. */
+    float *hidden;  /* X [max_tokens][hidden_stride]: the layer's input and output */
+    float *context; /* [max_tokens][context_stride]: P V, later the output before its norm */
+    float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
+    size_t hidden_stride, context_stride, normed_stride;
+    float *inner;       /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
+    void *integers;     /* of low precision: rows of a product that all threads share */
+    float *queries;     /* [A][T][dp] */
+    float *keys;        /* [A][T][dp] */
+    float *values;      /* [A][dp / 16][T][16] */
+    float *packed_keys; /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16]; of float32 attention */
+    integer_panels key_integers;   /* the same of integers: [sequence][A][16-key panels of whole tiles] */
+    integer_panels value_integers; /* [sequence][A][chunk of keys][padded_head / 16], a scale a column */
+    float *far_p2c;                /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
+    size_t key_panels;             /* that packed_keys holds for each head */
+    float *halo;                   /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
+    float *decoder_input;          /* H[L - 1] */
+    float *decoder_rows;           /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
+    float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */
+    worker_scratch *workers;                          /* [threads] */
+
+    const layer_record *recording; /* of the run at hand; NULL: none */
+
+    /* The batch at work, or the last one. */
+    bool encoded;
+    size_t tokens, sequences;
+    size_t *starts;        /* [max_tokens + 1] */
+    int32_t *position_ids; /* [max_tokens] */
+    uint8_t *mask;         /* [max_tokens] */
+    float *key_bias;       /* [max_tokens]: 0, or -inf for holes */
+    float *key_present;    /* [max_tokens]: 1, or 0 for holes */
+    bool has_holes;
+    size_t *panel_starts;  /* [sequence]: its first panel in packed_keys */
+    size_t *task_starts;   /* [sequence + 1]: its first attention task */
+    deberta_status status; /* of the first failure inside a parallel loop */
+    deberta_error failure;
+};
+
+static inline size_t session_sequence_length(const deberta_session *session, size_t sequence)
+{
+    return session->starts[sequence + 1] - session->starts[sequence];
+}
+
+/* Panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to them, in
+ * whole tiles. */
+static inline size_t session_key_panels(const deberta_session *session, size_t n)
+{
+    return round_up(ceiling_divide(n, PANEL), session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
+}
+
+/* Where a head has a token of the batch: its row among queries or keys; its 16 columns of the head's first panel of
+ * values, whose panels lie tokens * PANEL floats apart. */
+static inline float *head_query(const deberta_session *session, size_t head, size_t token)
+{
+    return session->queries + (head * session->tokens + token) * session->model->padded_head;
+}
+static inline float *head_key(const deberta_session *session, size_t head, size_t token)
+{
+    return session->keys + (head * session->tokens + token) * session->model->padded_head;
+}
+static inline float *head_value(const deberta_session *session, size_t head, size_t token)
+{
+    return session->values + (head * session->model->head_panels * session->tokens + token) * PANEL;
+}
+
+/* Profile of the session, NULL when off: what profile_start and profile_lap take. */
+static inline const profile *session_profiling(const deberta_session *session)
+{
+    return session->internal.profile ? &session->profile : NULL;
+}
+
+/* A session that records works in the memory of a record, and has it from one of these to session_detach only. */
+void session_attach(deberta_session *session, const layer_record *record);
+void session_detach(deberta_session *session);
+/* The run through a layer that follows is recorded there, until session_detach: `rows` rows of x are its input. */
+void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
+
+/* The last of the places [first, end) in ascending numbers that is not beyond one of them: the sequence that a token or
+ * a task is in. */
+static inline size_t session_place_of(const size_t *starts, size_t first, size_t end, size_t number)
+{
+    while (end - first > 1) {
+        const size_t middle = first + (end - first) / 2;
+        if (starts[middle] <= number)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}
+
+/* The sequence that a token of the batch is in. */
+static inline size_t session_sequence_of(const deberta_session *session, size_t token)
+{
+    return session_place_of(session->starts, 0, session->sequences, token);
+}
+
+/* Keeps the first failure of a parallel loop; thread-safe. */
+void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);
+/* Notes a failure for a caller that holds session->lock. */
+void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error);
+
+/* The caller's edit of H[layer], if there is one, before anything reads it. */
+deberta_status interventions_edit(const deberta_session *session, size_t layer, deberta_error *err);
+
+/* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
+deberta_status session_enter(deberta_session *session, deberta_error *err);
+void session_leave(deberta_session *session);

@@ -1,0 +1,28 @@
+/* The table of contents of a packed file of low precision: which tensors the checkpoint had, and their shapes. With it
+ * the file is a weight_source that finds what the checkpoint would, so that the walk over a model (weight_loader.h)
+ * needs nothing else; there is nothing to read, for the numbers are packed.
+ *
+ *     a tensor    dtype, rank, bytes of the name    u32 each, little-endian
+ *                 shape                             u64 [rank]
+ *                 name                              canonical, without a zero
+ *
+ * Nothing in it is trusted: every step of every walk stays inside it.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/load/weight_loader.h"
+
+typedef struct packed_tensors {
+    const uint8_t *bytes;
+    size_t size_bytes;
+    const char *place; /* for messages */
+} packed_tensors;
+
+size_t packed_tensors_bytes(const checkpoint *files);
+void packed_tensors_write(const checkpoint *files, uint8_t *to);
+
+/* What is wrong with a table, NULL if nothing is. */
+const char *packed_tensors_problem(const packed_tensors *table);
+/* For a table without a problem; it stays the caller's. */
+weight_source weight_source_of_packed(const packed_tensors *table);

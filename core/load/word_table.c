@@ -1,0 +1,132 @@
+/* Rows of words are read from where they lie, and rounded in low precision. SPDX-License-Identifier: MIT */
+#include "core/load/word_table.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Adding it leaves no digits after the point of what is below 2^22: the sum is rounded to even, as rintf does, and
+ * compilers can use vectors. */
+static const float whole_numbers = 0x1.8p23f;
+
+static size_t rows_of(const word_table *table) { return table->stored.shape[0]; }
+static size_t width_of(const word_table *table) { return table->stored.shape[1]; }
+
+static size_t scales_bytes(const word_table *table)
+{
+    return round_up(rows_of(table) * sizeof(float), ARENA_ALIGNMENT_BYTES);
+}
+
+size_t word_table_bytes(const word_table *table)
+{
+    if (!table->digits) return 0;
+    return scales_bytes(table) + round_up(rows_of(table) * width_of(table) * table->digits, ARENA_ALIGNMENT_BYTES);
+}
+
+void word_table_view(word_table *table, const void *memory)
+{
+    table->scales = memory;
+    table->integers = (const uint8_t *)memory + scales_bytes(table);
+}
+
+/* The largest |w| as the bits of a float, which are ordered as the numbers are: infinity and NaN are above all others.
+ */
+static float largest_of(const float *row, size_t width)
+{
+    int32_t most = 0;
+    float largest;
+    for (size_t e = 0; e < width; e++) {
+        int32_t bits;
+        memcpy(&bits, &row[e], sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    memcpy(&largest, &most, sizeof largest);
+    return largest;
+}
+
+/* A row's scale, and what its weights are multiplied by to become integers: 0, all of them are 0. */
+static float scale_of(const word_table *table, const float *row, float *inverse)
+{
+    const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
+    const float largest = largest_of(row, width_of(table));
+    *inverse = largest >= 0x1p-100f && largest < INFINITY ? most / largest : 0;
+    if (!(largest < INFINITY)) return NAN;
+    return *inverse > 0 ? largest / most : 0;
+}
+
+static float whole_number(float value) { return value + whole_numbers - whole_numbers; }
+
+static void round_row(const word_table *table, float *row)
+{
+    float inverse;
+    const float scale = scale_of(table, row, &inverse);
+    const size_t width = width_of(table);
+    if (inverse > 0)
+        for (size_t e = 0; e < width; e++) row[e] = whole_number(row[e] * inverse) * scale;
+    else
+        for (size_t e = 0; e < width; e++) row[e] = 0 * scale;
+}
+
+static void store_row(const word_table *table, size_t row, const float *from, float *scales, void *integers)
+{
+    float inverse;
+    const size_t width = width_of(table), at = row * width;
+    int8_t *bytes = integers;
+    int16_t *pairs = integers;
+    scales[row] = scale_of(table, from, &inverse);
+    for (size_t e = 0; e < width; e++) {
+        const float value = inverse > 0 ? whole_number(from[e] * inverse) : 0;
+        if (table->digits == 1)
+            bytes[at + e] = (int8_t)value;
+        else
+            pairs[at + e] = (int16_t)value;
+    }
+}
+
+deberta_status word_table_store(const word_table *table, const weight_source *source, void *memory, deberta_error *err)
+{
+    enum { ROWS = 64 };
+    const size_t rows = rows_of(table), width = width_of(table);
+    float *values = malloc(ROWS * width * sizeof *values), *scales = memory;
+    deberta_status status = DEBERTA_OK;
+    if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %d rows of %zu weights", ROWS, width);
+    memset(memory, 0, word_table_bytes(table));
+    for (size_t first = 0; first < rows && status == DEBERTA_OK; first += ROWS) {
+        const size_t count = minimum(ROWS, rows - first);
+        status = source->read(source->context, &table->stored, first * width, count * width, values, err);
+        for (size_t k = 0; k < count && status == DEBERTA_OK; k++)
+            store_row(table, first + k, values + k * width, scales, (uint8_t *)memory + scales_bytes(table));
+    }
+    if (source->forget) source->forget(source->context, &table->stored);
+    free(values);
+    return status;
+}
+
+/* One row of the integers. */
+static void read_row(const word_table *table, size_t row, float *values)
+{
+    const size_t width = width_of(table);
+    const float scale = table->scales[row];
+    const int8_t *bytes = (const int8_t *)table->integers + row * width;
+    const int16_t *pairs = (const int16_t *)table->integers + row * width;
+    if (table->digits == 1)
+        for (size_t e = 0; e < width; e++) values[e] = (float)bytes[e] * scale;
+    else
+        for (size_t e = 0; e < width; e++) values[e] = (float)pairs[e] * scale;
+}
+
+deberta_status word_table_read(const word_table *table, const weight_source *source, size_t first, size_t rows,
+                               float *values, deberta_error *err)
+{
+    const size_t width = width_of(table);
+    if (!table->integers)
+        DEBERTA_TRY(source->read(source->context, &table->stored, first * width, rows * width, values, err));
+    for (size_t k = 0; k < rows; k++) {
+        if (table->integers)
+            read_row(table, first + k, values + k * width);
+        else if (table->digits)
+            round_row(table, values + k * width);
+    }
+    return DEBERTA_OK;
+}

@@ -1,0 +1,16 @@
+/* What the backward attention of a layer reads, and where its gradients go. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "train/state/step_state.h"
+
+typedef struct attention_backward {
+    const step_state *step;
+    size_t layer;
+    const layer_record *record; /* of the queries */
+    const query_run *runs;      /* in the order of their rows */
+    const size_t *run_bounds;   /* [parts + 1] */
+    const float *d_context;     /* [rows][context_stride] */
+    float *d_queries;           /* [rows][ld_queries] */
+    size_t ld_queries;
+    bool continues; /* adds to the gradients of keys, values and tables instead of beginning them */
+} attention_backward;

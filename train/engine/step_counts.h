@@ -1,8 +1,0 @@
-/* What the losses of a step are means over. SPDX-License-Identifier: MIT */
-#pragma once
-
-#include "include/deberta_training.h"
-#include "train/engine/heads.h"
-#include "include/deberta_training.h"
-
-head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);

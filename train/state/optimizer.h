@@ -1,0 +1,37 @@
+/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double and made by
+ * +, -, x, / and square roots alone; elements are float32, by the kernel adam_f32.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "core/base/parallel.h"
+#include "include/deberta_training.h"
+#include "train/state/parameters.h"
+#include "include/deberta_training.h"
+
+typedef struct optimizer_moment {
+    float *m, *v;
+} optimizer_moment;
+
+typedef struct optimizer {
+    deberta_trainer_options options; /* those of updates are read, and what they point to is not */
+    optimizer_moment *moments;       /* [parameters] */
+    size_t count, layers, done;
+    double beta1_power, beta2_power; /* beta^done */
+} optimizer;
+
+deberta_status optimizer_open(optimizer *optimizer, const parameter_set *set, size_t layers,
+                              const deberta_trainer_options *options, deberta_error *err);
+void optimizer_free(optimizer *optimizer);
+
+/* Sets the optimiser to where it is after so many steps; the moments are set by others. */
+void optimizer_set_done(optimizer *optimizer, size_t done);
+
+/* A step that changes nothing. */
+void optimizer_skip(optimizer *optimizer);
+
+/* The factor of the learning rate after `done` steps. */
+double schedule_factor(const deberta_trainer_options *options, size_t done);
+
+/* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
+void optimizer_step(optimizer *optimizer, parameter_set *set, double norm, const kernels *table, executor *threads);

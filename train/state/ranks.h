@@ -1,0 +1,28 @@
+/* Processes that compute a step together: who has which shards, and what one says to all. NULL: a process alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "include/deberta_training.h"
+#include "train/state/shard_groups.h"
+
+/* Rank 0 writes files. */
+static inline bool ranks_lead(const deberta_ranks *ranks) { return !ranks || ranks->rank == 0; }
+
+static inline void ranks_join(const deberta_ranks *ranks, void *bytes, size_t size)
+{
+    if (ranks) ranks->join(ranks->context, bytes, size);
+}
+
+static inline bool ranks_any(const deberta_ranks *ranks, bool mine)
+{
+    uint8_t flag = mine;
+    ranks_join(ranks, &flag, sizeof flag);
+    return flag != 0;
+}
+
+/* Ranks that share a node of the tree are cut with it: the first half gets the odd one. */
+static inline size_t ranks_first_half(size_t count) { return count - count / 2; }
+
+/* The shards of the own rank, a whole subtree. There are no more ranks than shards. */
+shard_range rank_shards(const deberta_ranks *ranks, size_t shards);

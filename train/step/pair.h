@@ -1,0 +1,52 @@
+/* A generator and a discriminator of replaced tokens trained together (docs/training.md). The generator fills what is
+ * masked; what it draws is what the discriminator reads.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "train/step/training.h"
+#include "include/deberta_training.h"
+
+typedef struct shared_table {
+    parameter *generator;
+    parameter *discriminator; /* what the discriminator reads: the generator's + difference, or a copy of it */
+    parameter *difference;    /* NULL: both losses teach the one table */
+} shared_table;
+
+typedef struct pair_options {
+    deberta_sharing sharing;
+    bool coupled; /* one backward of both at the same weights, one norm. Else the generator's update comes first */
+} pair_options;
+
+typedef struct training_pair {
+    training generator, discriminator;
+    pair_options options;
+    shared_table tables[SHARED_TABLES];
+    size_t table_count;
+} training_pair;
+
+typedef struct pair_report {
+    step_report generator, discriminator;
+    double loss; /* the generator's + weight times the discriminator's */
+} pair_report;
+
+/* Both learners and all options are set; finds the tables, and makes those that the discriminator reads. The pair stays
+ * where it is. */
+deberta_status pair_open(training_pair *pair, deberta_error *err);
+
+/* Gradients of both losses at the weights as they are, of batch number `step`. */
+deberta_status pair_gradients(training_pair *pair, size_t step, pair_report *report, deberta_error *err);
+
+/* One update of both. If it fails for a loss that is not finite, the report of the one that it is of says so. */
+deberta_status pair_step(training_pair *pair, pair_report *report, deberta_error *err);
+
+typedef struct pair_held_out {
+    held_out_report generator, discriminator;
+} pair_held_out;
+
+/* Both losses of held-out texts, what is replaced being drawn by the number of the batch. */
+deberta_status pair_evaluate(training_pair *pair, const batch_source *held_out, pair_held_out *report,
+                             deberta_error *err);
+
+/* Before the discriminator is saved: its tables as they are now. */
+void pair_share_tables(training_pair *pair);

@@ -1,0 +1,38 @@
+/* What a run trains, one model or a pair, and one step of it.
+ *
+ * SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "train/step/pair.h"
+#include "include/deberta_training.h"
+
+/* What is trained: one model, or the two of a pair. */
+typedef struct run_part {
+    const char *name; /* of its folder; "": none of its own */
+    const char *source_folder;
+    training *training;
+} run_part;
+
+typedef struct run_parts {
+    run_part items[2];
+    size_t count;
+    training_pair *pair;      /* NULL: one model */
+    deberta_dtype save_dtype; /* of models that no run goes on from */
+} run_parts;
+
+/* The number of updates that are done. */
+size_t run_parts_done(const run_parts *parts);
+/* An update of all parts. *is_bad: it failed for a loss or a gradient that is not finite; NULL: of no interest. */
+deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, bool *is_bad, deberta_error *err);
+/* Passes over a step that was bad: parts that it has not changed count it. */
+void run_parts_skip(const run_parts *parts, size_t step);
+/* Held-out losses: of the model, or of the generator and the discriminator. */
+typedef struct run_held_out {
+    double loss; /* of a pair the generator's + weight times the discriminator's */
+    held_out_report all, discriminator;
+} run_held_out;
+
+deberta_status run_parts_evaluate(const run_parts *parts, const batch_source *held_out, run_held_out *report,
+                                  deberta_error *err);
+/* The gradients of the step that is next, no update. */
+deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err);

@@ -1,0 +1,8 @@
+/* What the losses of a step are means over. SPDX-License-Identifier: MIT */
+#pragma once
+
+#include "include/deberta_training.h"
+#include "train/backward/heads.h"
+#include "include/deberta_training.h"
+
+head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);
