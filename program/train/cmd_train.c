@@ -52,9 +52,10 @@ static void note_choice(const train_options *o, const train_log *log, size_t bes
         equal += measure_at(log, k) == measure_at(log, best);
     }
     if (undefined)
-        say_note(&o->common,
-                 "note: %s is undefined in %zu of %zu measurements (all values are equal), null in the log%s",
-                 log->measure, undefined, count, undefined == count ? "; the least held-out loss decides" : "");
+        say_note(&o->common, "note: %s is undefined in %zu of %zu measurements (%s), null in the log%s", log->measure,
+                 undefined, count,
+                 strcmp(log->measure, "pearson") == 0 ? "all values are equal" : "held-out data has nothing to find",
+                 undefined == count ? "; the least held-out loss decides" : "");
     if (equal > 1)
         say_note(&o->common, "note: %zu of %zu measurements have the same best %s; the first of them is kept", equal,
                  count, log->measure);

@@ -29,6 +29,23 @@ def test_an_undefined_correlation_decides_nothing(bench):
     equal("pearson" in bench.read("m.svg"), False)
 
 
+def test_spans_that_nobody_can_find_decide_nothing(bench):
+    bench.write("t.tsv", "the\tO\nsea\tB-X\n\n")
+    bench.write("e.tsv", "the\tO\nstore\tO\n\n")
+    said = bench.run("finetune", "token", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "e.tsv", "--eval-every", "1", "--steps", "2", *TRAIN, "-o", "m")
+    found = [line for line in map(json.loads, bench.read("m/log.jsonl").splitlines()) if "eval_loss" in line]
+    equal([line["eval_f1"] for line in found], [None] * 2)
+    contains(said.err, "f1 is undefined in 2 of 2", "nothing to find", "the least held-out loss decides")
+
+
+def test_equal_measures_are_said(bench):
+    """The first of equals is the best, and one sentence says so."""
+    bench.write("t.tsv", "a\ta good day\nb\ta bad day\n")
+    said = bench.run("finetune", "sequence", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "t.tsv", "--eval-every", "1", "--steps", "3",
+                     "--learning-rate", "1e-9", *TRAIN, "-o", "m")
+    contains(said.err, "3 of 3 measurements have the same best accuracy; the first of them is kept", "the best is step 1 with")
+
+
 def test_nothing_left_to_train_is_refused(bench):
     bench.write("t.txt", lines())
     words = ["train", "mlm", DEMO, "--file", "t.txt", "--steps", "1", "--batch-sequences", "2", *TRAIN]
