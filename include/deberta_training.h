@@ -174,7 +174,8 @@ typedef struct deberta_trainer_options {
     /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step far in the
      * largest component of a token. */
     double sift_step, sift_start;
-    /* NULL, or told while opening of what files of texts hold and nobody reads: one sentence each time. */
+    /* NULL, or told while opening of what files of texts hold and nobody reads, and of padding before a sequence of a
+     * prepared batch, which is cut: one sentence each time. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
 } deberta_trainer_options;

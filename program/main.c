@@ -114,14 +114,12 @@ static void note_threads(const common_options *options)
              QUOTE(unread), TOPOLOGY_MAX_WORKERS);
 }
 
-static _Noreturn void run_command(const command *command, int argc, char **argv)
+static _Noreturn void run_command(const command *command, int argc, char **argv, ranks_end *end)
 {
-    ranks_end end = {.hook.call = end_ranks};
     common_options *options = options_parse(command, commands, argc, argv);
-    end_hook_add(&end.hook);
     note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();
-    cluster_open(&end.ranks, options);
+    cluster_open(&end->ranks, options);
     check_text_out(options);
     const int status = shard_ranks_wanted(options) ? shard_ranks_run(options) : command->run(options);
     options_free(&options);
@@ -130,7 +128,9 @@ static _Noreturn void run_command(const command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    ranks_end end = {.hook.call = end_ranks};
     unfinished_install_handlers();
+    end_hook_add(&end.hook);
     deberta_guard_files(NULL); /* without it a file that shrinks ends the program by a signal: no reason not to begin */
     if (argc < 2) {
         print_overview(stderr);
@@ -149,7 +149,7 @@ int main(int argc, char **argv)
             complain_of_command(argv[first]);
             return EXIT_USAGE;
         }
-        if (!asks_for_help) run_command(command, argc - words, argv + words);
+        if (!asks_for_help) run_command(command, argc - words, argv + words, &end);
         options_print_help(command);
     }
     end_program(EXIT_OK);

@@ -311,7 +311,7 @@ def command_line(documentation: str, *models: str, texts: bool = True, optional:
     if models:
         parser.add_argument("--ablate", metavar="TERMS", default="", help="what the models do without: c2p@3:5,p2c=mean@all")
         parser.add_argument("--precision", default="float32", metavar="NAME", help="float32 (default), int16 or int8: what linear layers multiply in")
-        parser.add_argument("--reference", default="microsoft", metavar="NAME", help="microsoft (default) or hf: distances beyond the table")
+        parser.add_argument("--reference", default="auto", metavar="NAME", help="distances beyond the table: microsoft, hf, or as the config says (default)")
         parser.add_argument("--isa", metavar="NAME", help="the instruction set; the best one if not given")
         parser.add_argument("-t", "--threads", type=_count, metavar="N", help="physical cores if not given")
         parser.add_argument("--memory-limit", type=_bytes, metavar="SIZE", help="bytes that the weights of a model may take, as 2G")

@@ -18,6 +18,7 @@ from deberta_c._program import run as program
 NOT_ASKED = -100  # the label of a token that is not asked
 SEEDS = 5  # the fewest that are called a difference here
 STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 14: 2.145, 19: 2.093, 24: 2.064, 29: 2.045, 39: 2.023, 59: 2.001, 99: 1.984}  # 97.5 % point of t by degrees of freedom
+REFERENCE = "microsoft"  # how distances beyond the table are read, in training and afterwards: what is recorded has Microsoft's rule
 SHAPE = {"model_type": "deberta-v2", "hidden_size": 64, "num_attention_heads": 2, "intermediate_size": 256, "layer_norm_eps": 1e-7,
          "initializer_range": 0.1, "position_buckets": -1, "norm_rel_ebd": "layer_norm", "share_att_key": True, "position_biased_input": False,
          "hidden_act": "gelu", "type_vocab_size": 0, "legacy": False, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0}
@@ -59,7 +60,7 @@ def train(recipe: Recipe, state: Path, threads: int) -> Path:
         source = [str(recipe.start(here, threads))] if recipe.start else ["--config", str(here / "new")]
         program("train", "mlm", *source, "--batches", str(here / "batches.safetensors"), "--head", recipe.head, "--steps", str(recipe.steps),
                 "--warmup", str(recipe.warm_up), "--learning-rate", str(recipe.peak), "--beta2", "0.98", "--weight-decay", str(recipe.decay), "--epsilon", str(recipe.epsilon),
-                "--dropout", "0", "--seed", str(recipe.seed), "--threads", str(threads), "--out", str(here / "model"))
+                "--dropout", "0", "--seed", str(recipe.seed), "--threads", str(threads), "--reference", REFERENCE, "--out", str(here / "model"))
         (here / "model" / "recipe.json").write_text(json.dumps({"commit": commit(), "seconds": round(time.monotonic() - begun, 1)}))
         shutil.move(str(here / "model"), folder)
     return folder
@@ -87,7 +88,7 @@ def windows(model: deberta_c.Model, lines: Sequence[str], tokens: int) -> Tuple[
 
 def logits(folder: Path, ids: Any, head: str, ablate: str = "") -> np.ndarray:
     """[texts, tokens, vocabulary] of texts of one length."""
-    with deberta_c.Model(folder, threads=1) as model, model.ablate(ablate) if ablate else model:
+    with deberta_c.Model(folder, threads=1, reference=REFERENCE) as model, model.ablate(ablate) if ablate else model:
         return np.asarray(model.encode(np.asarray(ids, np.int32), hidden=None, logits=head)[f"logits.{head}"])
 
 

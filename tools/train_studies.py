@@ -77,7 +77,8 @@ def begin(path, config):
 
 class Program:
     def __init__(self, path, threads):
-        self.words = [path], ["--threads", str(threads), "--quiet"]
+        # Distances beyond the table as Microsoft reads them: what is recorded has that rule.
+        self.words = [path], ["--threads", str(threads), "--quiet", "--reference", "microsoft"]
 
     def __call__(self, *words):
         program, options = self.words

@@ -15,6 +15,20 @@ processor_set affinity_of_caller(void)
     return set;
 }
 
+/* EINVAL of a larger machine ends when the set is large enough; EINVAL of a filter never does. */
+int affinity_failure(void)
+{
+    enum { FIRST_PROCESSORS = 1 << 10, MOST_PROCESSORS = 1 << 20 };
+    int reason = EINVAL;
+    for (size_t processors = FIRST_PROCESSORS; reason == EINVAL && processors <= MOST_PROCESSORS; processors *= 4) {
+        cpu_set_t *set = CPU_ALLOC(processors);
+        if (!set) return ENOMEM;
+        reason = sched_getaffinity(0, CPU_ALLOC_SIZE(processors), set) == 0 ? 0 : errno;
+        CPU_FREE(set);
+    }
+    return reason;
+}
+
 void affinity_restrict_caller(const processor_set *set)
 {
     if (set->known) sched_setaffinity(0, sizeof set->processors, &set->processors);
@@ -38,6 +52,7 @@ int affinity_bind_new_thread(pthread_attr_t *attributes, int processor)
 #else
 
 processor_set affinity_of_caller(void) { return (processor_set){0}; }
+int affinity_failure(void) { return 0; }
 void affinity_restrict_caller(const processor_set *set) { (void)set; }
 int affinity_current_processor(void) { return -1; }
 

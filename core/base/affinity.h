@@ -16,6 +16,9 @@ typedef struct processor_set {
 
 /* What the calling thread may use. Not known on machines with more processors than a cpu_set_t has. */
 processor_set affinity_of_caller(void);
+/* Why the system does not say which processors the calling thread may use, as errno calls it; 0: it does, whatever
+ * their number, or there is nothing to ask. */
+int affinity_failure(void);
 void affinity_restrict_caller(const processor_set *set);
 /* The processor that the calling thread is on just now; -1: not known. */
 int affinity_current_processor(void);

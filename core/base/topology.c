@@ -8,7 +8,9 @@
 #include <hwloc.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/base/affinity.h"
 #include "core/base/stream.h"
 
 /* ----------------------------------------------------------------------------------------------------- cgroup quota */
@@ -245,12 +247,27 @@ static deberta_status load(hwloc_topology_t topology, const char *synthetic, deb
     return DEBERTA_OK;
 }
 
+/* hwloc's discovery would ask for the affinity for ever where that fails. */
+static void fill_without_affinity(const topology_source *source, topology_info *info)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const size_t cores = online < 1 ? 1 : online < TOPOLOGY_MAX_WORKERS ? (size_t)online : TOPOLOGY_MAX_WORKERS;
+    info->logical = info->cores = info->allowed_logical = info->allowed_cores = cores;
+    info->packages = info->numa_nodes = 1;
+    info->cpu_quota = cgroup_quota(source->root_folder ? source->root_folder : "");
+    info->usable_cores = cores_in_quota(cores, info->cpu_quota);
+}
+
 deberta_status topology_read_source(topology_info *info, const topology_source *source, deberta_error *err)
 {
     deberta_status status = DEBERTA_OK;
     hwloc_topology_t topology = NULL;
     hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-    *info = (topology_info){0};
+    *info = (topology_info){.affinity_error = source->synthetic ? 0 : affinity_failure()};
+    if (info->affinity_error) {
+        fill_without_affinity(source, info);
+        goto fail;
+    }
     if (!allowed || hwloc_topology_init(&topology) != 0) {
         status = status_fail(err, DEBERTA_E_MEMORY, "out of memory while reading the machine's topology");
         goto fail;

@@ -8,7 +8,9 @@ enum { TOPOLOGY_MAX_WORKERS = 1024 };
 typedef struct topology_info {
     size_t logical, cores, packages, numa_nodes; /* of the machine */
     size_t allowed_logical, allowed_cores;       /* of this process: affinity */
-    double cpu_quota;                            /* cgroup limit in cores; 0: none */
+    int affinity_error; /* why the system does not say which those are; 0: it does. Cores and caches are not known then,
+                           each processor that is online counts as a core, and threads run where the system likes */
+    double cpu_quota;   /* cgroup limit in cores; 0: none */
     size_t usable_cores;                   /* what --threads 0 means: min of cores allowed and quota, at least 1 */
     size_t l1d_bytes, l2_bytes, l3_bytes;  /* of one instance; 0: unknown */
     size_t l2_cores, l3_cores;             /* cores that share one instance; 0: unknown */

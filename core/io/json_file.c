@@ -95,8 +95,8 @@ static deberta_status refuse(const json_error_t *error, const char *text, const 
                  QUOTE(error->text));
 }
 
-deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
-                               const char *where, deberta_error *err)
+static deberta_status parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
+                            json_type wanted, const char *where, deberta_error *err)
 {
     *root = NULL;
     const size_t mark = byte_order_mark(text, size_bytes);
@@ -111,23 +111,45 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                          (limits->long_texts ? JSON_ALLOW_NUL : 0);
     json_t *value = json_loadb(text, size_bytes, flags, &error);
     if (!value) return refuse(&error, text, where, err);
-    if (!json_is_object(value)) {
+    if (json_typeof(value) != wanted) {
         quoted found = json_describe(value);
         json_decref(value);
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: holds %s, expected a JSON object", where, found.text);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: holds %s, expected a JSON %s", where, found.text,
+                     wanted == JSON_OBJECT ? "object" : "array");
     }
     *root = value;
     return DEBERTA_OK;
 }
 
-deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err)
+deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
+                               const char *where, deberta_error *err)
+{
+    return parse(root, text, size_bytes, limits, JSON_OBJECT, where, err);
+}
+
+static deberta_status read_file(json_t **root, const char *path, const json_limits *limits, json_type wanted,
+                                deberta_error *err)
 {
     *root = NULL;
     mapped_file file;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    deberta_status status =
-        json_file_parse(root, (const char *)file.bytes, file.size_bytes, limits, file.name.text, err);
-    return mapped_file_end(&file, status, err);
+    deberta_status status = parse(root, (const char *)file.bytes, file.size_bytes, limits, wanted, file.name.text, err);
+    status = mapped_file_end(&file, status, err);
+    if (status != DEBERTA_OK) {
+        json_decref(*root);
+        *root = NULL;
+    }
+    return status;
+}
+
+deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err)
+{
+    return read_file(root, path, limits, JSON_OBJECT, err);
+}
+
+deberta_status json_file_read_array(json_t **root, const char *path, const json_limits *limits, deberta_error *err)
+{
+    return read_file(root, path, limits, JSON_ARRAY, err);
 }
 
 void json_add_member(json_t *object, const char *key, json_t *value, bool *lost)

@@ -25,6 +25,8 @@ typedef struct json_limits {
 deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
                                const char *where, deberta_error *err);
 deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
+/* json_file_read of a file whose root must be an array. */
+deberta_status json_file_read_array(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
 
 /* Sets a member, and takes the value. Where there is no memory for either, *lost becomes true; it never becomes false.
  */

@@ -34,18 +34,31 @@ static deberta_status read_settings(json_t **root, const char *folder, const cha
 
 static deberta_status read_modules(json_t **modules, const char *folder, deberta_error *err)
 {
+    enum { MOST_MODULES = 64 };
     char *path = path_join(folder, "modules.json");
-    json_error_t error;
+    deberta_status status = DEBERTA_OK;
     *modules = NULL;
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
-    const bool there = access(path, F_OK) == 0;
-    if (there) *modules = json_load_file(path, 0, &error);
-    const quoted where = quote_bytes(path, strlen(path));
+    if (access(path, F_OK) == 0) status = json_file_read_array(modules, path, &settings_limits, err);
+    if (json_array_size(*modules) > MOST_MODULES) {
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s: %zu modules, expected at most %d", QUOTE(path),
+                             json_array_size(*modules), MOST_MODULES);
+        json_decref(*modules);
+        *modules = NULL;
+    }
     free(path);
-    if (there && (!json_is_array(*modules) || json_array_size(*modules) > 64))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: expected a list of modules, found %s", where.text,
-                     *modules ? json_describe(*modules).text : QUOTE(error.text));
-    return DEBERTA_OK;
+    return status;
+}
+
+/* A module names a folder inside the model's: "1_Pooling", or "" for that itself. */
+static bool is_inside(const char *path)
+{
+    if (*path == '/') return false;
+    for (const char *part = path; part; part = strchr(part, '/')) {
+        part += *part == '/';
+        if (strncmp(part, "..", 2) == 0 && (part[2] == '/' || part[2] == '\0')) return false;
+    }
+    return true;
 }
 
 static void __attribute__((format(printf, 2, 3))) obstruct(deberta_vector_recipe *recipe, const char *format, ...)
@@ -76,6 +89,9 @@ static deberta_status read_pooling(deberta_vector_recipe *recipe, const char *fo
                {"pooling_mode_lasttoken", "lasttoken"}};
     json_t *settings;
     size_t modes = 0;
+    if (!is_inside(inside))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s/modules.json: expected the path of a folder inside, found '%s'",
+                     QUOTE(folder), QUOTE(inside));
     DEBERTA_TRY(read_settings(&settings, folder, inside, "config.json", err));
     if (!settings) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s/%s/config.json: is missing", QUOTE(folder), QUOTE(inside));
     const json_t *said = json_object_get(settings, "pooling_mode");
@@ -85,7 +101,7 @@ static deberta_status read_pooling(deberta_vector_recipe *recipe, const char *fo
         if (json_is_true(json_object_get(settings, old[i].key))) mode = old[i].mode, modes++;
     if (!said && modes == 0) mode = "mean";
     if (!mode || modes > 1)
-        obstruct(recipe, "several poolings side by side (%.40s)", inside);
+        obstruct(recipe, "several poolings side by side (%.40s)", QUOTE(inside));
     else if (strcmp(mode, "cls") == 0 || strcmp(mode, "mean") == 0)
         recipe->cls = *mode == 'c';
     else
@@ -113,15 +129,13 @@ static void read_module(deberta_vector_recipe *recipe, const json_t *module, siz
 }
 
 /* The length in tokens: as the settings of the module say, or else the least of what tokenizer and model have. */
-static deberta_status read_length(deberta_vector_recipe *recipe, const char *root, const char *folder,
-                                  deberta_error *err)
+static deberta_status read_length(deberta_vector_recipe *recipe, const char *folder, deberta_error *err)
 {
     static const char *const names[] = {"sentence_bert_config.json",       "sentence_roberta_config.json",
                                         "sentence_distilbert_config.json", "sentence_camembert_config.json",
                                         "sentence_albert_config.json",     "sentence_xlm-roberta_config.json",
                                         "sentence_xlnet_config.json"};
     json_t *settings = NULL, *tokenizer = NULL, *config = NULL;
-    (void)root;
     for (size_t i = 0; !settings && i < sizeof names / sizeof *names; i++)
         DEBERTA_TRY(read_settings(&settings, folder, "", names[i], err));
     if (json_is_true(json_object_get(settings, "do_lower_case"))) obstruct(recipe, "do_lower_case of its own settings");
@@ -166,7 +180,7 @@ static deberta_status read_recipe(deberta_vector_recipe *recipe, const json_t *m
         read_module(recipe, json_array_get(modules, i), i, &pooled, &pooling);
     if (!pooling) obstruct(recipe, "no pooling");
     if (pooling) DEBERTA_TRY(read_pooling(recipe, root, pooling, err));
-    DEBERTA_TRY(read_length(recipe, root, folder, err));
+    DEBERTA_TRY(read_length(recipe, folder, err));
     return read_prompts(recipe, root, err);
 }
 

@@ -356,6 +356,13 @@ static deberta_status read_frame(json_source *s, json_t *root)
     return DEBERTA_OK;
 }
 
+static deberta_status note_model_keys(const json_source *s, const json_t *model)
+{
+    char where[QUOTE_BYTES + 8];
+    snprintf(where, sizeof where, "%s: model", s->where);
+    return tokenizer_keys_note(&s->config->notes, model, TOKENIZER_MODEL, where, s->err);
+}
+
 static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
 {
     json_t *model, *type;
@@ -363,6 +370,7 @@ static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
     DEBERTA_TRY(tokenizer_keys_note(&s->config->notes, root, TOKENIZER_PIPELINE, s->where, s->err));
     DEBERTA_TRY(json_value_required(&model, root, "model", JSON_OBJECT, s->where, s->err));
     DEBERTA_TRY(json_value_required(&type, model, "type", JSON_STRING, s->where, s->err));
+    DEBERTA_TRY(note_model_keys(s, model));
     *is_bpe = strcmp(json_string_value(type), "BPE") == 0;
     const bool is_unigram = strcmp(json_string_value(type), "Unigram") == 0;
     if (*is_bpe) DEBERTA_TRY(read_bpe(s, root, model));

@@ -110,6 +110,31 @@ static const known_key of_pipeline[] = {
     {"model", USED, NULL},
 };
 
+static const known_key of_model[] = {
+    {"type", USED, NULL},
+    {"vocab", USED, NULL},
+    {"merges", USED, NULL},
+    {"unk_id", USED, NULL},
+    {"byte_fallback", USED, NULL},
+    {"dropout", OFF, "the best path is taken, none is drawn"}, /* with BPE these four are refused */
+    {"continuing_subword_prefix", OFF, NULL},
+    {"end_of_word_suffix", OFF, NULL},
+    {"ignore_merges", OFF, NULL},
+    {"alpha", OFF, "the best path is taken, none is drawn"},
+    {"nbest_size", OFF, "the best path is taken, none is drawn"},
+    {"fuse_unk", OFF, "each unknown symbol has an id of its own"},
+    {"unk_token", HARMLESS, "every byte has a symbol"},
+    {"cache_capacity", HARMLESS, "of speed"},
+};
+
+/* By tokenizer_file. */
+static const struct {
+    const known_key *keys;
+    size_t count;
+} tables[] = {{of_settings, sizeof of_settings / sizeof *of_settings},
+              {of_pipeline, sizeof of_pipeline / sizeof *of_pipeline},
+              {of_model, sizeof of_model / sizeof *of_model}};
+
 static bool is_off(const json_t *value)
 {
     return json_is_null(value) || json_is_false(value) || (json_is_number(value) && json_number_value(value) == 0) ||
@@ -135,9 +160,8 @@ static bool passes(const known_key *key, const json_t *value)
 deberta_status tokenizer_keys_note(notes *list, const json_t *root, tokenizer_file kind, const char *where,
                                    deberta_error *err)
 {
-    const known_key *table = kind == TOKENIZER_SETTINGS ? of_settings : of_pipeline;
-    const size_t count = kind == TOKENIZER_SETTINGS ? sizeof of_settings / sizeof *of_settings
-                                                    : sizeof of_pipeline / sizeof *of_pipeline;
+    const known_key *table = tables[kind].keys;
+    const size_t count = tables[kind].count;
     char named[600] = "";
     size_t length = 0;
     const char *name;

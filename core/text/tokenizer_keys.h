@@ -9,8 +9,9 @@
 
 typedef enum tokenizer_file {
     TOKENIZER_SETTINGS,
-    TOKENIZER_PIPELINE
-} tokenizer_file; /* ..._config.json; tokenizer.json */
+    TOKENIZER_PIPELINE,
+    TOKENIZER_MODEL
+} tokenizer_file; /* ..._config.json; tokenizer.json; what is below `model` in it */
 
 /* Adds one sentence with all keys of the object that are not followed and could change ids, if there are any. */
 deberta_status tokenizer_keys_note(notes *list, const json_t *root, tokenizer_file kind, const char *where,

@@ -11,11 +11,11 @@
 typedef struct cluster cluster;
 
 bool cluster_has_mpi(void);
-/* Fills options->ranks where there are several. From here to cluster_close all but rank 0 print nothing. The end of
- * the program closes it, also after a failure. */
+/* Fills options->ranks where there are several (NULL: this one computes nothing, and tells the others so). From here to
+ * cluster_close all but rank 0 print nothing. The end of the program closes it, also after a failure. */
 void cluster_open(cluster **cluster, common_options *options);
-/* Waits for the others. A rank that failed says so, unless all failed alike, which one says; one that failed alone ends
- * all. Returns the exit code. */
+/* Waits for the others, also where nothing was opened because help was asked for. A rank that failed says so, unless
+ * all failed alike, which one says; one that failed alone ends all. Returns the exit code. */
 int cluster_close(cluster **cluster, int status);
 
 /* A corpus by several ranks: each takes shards, and rank 0 joins them. */

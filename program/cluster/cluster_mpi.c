@@ -12,12 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/build_name.h"
 #include "core/base/clock.h"
 #include "core/base/stream.h"
 #include "include/deberta_training.h"
 #include "output/scope.h"
 
-enum { VERSION_BYTES = 64, SAID_BYTES = 4096 };
+enum { VERSION_BYTES = 128, SAID_BYTES = 4096 };
 
 struct cluster {
     deberta_ranks ranks;
@@ -104,21 +105,24 @@ static bool keep_quiet(cluster *c, common_options *options)
     return fine;
 }
 
-/* The first thing that ranks tell each other, before anything that another version may have otherwise. */
-static void compare_versions(const cluster *c, const common_options *options)
+/* The first thing that ranks tell each other, before anything that another build may have otherwise. options NULL: a
+ * rank that has nothing to compute, of which this is all that it tells. */
+static void compare_builds(const cluster *c, const common_options *options)
 {
     const size_t count = c->ranks.count;
-    char *versions = memory_take(count, VERSION_BYTES);
-    snprintf(versions + c->ranks.rank * VERSION_BYTES, VERSION_BYTES, "%s", deberta_version());
-    join((void *)c, versions, count * VERSION_BYTES);
-    for (size_t k = 1; k < count; k++) {
-        const char *other = versions + k * VERSION_BYTES;
-        if (strcmp(other, versions) != 0)
-            end_with(options, EXIT_INPUT, "rank %zu is version %.63s, but rank 0 is %.63s", k, other, versions);
+    char *builds = memory_take(count, VERSION_BYTES);
+    if (options) snprintf(builds + c->ranks.rank * VERSION_BYTES, VERSION_BYTES, "%s", build_name());
+    join((void *)c, builds, count * VERSION_BYTES);
+    for (size_t k = 0; options && k < count; k++) {
+        const char *other = builds + k * VERSION_BYTES;
+        if (!*other) end_with(options, EXIT_USAGE, "rank %zu printed its help or its version, and computes nothing", k);
+        if (*builds && strcmp(other, builds) != 0)
+            end_with(options, EXIT_INPUT, "rank %zu is version %.120s, but rank 0 is %.120s", k, other, builds);
     }
-    free(versions);
+    free(builds);
 }
 
+/* options NULL: as compare_builds has it. */
 static void begin_ranks(cluster *c, common_options *options)
 {
     int rank, count, length, level;
@@ -134,10 +138,10 @@ static void begin_ranks(cluster *c, common_options *options)
     c->requests = calloc(2 * (size_t)count, sizeof(MPI_Request));
     c->statuses = calloc((size_t)count, sizeof *c->statuses);
     if (count == 1) return;
-    if (!c->requests || !c->statuses || (rank > 0 && !keep_quiet(c, options))) end_program(EXIT_SYSTEM);
-    options->ranks = &c->ranks;
-    compare_versions(c, options);
-    if (!options->command->spreads)
+    if (!c->requests || !c->statuses || (options && rank > 0 && !keep_quiet(c, options))) end_program(EXIT_SYSTEM);
+    if (options) options->ranks = &c->ranks;
+    compare_builds(c, options);
+    if (options && !options->command->spreads)
         end_with(
             options, EXIT_USAGE,
             "several ranks compute train and finetune, and corpora by encode, classify, tag, detect and fill-mask\n"
@@ -184,8 +188,20 @@ static int end_together(cluster *c, int status)
     return c->statuses[first];
 }
 
+/* Is this one of several processes that mpirun has started? */
+static bool is_launched(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
+    for (size_t k = 0; k < sizeof variables / sizeof *variables; k++)
+        if (getenv(variables[k])) return true;
+    return false;
+}
+
 int cluster_close(cluster **place, int status)
 {
+    /* A rank that printed its help has opened nothing, and without a word of it the others would wait for ever. One
+     * that fails so early is seen by mpirun, which ends them. */
+    if (!*place && status == EXIT_OK && is_launched()) cluster_open(place, NULL);
     cluster *c = *place;
     if (!c) return status;
     if (c->ranks.count > 1 && c->requests && c->statuses) status = end_together(c, status);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/build_name.h"
 #include "output/scope.h"
 #include "core/io/text_form.h"
 #include "program/encode/corpus_chunk.h"
@@ -154,9 +155,9 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
     char digest[65];
     const char *ablations = job->options->ablated.text;
     DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", deberta_version(),
-                          "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
-                          "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", build_name(), "model",
+                          digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
+                          (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
                           reference_name((int)job->batches.info.reference), "ablations", ablations ? ablations : "",
                           "precision", deberta_precision_name(job->batches.info.precision));

@@ -36,7 +36,8 @@ const option common_option_table[] = {
     {"threads", 't', "N", "threads; 0 = OMP_NUM_THREADS, else physical cores this process may use (default)",
      SIZE_AT(common_options, threads, 0, TOPOLOGY_MAX_WORKERS)},
     {"reference", 0, "NAME",
-     "distances beyond the table: auto (default: as the library that wrote config.json), microsoft or hf",
+     "distances beyond the table: hf, as transformers has them, or microsoft; auto (default): hf if config.json has "
+     "a model_type, else microsoft, and so for made-up models",
      CHOICE_AT(common_options, reference, references)},
     {"precision", 0, "NAME", "linear layers in float32 (default), int16 (15 bits) or int8; see docs/precision.md",
      CHOICE_AT(common_options, precision, precision_choices)},

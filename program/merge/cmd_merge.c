@@ -91,7 +91,8 @@ static void parse_share(common_options *options, const char *text, void *target)
 static const option options[] = {
     {"verify", 0, NULL, "only check that the shards are whole, of one making, and cover the input",
      FLAG_AT(merge_options, verify)},
-    {"audit", 0, "SHARE", "compute drawn items again on this machine (1%, by --seed) and compare their bytes",
+    {"audit", 0, "SHARE",
+     "compute drawn items again on this machine (1%) and compare their bytes; others each time without --seed",
      PARSED_AT(merge_options, audit, parse_share)},
     {"model", 0, "MODEL", "where the model is on this machine; default: where the shards' command has it",
      TEXT_AT(merge_options, model), .needs = "audit"},
@@ -112,7 +113,7 @@ const command command_merge = {
         "  deberta merge vectors.npy.shards --audit 1% --isa avx2\n"
         "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" "
         "and "
-        "\"sha256\",\n\"audited\" and \"differing\"}\n",
+        "\"sha256\",\n\"audited\", \"differing\" and \"seed\"}\n",
     .run = run,
     .without = "reference precision memory-limit progress",
 };

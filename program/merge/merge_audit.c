@@ -5,9 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+#include "core/base/random.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
-#include "program/frame/input/text_stream.h"
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/unfinished.h"
 #include "program/merge/merge_shards.h"
 
@@ -33,30 +35,6 @@ static void add_pair(word_list *list, const char *name, const char *value)
     add(list, value);
 }
 
-/* The words of the manifest, with the places of model and input on this machine. */
-static word_list command_again(const merge_options *o, const json_t *command, const char *out)
-{
-    word_list list = {.options = &o->common};
-    size_t k;
-    json_t *word;
-    json_array_foreach(command, k, word)
-    {
-        const char *text = json_string_value(word);
-        if (k == 1 && o->model) text = o->model;
-        if (o->files.count && text && strcmp(text, "--file") == 0)
-            k++;
-        else
-            add(&list, text ? text : "");
-    }
-    for (size_t f = 0; f < o->files.count; f++) add_pair(&list, "--file", o->files.items[f]);
-    add_pair(&list, "--shards", "1");
-    add_pair(&list, "--out", out);
-    add(&list, "--quiet");
-    if (o->common.isa != DEBERTA_ISA_AUTO) add_pair(&list, "--isa", deberta_isa_name(o->common.isa));
-    if (o->common.threads) add_pair(&list, "--threads", options_text(&o->common, "%zu", o->common.threads));
-    return list;
-}
-
 static const command *find_command(const common_options *options, const char *name)
 {
     const command *const *of = options->commands;
@@ -64,17 +42,106 @@ static const command *find_command(const common_options *options, const char *na
     return of ? *of : NULL;
 }
 
-static int compute(const merge_options *o, const shard_manifest *manifest, const char *out)
+/* A manifest comes from elsewhere: its command is not run, but built again of what it may say. That is the command of
+ * the settings, one argument, and options that shards record, each with its value; those that decide rows are those of
+ * the settings, which all shards have in common. */
+typedef struct recorded_command {
+    const command *command;
+    const char *model;
+    word_list options; /* without --file */
+    text_list files;
+} recorded_command;
+
+static _Noreturn void refuse_command(const merge_options *o, const char *word)
 {
-    const word_list list = command_again(o, manifest->command, out);
-    const command *command = list.count ? find_command(&o->common, list.words[0]) : NULL;
-    if (!command) usage_wrong(&o->common, "the manifests name no command of this program");
-    common_options *options = options_parse(command, o->common.commands, (int)list.count, list.words);
+    end_with(&o->common, EXIT_INPUT, "the manifests' command is none that makes shards: '%.100s' is no word of one",
+             word);
+}
+
+/* The option that stands at word k of the command, or NULL. */
+static const option *recorded_option(const recorded_command *recorded, const json_t *words, size_t k)
+{
+    const char *word = json_string_value(json_array_get(words, k));
+    const option *row = word && strncmp(word, "--", 2) == 0 ? options_find(recorded->command, word + 2) : NULL;
+    if (!row || corpus_shard_records(row) == SHARD_RECORDS_NOTHING) return NULL;
+    return !row->value || k + 1 < json_array_size(words) ? row : NULL;
+}
+
+static void read_options(const merge_options *o, const json_t *words, const json_t *settings, recorded_command *to)
+{
+    json_t *made = json_array();
+    const char **files = options_take(&o->common, json_array_size(words), sizeof *files);
+    for (size_t k = 2; k < json_array_size(words); k++) {
+        const char *word = json_string_value(json_array_get(words, k)), *value = NULL;
+        const option *row = recorded_option(to, words, k);
+        if (!row) refuse_command(o, word);
+        const bool setting = corpus_shard_records(row) == SHARD_RECORDS_SETTING;
+        if (row->value) value = json_string_value(json_array_get(words, ++k));
+        if (setting) json_array_append_new(made, json_string(word));
+        if (setting && value) json_array_append_new(made, json_string(value));
+        if (strcmp(row->name, "file") == 0) {
+            files[to->files.count++] = value;
+            continue;
+        }
+        add(&to->options, word);
+        if (value) add(&to->options, value);
+    }
+    to->files.items = files;
+    const bool same = json_equal(made, json_object_get(settings, "options"));
+    json_decref(made);
+    if (!same)
+        end_with(&o->common, EXIT_INPUT,
+                 "the manifests' command has other options than the settings that made the rows");
+}
+
+static recorded_command read_command(const merge_options *o, const shard_manifest *manifest)
+{
+    const json_t *words = manifest->command;
+    const char *name = json_string_value(json_array_get(words, 0)),
+               *of_settings = json_string_value(json_object_get(manifest->settings, "command"));
+    recorded_command recorded = {.command = name ? find_command(&o->common, name) : NULL,
+                                 .model = json_string_value(json_array_get(words, 1)),
+                                 .options.options = &o->common};
+    if (!recorded.command || recorded.command->spreads != SPREADS_SHARDS || !of_settings ||
+        strcmp(of_settings, name) != 0)
+        refuse_command(o, name ? name : "");
+    if (!recorded.model) refuse_command(o, "");
+    read_options(o, words, manifest->settings, &recorded);
+    return recorded;
+}
+
+/* With the places of model and input on this machine. Whatever the model is called, it is an argument. */
+static word_list command_again(const merge_options *o, const recorded_command *recorded, const char *out)
+{
+    word_list list = {.options = &o->common};
+    const text_list *files = o->files.count ? &o->files : &recorded->files;
+    add(&list, recorded->command->name);
+    for (size_t k = 0; k < recorded->options.count; k++) add(&list, recorded->options.words[k]);
+    for (size_t k = 0; k < files->count; k++) {
+        if (files == &recorded->files && strcmp(files->items[k], "-") == 0)
+            end_with(&o->common, EXIT_INPUT,
+                     "the shards were made of standard input: give --file - with the same input again");
+        add_pair(&list, "--file", files->items[k]);
+    }
+    add_pair(&list, "--shards", "1");
+    add_pair(&list, "--out", out);
+    add(&list, "--quiet");
+    if (o->common.isa != DEBERTA_ISA_AUTO) add_pair(&list, "--isa", deberta_isa_name(o->common.isa));
+    if (o->common.threads) add_pair(&list, "--threads", options_text(&o->common, "%zu", o->common.threads));
+    add_pair(&list, "--", o->model ? o->model : recorded->model);
+    return list;
+}
+
+static int compute(const merge_options *o, const shard_manifest *manifest, uint64_t seed, const char *out)
+{
+    const recorded_command recorded = read_command(o, manifest);
+    const word_list list = command_again(o, &recorded, out);
+    common_options *options = options_parse(recorded.command, o->common.commands, (int)list.count, list.words);
     item_choice *items = &((reading_options *)options)->items;
     options->teller = o->common.teller;
     items->share = o->audit;
-    items->seed = o->common.seed;
-    const int code = command->run(options);
+    items->seed = seed;
+    const int code = recorded.command->run(options);
     options_free(&options);
     /* Items that cannot be used are compared as well: then the manifest is there. */
     return code == EXIT_INPUT && access(options_text(&o->common, "%s.shards/0-of-1.json", out), F_OK) == 0 ? EXIT_OK
@@ -120,20 +187,22 @@ static const char *isa_of(const shard_manifest *manifest)
     return isa ? isa : "an unknown instruction set";
 }
 
-static int compare(merge_shards *shards, merge_shards *again, result *r)
+static int compare(merge_shards *shards, merge_shards *again, uint64_t seed, result *r)
 {
     deberta_error error = {0};
     comparison c = {.again = &again->list[0], .layout = &shards->layout, .last = SIZE_MAX, .r = r};
     must(shards->options, merge_shards_walk(shards, compare_row, &c, &error), &error);
     c.differing += c.again->has_row; /* a row that the shards lack */
-    result_say(r, "audit: %zu of %zu items computed again with %s: %s", c.items, shards->total,
-               isa_of(&c.again->manifest), c.differing ? "their bytes differ" : "the same bytes");
+    result_say(r, "audit: %zu of %zu items, drawn with --seed %llu, computed again with %s: %s", c.items, shards->total,
+               (unsigned long long)seed, isa_of(&c.again->manifest),
+               c.differing ? "their bytes differ" : "the same bytes");
+    result_set(r, "seed", json_integer((json_int_t)seed));
     result_set(r, "audited", json_integer((json_int_t)c.items));
     result_set(r, "differing", json_integer((json_int_t)c.differing));
     return c.differing ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
-static int judge(merge_shards *shards, const char *folder, result *r)
+static int judge(merge_shards *shards, const char *folder, uint64_t seed, result *r)
 {
     char why[512];
     merge_shards again;
@@ -144,7 +213,7 @@ static int judge(merge_shards *shards, const char *folder, result *r)
                  why);
     if (again.list[0].manifest.items == 0)
         end_with(shards->options, EXIT_INPUT, "no item of %zu was drawn: give --audit a larger share", shards->total);
-    const int status = compare(shards, &again, r);
+    const int status = compare(shards, &again, seed, r);
     merge_shards_close(&again);
     return status;
 }
@@ -166,17 +235,28 @@ static const char *make_folder(const common_options *options)
     end_with(options, EXIT_SYSTEM, "%s cannot be made: %s", folder, strerror(reason));
 }
 
+/* What is drawn is known to nobody who computed the shards, unless the command line says it. */
+static uint64_t seed_of(const merge_options *o)
+{
+    uint64_t state = (uint64_t)clock_nanoseconds();
+    struct timespec now;
+    if (option_given(&o->common, &o->common.seed)) return o->common.seed;
+    if (clock_gettime(CLOCK_REALTIME, &now) == 0) state ^= (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
+    return random_next(&state) >> 32;
+}
+
 int merge_audit(const merge_options *o, merge_shards *shards, result *r)
 {
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
     const char *suffix = strrchr(manifest->file, '.');
     const char *folder = make_folder(options), *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
-    int status = compute(o, manifest, out);
+    const uint64_t seed = seed_of(o);
+    int status = compute(o, manifest, seed, out);
     /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
     unfinished_install_handlers();
     if (status == EXIT_OK && stop_request_came()) status = EXIT_AGAIN;
-    if (status == EXIT_OK) status = judge(shards, options_text(options, "%s.shards", out), r);
+    if (status == EXIT_OK) status = judge(shards, options_text(options, "%s.shards", out), seed, r);
     unfinished_release_folder();
     return status;
 }

@@ -39,6 +39,12 @@ static void add_machine(result *r, const topology_info *t)
                          t->cpu_quota, "l1d_bytes", (json_int_t)t->l1d_bytes, "l2_bytes", (json_int_t)t->l2_bytes,
                          "l3_bytes", (json_int_t)t->l3_bytes, "l3_cores", (json_int_t)t->l3_cores));
     result_say(r, "deberta %s\n\nprocessor  %s", deberta_version(), name);
+    if (t->affinity_error) {
+        result_say(r,
+                   "cores      %zu online; the system does not say which this process may use (sched_getaffinity: %s)",
+                   t->cores, strerror(t->affinity_error));
+        return;
+    }
     result_say(r, "cores      %zu of %zu usable, L1d %zu KiB, L2 %zu KiB, L3 %zu KiB", t->usable_cores, t->cores,
                t->l1d_bytes >> 10, t->l2_bytes >> 10, t->l3_bytes >> 10);
 }

@@ -200,6 +200,7 @@ void verify_against_file(const common_options *options, const char *path, bool e
                                                  .memory_limit_bytes = verify->memory_limit_bytes};
     report->errors_only = true;
     must(options, input_read_tensors(&ours->input, path, &error), &error);
+    note_padding(options, &ours->input, path);
     if (ours->input.sequences == 0) end_with(options, EXIT_INPUT, "%s: every position is masked", path);
     must(options, mapped_file_open(&job.file, path, &error), &error);
     must(options, safetensors_list(&job.tensors, job.file.bytes, job.file.size_bytes, path, &error), &error);

@@ -6,7 +6,7 @@ import ctypes
 import os
 import sys
 from itertools import accumulate
-from typing import AbstractSet, Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -190,7 +190,9 @@ def _of_mapping(given: Mapping[str, Any], arguments: Dict[str, Any]) -> Tuple[An
 
 def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_ids: Any = None) -> Batch:
     """ids: one row, a list of rows, a 2-D array, or a mapping as tokenizers give it; the others as many, row by row."""
-    if isinstance(ids, Mapping):
+    if _is_row(ids) and token_types is None and mask is None and position_ids is None:
+        return Batch.of_rows([integers(ids, "ids")])
+    if isinstance(ids, collections.abc.Mapping):
         ids, found = _of_mapping(ids, {"token_types": token_types, "mask": mask, "position_ids": position_ids})
         token_types, mask, position_ids = found["token_types"], found["mask"], found["position_ids"]
     rows, single = _rows("ids", ids, "texts or ids")
@@ -210,9 +212,14 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None, position_i
     return Batch.of_rows(rows, token_types=beside("token types", token_types, INT32), mask=holes, position_ids=beside("position ids", position_ids, INT32))
 
 
+def _is_row(given: Any) -> bool:
+    """The usual call, which is not asked whether it is something else."""
+    return type(given) is np.ndarray and given.ndim == 1 and given.dtype.kind in "iu"
+
+
 def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: Optional[bool] = None) -> Tuple[List[np.ndarray], bool]:
     """Rows of integers, and whether it is one row by itself, which the ids decide for what stands beside them."""
-    if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, dict, AbstractSet)):
+    if not hasattr(given, "__len__") or getattr(given, "ndim", 1) == 0 or isinstance(given, (str, bytes, dict, collections.abc.Set)):
         raise ArgumentError(f"expected {expected}, found {type(given).__name__}")
     if single is None:
         single = given.ndim == 1 and not (given.dtype == object and len(given) and hasattr(given[0], "__len__")) if hasattr(given, "ndim") else len(given) > 0 and not hasattr(given[0], "__len__")
@@ -225,6 +232,8 @@ def _rows(what: str, given: Any, expected: str, kind: np.dtype = INT32, single: 
 def as_texts(inputs: Any, or_ids: bool = False) -> "Tuple[Optional[List[Text]], bool]":
     """The one reader of texts: a list of texts and pairs, and whether it was one by itself. A str is a text, a tuple of two a pair; a
     list is several of these, as are a 1-D array and a column of them. or_ids: None for what may be ids, which others look at."""
+    if or_ids and _is_row(inputs):
+        return None, False
     if isinstance(inputs, (str, tuple)) and not (or_ids and isinstance(inputs, tuple) and not _textual(inputs)):
         return [_text_or_pair(inputs)], True
     several = _several(inputs)

@@ -269,7 +269,7 @@ class Model(Tasks, contextlib.AbstractContextManager["Model"]):
 
     def receptive_field(self, **options: Any) -> Dict[str, Any]:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
-        return _program.json_of("receptive-field", self.path, **options)
+        return _program.json_of("receptive-field", self.path, **{"reference": self.opened_with.get("reference", "auto"), **options})
 
 
 class Asked:

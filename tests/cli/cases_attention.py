@@ -395,6 +395,19 @@ def test_bad_input(bench):
     assert draw(bench, "list").out.startswith("components ")
 
 
+def test_each_kind_says_which_row_it_draws(bench):
+    """Of several texts one is drawn and named, or all of them are."""
+    texts = ("--text", "a new store", "--text", "a old store", "--layers", "0", "--heads", "0", "--numbers", "a.csv")
+    for kind in [line.split()[0] for line in draw(bench, "list").out.splitlines()]:
+        more = ["--query", "1"] if kind == "query" else []
+        refuses = [option for option in ("--layers", "--heads", "--numbers") if option not in bench.fine("attention", kind, "--help").out]
+        words = [word for k, word in enumerate(texts) if word not in refuses and (k == 0 or texts[k - 1] not in refuses)]
+        if "--numbers" in refuses:
+            words += ["-o", "a.svg"]
+        said = draw(bench, kind, DEMO, *words, *more).err
+        assert said.count("note: row 0 of 2 is drawn; --row N draws another") == (kind not in ("kernel", "difference")), (kind, said)
+
+
 def test_notes(bench):
     """What is not drawn, and type that is not there, are told of; --quiet is quiet."""
     two = (SMALL, "--ids", "1,2", "--ids", "3,4", "--numbers", "a.csv")

@@ -5,7 +5,6 @@ SPDX-License-Identifier: MIT
 import json
 import math
 import os
-import random
 import shutil
 
 from helpers import DEMO, GOLDEN, contains
@@ -205,39 +204,3 @@ def test_recipes_of_sentence_transformers(bench):
     write(folder, "config_sentence_transformers.json", {"prompts": {"q": "query: "}, "default_prompt_name": "q"})
     write(folder, "sentence_bert_config.json", {})
     contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, "the prompt 'q'")
-
-
-# Names that real folders hold, and what becomes of a command when one of them is there with this content.
-EQUAL = {name: "x" for name in (
-    "README.md LICENSE .gitattributes training_args.bin optimizer.pt scheduler.pt rng_state.pth scaler.pt trainer_state.json all_results.json eval_results.json "
-    "train_results.json generation_config.json tf_model.h5 flax_model.msgpack rust_model.ot model.onnx onnx/model.onnx openvino_model.xml model.gguf vocab.txt "
-    "special.txt config_setfit.json preprocessor_config.json model.safetensors.index.json pytorch_model.bin.index.json model_card.md events.out.tfevents.1 "
-    "zero_to_fp32.py latest runs/a/b global_step1/mp_rank_00_model_states.pt tokenizer.model spiece.model merges.txt vocab.json bpe_encoder.bin handler.py "
-    "requirements.txt logs.txt config.yaml labels.txt label2id.json chat_template.jinja 2_Normalize/config.json pytorch_model.bin model.fp16.safetensors "
-    "gliner_config.json model_config.json CITATION.cff score.json dataset_infos.json .git/HEAD refs/main").split()}
-NOTED = {"adapter_config.json": "{}", "pytorch_adapter.bin": "x", "pytorch_model_head.bin": "x", "model_head.pkl": "x", "tokenizer.json": '{"model": {}}',
-         "special_tokens_map.json": '{"odd": 1}'}
-REFUSED = {"modules.json": "{", "added_tokens.json": '{"a": "b"}', "special_tokens_map.json": "x"}
-
-
-def test_a_folder_with_one_more_file(bench):
-    """Drawn from names that real folders hold: equal and quiet, noted by name, or refused by name."""
-    draw, folder = random.Random(46), copy_of(bench, "more")
-    commands = (("classify", "--text", "a new store"), ("encode", "--text", "a new store", "-o", "v.jsonl"))
-    plain = [bench.run(command[0], folder, *command[1:]) for command in commands]
-    for name, content, kind in draw.sample([(n, c, "equal") for n, c in EQUAL.items()], 20) + [(n, c, "noted") for n, c in NOTED.items()] + \
-            [(n, c, "refused") for n, c in REFUSED.items()]:
-        there = os.path.exists(os.path.join(folder, name))
-        before = open(os.path.join(folder, name), encoding="utf-8").read() if there else None
-        write(folder, name, content)
-        for command, expected in zip(commands, plain):
-            said = bench.run(command[0], folder, *command[1:])
-            if kind == "refused" and (name != "modules.json" or command[0] == "encode"):
-                assert said.code == 3 and name in said.err, (name, said)
-                continue
-            assert (said.code, said.out) == (expected.code, expected.out), (name, said, expected)
-            if expected.code == 0:
-                assert (name in said.err) == (kind == "noted"), (name, said.err)
-        os.remove(os.path.join(folder, name))
-        if there:
-            write(folder, name, before)

@@ -4,7 +4,6 @@ SPDX-License-Identifier: MIT
 import json
 import os
 import random
-import re
 
 from helpers import contains
 
@@ -157,13 +156,3 @@ def test_other_formats_are_named(bench):
         with open(bench.path("x.txt"), "wb") as file:
             file.write(content * 9)
         contains(bench.expect(3, "tokenize", demo, "--file", "x.txt").err, word)
-
-
-def test_documented(bench):
-    """The lists of core/io/record_keys.h stand in docs/json.md."""
-    root = bench.root
-    with open(os.path.join(root, "core/io/record_keys.h"), encoding="utf-8") as file:
-        names = re.findall(r'\bX\("([^"]+)"', file.read())
-    with open(os.path.join(root, "docs/json.md"), encoding="utf-8") as file:
-        page = file.read()
-    assert len(names) > 60 and not [name for name in names if f"`{name}`" not in page], [name for name in names if f"`{name}`" not in page]

@@ -371,15 +371,15 @@ def audit(bench):
     bench.fine("merge", folder, "--verify")
     told = bench.run("merge", folder, "--audit", "20%", "-o", "audited.npy")
     assert told.code == 1 and "in shard 2, has other bytes when it is computed here" in told.out and not os.path.exists("audited.npy"), told.describe()
-    assert "its model is" in bench.expect(3, "merge", folder, "--audit", "5%", "--model", other_model(bench)).err
+    assert "its model is" in bench.expect(3, "merge", folder, "--audit", "5%", "--seed", 1, "--model", other_model(bench)).err
     other = pathlib.Path("elsewhere")
     other.mkdir()
     shutil.move(source, other / "audit.txt")
-    assert "audit.txt: No such file" in bench.expect(3, "merge", folder, "--audit", "5%").err
-    told = bench.run("merge", folder, "--audit", "5%", "--file", other / "audit.txt")
+    assert "audit.txt: No such file" in bench.expect(3, "merge", folder, "--audit", "5%", "--seed", 1).err
+    told = bench.run("merge", folder, "--audit", "5%", "--seed", 1, "--file", other / "audit.txt")
     assert told.code in (0, 1) and "computed again" in told.out, told.describe()
     (other / "audit.txt").write_text("other\n" * 200)
-    assert "other input" in bench.expect(3, "merge", folder, "--audit", "5%", "--file", other / "audit.txt").err
+    assert "other input" in bench.expect(3, "merge", folder, "--audit", "5%", "--seed", 1, "--file", other / "audit.txt").err
     assert "no item of 200 was drawn" in bench.run("merge", encode_all(bench, "few.npy", plain("few.txt", 200), 1), "--audit", "0.0001%").err
 
 

@@ -47,6 +47,7 @@ static const fuzz_target *find_in(const fuzz_target *table)
 static const fuzz_target *begin(void)
 {
     const fuzz_target *target = find_in(fuzz_library_targets);
+    if (!target) target = find_in(fuzz_made_targets);
     if (!target) target = find_in(fuzz_program_targets);
     if (!target) {
         fprintf(stderr, "FUZZ_TARGET in the environment must name one of the targets in tests/fuzz/targets.txt\n");

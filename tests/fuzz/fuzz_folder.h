@@ -13,4 +13,4 @@ typedef struct fuzz_target {
     void (*read)(const char *place, size_t bytes); /* the folder, or the text and its bytes, after which a NUL stands */
 } fuzz_target;
 
-extern const fuzz_target fuzz_library_targets[], fuzz_program_targets[];
+extern const fuzz_target fuzz_library_targets[], fuzz_made_targets[], fuzz_program_targets[];

@@ -248,6 +248,8 @@ const fuzz_target fuzz_library_targets[] = {
     {"merges", BYTES "vocab.json", "merges.txt", read_tokenizer},
     {"bpe_encoder", "", "bpe_encoder.bin", read_tokenizer},
     {"tokenizer_config", SENTENCE "spm.model", "tokenizer_config.json", read_tokenizer},
+    {"tokenizer_beside", SENTENCE "spm.model", "tokenizer.json", read_tokenizer},
+    {"special_tokens", SENTENCE "spm.model", "special_tokens_map.json", read_tokenizer},
     {"added_tokens", SENTENCE "spm.model", "added_tokens.json", read_tokenizer},
     {"text", "", NULL, read_text},
     {"input_json", "", "x.json", read_input_json},

@@ -111,3 +111,19 @@ def test_recipe_of_the_folder(tmp_path):
     (folder / "1_Pooling" / "config.json").write_text('{"pooling_mode": "max"}')
     with pytest.raises(deberta_c.UnsupportedError, match="the pooling 'max'"):
         deberta_c.Encoder(folder)({"text": texts})
+
+
+def test_model_in_0_transformer(tmp_path):
+    """As sentence-transformers saved it for years: the list of modules lies above the model."""
+    above, kind = tmp_path / "old", "sentence_transformers.models."
+    shutil.copytree(DEMO, above / "0_Transformer")
+    texts = ["a new store opened", "the old house"]
+    plain = deberta_c.Encoder(DEMO, threads=1, pool="cls", max_tokens=4)({"text": texts})["vector"]
+    (above / "modules.json").write_text(json.dumps([{"path": "0_Transformer", "type": kind + "Transformer"}, {"path": "1_Pooling", "type": kind + "Pooling"}]))
+    (above / "1_Pooling").mkdir()
+    (above / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}')
+    (above / "0_Transformer" / "sentence_bert_config.json").write_text('{"max_seq_length": 4}')
+    found = deberta_c.Encoder(above / "0_Transformer", threads=1)({"text": texts})["vector"]
+    assert np.array_equal(found, plain)
+    with pytest.raises(deberta_c.Error, match="0_Transformer"):
+        deberta_c.Encoder(above, threads=1)({"text": texts})

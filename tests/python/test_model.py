@@ -224,6 +224,8 @@ def test_program_rows_and_figures():
     assert figure._repr_svg_().startswith("<?xml") and figure._repr_html_().startswith('<figure aria-label="attention of: a &lt;new&gt; store"><svg')
     with deberta_c.Model(DEMO) as model:
         assert model.receptive_field()["schema"] == "deberta-receptive-field/1"
+    with deberta_c.Model(DEMO, reference="microsoft") as model:  # the rule that the model was opened with, not the config's
+        assert [model.receptive_field(**given)["config"]["reference"] for given in ({}, {"reference": "hf"})] == ["microsoft", "hf"]
     with pytest.raises(deberta_c.ArgumentError, match="unknown option"):
         deberta_c.bench(DEMO, nonsense=1)
     with pytest.raises(deberta_c.Error, match="nowhere"):
@@ -535,9 +537,21 @@ def test_no_leak(demo):
 
 
 def test_overhead_of_a_call():
-    """50 us above the C call, at 16 tokens, is what tools/measure_python.py asks of a quiet fast processor. Slower ones with others beside them took
-    90; a session made anew or a copy of the outputs takes more than 150. Of many moments one must be quiet."""
-    assert any(measure_python.call_us(200) < 150 for _ in range(50))
+    """50 us above the C call, at 16 tokens, is what tools/measure_python.py asks of a quiet fast processor. With others beside it, who share its
+    caches, the same calls took four times as long, so the clock judges roughly; what test_calls_within_a_call counts is the same everywhere."""
+    assert any(measure_python.call_us(200) < 300 for _ in range(20))
+
+
+def test_calls_within_a_call():
+    """The usual call asks nothing twice, makes no session and copies the outputs once."""
+    model, ids, made = deberta_c.Model("synthetic:v3-xsmall,layers=1,vocab=1000", threads=1), np.ones(16, np.int32), []
+    model.encode(ids)
+    sys.setprofile(lambda frame, event, what: made.append(getattr(what, "__name__", frame.f_code.co_name)) if event in ("call", "c_call") else None)
+    try:
+        model.encode(ids)
+    finally:
+        sys.setprofile(None)
+    assert len(made) <= 70 and made.count("copy") == 1, made
 
 
 def test_ids_are_not_copied_and_memory_is_steady():

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #include "train/data/batch_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -120,7 +121,8 @@ typedef struct raw_step {
     size_t number, step, width;     /* of the run; in the file */
     int64_t *values[BATCH_TENSORS]; /* of a step; NULL: not there */
     float *targets, *delta;
-    size_t *lengths, *shard_of, *order;
+    bool is_shifted;                      /* a sequence does not begin in column 0 */
+    size_t *columns, *lengths, *shard_of; /* [sequences]: of the first token that is no padding; tokens from there on */
 } raw_step;
 
 /* Else of a sequence, or of a question. */
@@ -199,28 +201,55 @@ static void free_raw(raw_step *raw)
     for (int which = 0; which < BATCH_TENSORS; which++) free(raw->values[which]);
     free(raw->targets);
     free(raw->delta);
+    free(raw->columns);
     free(raw->lengths);
     free(raw->shard_of);
-    free(raw->order);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- dealing */
 
-/* Padding on the right is no part of a sequence. */
+/* What is cut has no label that could be learnt. */
+static deberta_status check_cut(const raw_step *raw, size_t sequence, size_t first, size_t end, deberta_error *err)
+{
+    const batch_file *file = raw->file;
+    const bool by_token = labels_are_of_tokens(file->task) && raw->values[LABELS];
+    const int64_t *labels = by_token ? raw->values[LABELS] + sequence * file->columns : NULL;
+    for (size_t t = 0; labels && t < file->columns; t++)
+        if ((t < first || t >= end) && labels[t] != NOT_LABELLED)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: sequence %zu, token %zu: label %lld where the attention_mask has padding, expected %d",
+                         file->map.name.text, sequence, t, (long long)labels[t], NOT_LABELLED);
+    for (batch_tensor which = STARTS; which <= ENDS; which++)
+        if (raw->values[which] && raw->values[which][sequence] >= 0 && (uint64_t)raw->values[which][sequence] < first)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: sequence %zu, token %lld: the %s of the answer is at padding of the attention_mask",
+                         file->map.name.text, sequence, (long long)raw->values[which][sequence],
+                         which == STARTS ? "start" : "end");
+    return DEBERTA_OK;
+}
+
+/* Padding, on the left or the right, is no part of a sequence. */
 static deberta_status measure_sequences(raw_step *raw, deberta_error *err)
 {
     const batch_file *file = raw->file;
     for (size_t i = 0; i < file->sequences; i++) {
-        size_t length = file->columns;
+        size_t first = 0, end = file->columns;
         const int64_t *mask = raw->values[ATTENTION_MASK] ? raw->values[ATTENTION_MASK] + i * file->columns : NULL;
-        while (mask && length > 0 && mask[length - 1] == 0) length--;
-        if (length == 0)
+        while (mask && end > 0 && mask[end - 1] == 0) end--;
+        if (end == 0)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the attention_mask of sequence %zu is 0 everywhere",
                          file->map.name.text, i);
-        raw->lengths[i] = length;
+        while (mask && mask[first] == 0) first++;
+        DEBERTA_TRY(check_cut(raw, i, first, end, err));
+        raw->columns[i] = first;
+        raw->lengths[i] = end - first;
+        raw->is_shifted = raw->is_shifted || first > 0;
     }
     return DEBERTA_OK;
 }
+
+/* Else they count from 0, which positions of columns do where nothing is cut before the first token. */
+static bool has_positions(const raw_step *raw) { return raw->values[POSITIONS] || raw->is_shifted; }
 
 static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch)
 {
@@ -229,10 +258,11 @@ static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch
     batch->starts = calloc(sequences + 1, sizeof *batch->starts);
     batch->shard_bounds = calloc(shards + 1, sizeof *batch->shard_bounds);
     batch->origin = calloc(sequences, sizeof *batch->origin);
+    batch->columns = calloc(sequences, sizeof *batch->columns);
     batch->ids = calloc(tokens, sizeof *batch->ids);
     batch->mask = calloc(tokens, sizeof *batch->mask);
     batch->token_types = raw->values[TOKEN_TYPES] ? calloc(tokens, sizeof *batch->token_types) : NULL;
-    batch->positions = raw->values[POSITIONS] ? calloc(tokens, sizeof *batch->positions) : NULL;
+    batch->positions = has_positions(raw) ? calloc(tokens, sizeof *batch->positions) : NULL;
     batch->sampled_ids = raw->values[SAMPLED] ? calloc(tokens, sizeof *batch->sampled_ids) : NULL;
     batch->labels = calloc(tokens, sizeof *batch->labels);
     batch->sequence_labels = calloc(sequences, sizeof *batch->sequence_labels);
@@ -241,8 +271,8 @@ static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch
     batch->ends_of_answer = calloc(sequences, sizeof *batch->ends_of_answer);
     batch->question_labels = calloc(questions, sizeof *batch->question_labels);
     batch->delta = raw->delta ? calloc(tokens * raw->width, sizeof *batch->delta) : NULL;
-    return batch->starts && batch->shard_bounds && batch->origin && batch->ids && batch->mask &&
-           (batch->token_types || !raw->values[TOKEN_TYPES]) && (batch->positions || !raw->values[POSITIONS]) &&
+    return batch->starts && batch->shard_bounds && batch->origin && batch->columns && batch->ids && batch->mask &&
+           (batch->token_types || !raw->values[TOKEN_TYPES]) && (batch->positions || !has_positions(raw)) &&
            (batch->sampled_ids || !raw->values[SAMPLED]) && batch->labels && batch->sequence_labels &&
            (batch->targets || !raw->targets) && batch->starts_of_answer && batch->ends_of_answer &&
            batch->question_labels && (batch->delta || !raw->delta);
@@ -259,16 +289,24 @@ static void fill_tokens(const raw_step *raw, step_batch *batch, size_t sequence,
     const size_t columns = raw->file->columns, first = batch->starts[sequence], n = batch->starts[sequence + 1] - first;
     const bool by_token = labels_are_of_tokens(raw->file->task) && raw->values[LABELS];
     for (size_t t = 0; t < n; t++) {
-        const size_t at = from * columns + t, to = first + t;
+        const size_t column = raw->columns[from] + t, at = from * columns + column, to = first + t;
         batch->ids[to] = narrow(raw->values[INPUT_IDS][at]);
         batch->mask[to] = !raw->values[ATTENTION_MASK] || raw->values[ATTENTION_MASK][at] != 0;
         if (batch->token_types) batch->token_types[to] = narrow(raw->values[TOKEN_TYPES][at]);
-        if (batch->positions) batch->positions[to] = narrow(raw->values[POSITIONS][at]);
+        if (batch->positions)
+            batch->positions[to] = narrow(raw->values[POSITIONS] ? raw->values[POSITIONS][at] : (int64_t)column);
         if (batch->sampled_ids) batch->sampled_ids[to] = narrow(raw->values[SAMPLED][at]);
         batch->labels[to] = by_token ? narrow(raw->values[LABELS][at]) : NOT_LABELLED;
         if (batch->delta)
             memcpy(batch->delta + to * raw->width, raw->delta + at * raw->width, raw->width * sizeof *raw->delta);
     }
+}
+
+/* As a place in the sequence. */
+static int32_t end_of_answer(const raw_step *raw, batch_tensor which, size_t sequence)
+{
+    if (!raw->values[which] || raw->values[which][sequence] < 0) return -1;
+    return narrow(raw->values[which][sequence] - (int64_t)raw->columns[sequence]);
 }
 
 static void fill_sequence(const raw_step *raw, step_batch *batch, size_t sequence, size_t from)
@@ -277,8 +315,9 @@ static void fill_sequence(const raw_step *raw, step_batch *batch, size_t sequenc
     batch->origin[sequence] = from;
     batch->sequence_labels[sequence] = by_sequence ? narrow(raw->values[LABELS][from]) : NOT_LABELLED;
     if (batch->targets) batch->targets[sequence] = raw->targets[from];
-    batch->starts_of_answer[sequence] = raw->values[STARTS] ? narrow(raw->values[STARTS][from]) : -1;
-    batch->ends_of_answer[sequence] = raw->values[ENDS] ? narrow(raw->values[ENDS][from]) : -1;
+    batch->columns[sequence] = raw->columns[from];
+    batch->starts_of_answer[sequence] = end_of_answer(raw, STARTS, from);
+    batch->ends_of_answer[sequence] = end_of_answer(raw, ENDS, from);
     fill_tokens(raw, batch, sequence, from);
 }
 
@@ -312,9 +351,10 @@ static deberta_status read_step(void *context, size_t step, size_t shards, size_
     const batch_file *file = context;
     raw_step raw = {.file = file, .number = step, .step = step % file->steps, .width = width};
     *batch = (step_batch){0};
+    raw.columns = calloc(file->sequences, sizeof *raw.columns);
     raw.lengths = calloc(file->sequences, sizeof *raw.lengths);
     raw.shard_of = calloc(file->sequences, sizeof *raw.shard_of);
-    deberta_status status = raw.lengths && raw.shard_of ? read_raw(&raw, err) : no_memory(err);
+    deberta_status status = raw.columns && raw.lengths && raw.shard_of ? read_raw(&raw, err) : no_memory(err);
     if (status == DEBERTA_OK) status = measure_sequences(&raw, err);
     if (status == DEBERTA_OK) status = step_batch_deal(raw.lengths, file->sequences, shards, raw.shard_of, err);
     if (status == DEBERTA_OK) status = build(&raw, shards, batch, err);
@@ -329,6 +369,41 @@ void batch_file_digest(const batch_file *file, char digest[65])
     sha256_begin(&hash, cpu_features());
     sha256_add(&hash, file->map.bytes, file->map.size_bytes);
     sha256_finish(&hash, digest);
+}
+
+static bool tell_first(const batch_file *file, const int64_t *mask, note_listener listener)
+{
+    char sentence[512];
+    for (size_t i = 0; i < file->sequences; i++) {
+        size_t zeros = 0;
+        while (zeros < file->columns && mask[i * file->columns + zeros] == 0) zeros++;
+        if (zeros == 0 || zeros == file->columns) continue; /* nothing but zeros is refused where it is read */
+        snprintf(
+            sentence, sizeof sentence,
+            "%.200s: the attention_mask of sequence %zu begins with %zu zero%s: what stands there is padding and is "
+            "left out, so its first token is the first one that the mask keeps",
+            file->map.name.text, i, zeros, zeros == 1 ? "" : "s");
+        listener.call(listener.context, sentence);
+        return true;
+    }
+    return false;
+}
+
+deberta_status batch_file_tell_padding(const batch_file *file, note_listener listener, deberta_error *err)
+{
+    if (!file->tensors[ATTENTION_MASK] || !listener.call) return DEBERTA_OK;
+    const size_t count = expected_count(file, ATTENTION_MASK);
+    int64_t *mask = malloc(count * sizeof *mask);
+    if (!mask) return no_memory(err);
+    deberta_status status = DEBERTA_OK;
+    bool told = false;
+    for (size_t step = 0; status == DEBERTA_OK && step < file->steps && !told; step++) {
+        const raw_step raw = {.file = file, .number = step, .step = step};
+        status = read_values(&raw, ATTENTION_MASK, count, false, mask, err);
+        if (status == DEBERTA_OK) told = tell_first(file, mask, listener);
+    }
+    free(mask);
+    return status;
 }
 
 batch_source batch_file_source(batch_file *file) { return (batch_source){.context = file, .read = read_step}; }

@@ -4,6 +4,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/io/text_lines.h"
 #include "train/state/step_batch.h"
 #include "include/deberta_training.h"
 
@@ -21,6 +22,9 @@ size_t batch_file_longest(const batch_file *file);
 
 /* SHA-256 of the file. */
 void batch_file_digest(const batch_file *file, char digest[65]);
+
+/* Tells of the first sequence whose mask begins with zeros: these are padding, which is cut. */
+deberta_status batch_file_tell_padding(const batch_file *file, note_listener listener, deberta_error *err);
 
 /* Steps beyond the last begin again with the first. */
 batch_source batch_file_source(batch_file *file);

@@ -168,7 +168,7 @@ static deberta_status open_file(trainer_data *data, const deberta_trainer_option
     data->source = batch_file_source(data->file);
     data->most_tokens = batch_file_most_tokens(data->file);
     data->longest = batch_file_longest(data->file);
-    return DEBERTA_OK;
+    return batch_file_tell_padding(data->file, (note_listener){o->note, o->note_context}, err);
 }
 
 deberta_status trainer_data_open(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,

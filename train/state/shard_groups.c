@@ -57,6 +57,7 @@ step_batch shard_group_view(const shard_group *group, const step_batch *batch, s
     view.shard_bounds = NULL; /* the learner has them */
     view.origin = batch->origin + i;
     view.members = batch->members ? batch->members + i : NULL;
+    view.columns = batch->columns ? batch->columns + i : NULL;
     view.passes = batch->passes ? batch->passes + i : NULL;
     view.ids = batch->ids + t;
     view.mask = batch->mask + t;

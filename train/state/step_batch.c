@@ -40,6 +40,7 @@ void step_batch_free(step_batch *batch)
     free(batch->shard_bounds);
     free(batch->origin);
     free(batch->members);
+    free(batch->columns);
     free(batch->ids);
     free(batch->mask);
     free(batch->token_types);

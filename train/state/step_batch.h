@@ -18,6 +18,7 @@ typedef struct step_batch {
     uint8_t *passes;                            /* [sequences]: of SiFT; NULL: 0 */
     size_t *origin;                             /* [sequences]: number in the step, before they were dealt to shards */
     size_t *members;                            /* [sequences]: number in the data; NULL: one batch of a file */
+    size_t *columns;                            /* [sequences]: where the first token stands in its row; NULL: 0 */
     int32_t *ids, *token_types, *positions;     /* [tokens]; token_types and positions may be NULL */
     uint8_t *mask;                              /* [tokens] */
     int32_t *labels;                            /* [tokens]: of tokens, or NOT_LABELLED */

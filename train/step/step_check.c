@@ -47,13 +47,19 @@ static deberta_status check_head(const batch_check *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* The place of a token as the file counts it: padding before a sequence is cut. */
+static size_t column_of(const step_batch *b, size_t sequence, size_t t)
+{
+    return (b->columns ? b->columns[sequence] : 0) + t - b->starts[sequence];
+}
+
 /* One value of a token. */
 static deberta_status check_range(const batch_check *c, size_t sequence, size_t t, const char *what, int32_t value,
                                   size_t limit, deberta_error *err)
 {
     if (value >= 0 && (size_t)value < limit) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %zu: %s %d, expected 0 to %zu", c->batch->origin[sequence],
-                 t - c->batch->starts[sequence], what, (int)value, limit - 1);
+                 column_of(c->batch, sequence, t), what, (int)value, limit - 1);
 }
 
 static size_t label_limit(const batch_check *c)
@@ -70,7 +76,7 @@ static deberta_status check_token(const batch_check *c, size_t sequence, size_t 
     if (b->labels[t] == NOT_LABELLED) return DEBERTA_OK;
     if (!b->mask[t])
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %zu: label %d at a hole of the attention_mask",
-                     b->origin[sequence], t - b->starts[sequence], (int)b->labels[t]);
+                     b->origin[sequence], column_of(b, sequence, t), (int)b->labels[t]);
     return check_range(c, sequence, t, "label", b->labels[t], label_limit(c), err);
 }
 
@@ -89,8 +95,8 @@ static deberta_status check_end(const step_batch *b, size_t sequence, const char
     const size_t n = b->starts[sequence + 1] - b->starts[sequence];
     if (place < 0 || (size_t)place >= n || b->mask[b->starts[sequence] + (size_t)place]) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                 "sequence %zu, token %d: the %s of the answer is at a hole of the attention_mask", b->origin[sequence],
-                 (int)place, what);
+                 "sequence %zu, token %zu: the %s of the answer is at a hole of the attention_mask",
+                 b->origin[sequence], column_of(b, sequence, b->starts[sequence] + (size_t)place), what);
 }
 
 static deberta_status check_answer(const step_batch *b, size_t sequence, deberta_error *err)

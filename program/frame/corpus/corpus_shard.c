@@ -11,20 +11,25 @@
 #include <unistd.h>
 
 #include "program/frame/option_scan.h"
+#include "bench/build_name.h"
 #include "core/base/path.h"
 #include "core/io/rank_values.h"
 #include "output/json_text.h"
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
 
-/* Options that may differ between two machines without a bit of the rows changing, and names of files, whose content is
- * compared instead. */
-static bool is_of_the_machine(const char *name)
+/* Some options have to do with the results and decide no row: those that may differ between two machines, names of
+ * files, whose content is compared instead, and those that only print. */
+shard_record corpus_shard_records(const option *row)
 {
-    static const char *const names[] = {"isa", "threads", "memory-limit", "batch-tokens", "batch", "file", "resume"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (strcmp(names[k], name) == 0) return true;
-    return false;
+    static const char *const words[] = {"json", "file"}, *const none[] = {"isa",          "threads", "memory-limit",
+                                                                          "batch-tokens", "batch",   "resume",
+                                                                          "help",         "version"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        if (strcmp(words[k], row->name) == 0) return SHARD_RECORDS_WORD;
+    for (size_t k = 0; k < sizeof none / sizeof *none; k++)
+        if (strcmp(none[k], row->name) == 0) return SHARD_RECORDS_NOTHING;
+    return row->role == OPTION_MAKES ? SHARD_RECORDS_SETTING : SHARD_RECORDS_NOTHING;
 }
 
 json_t *corpus_shard_settings(const common_options *options, const deberta_model *model, deberta_error *err)
@@ -38,14 +43,14 @@ json_t *corpus_shard_settings(const common_options *options, const deberta_model
     }
     for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];
-        if (given->option->role != OPTION_MAKES || is_of_the_machine(given->option->name)) continue;
+        if (corpus_shard_records(given->option) != SHARD_RECORDS_SETTING) continue;
         json_array_append_new(words, json_sprintf("--%s", given->option->name));
         if (given->value) json_array_append_new(words, json_clean_text(given->value));
     }
     json_t *settings =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", deberta_version(), "command", options->command->name,
-                  "model", digest, "reference", reference_name((int)deberta_model_describe(model)->reference),
-                  "precision", deberta_precision_name((deberta_precision)options->precision), "options", words);
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "version", build_name(), "command", options->command->name, "model",
+                  digest, "reference", reference_name((int)deberta_model_describe(model)->reference), "precision",
+                  deberta_precision_name((deberta_precision)options->precision), "options", words);
     if (!settings) memory_short();
     return settings;
 }
@@ -60,11 +65,8 @@ static json_t *command_words(const common_options *options)
         json_array_append_new(words, json_clean_text(options->arguments[k]));
     for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];
-        const char *name = given->option->name;
-        const bool stays = strcmp(name, "json") == 0 || strcmp(name, "file") == 0 ||
-                           (given->option->role == OPTION_MAKES && !is_of_the_machine(name));
-        if (!stays) continue;
-        json_array_append_new(words, json_sprintf("--%s", name));
+        if (corpus_shard_records(given->option) == SHARD_RECORDS_NOTHING) continue;
+        json_array_append_new(words, json_sprintf("--%s", given->option->name));
         if (given->value) json_array_append_new(words, json_clean_text(given->value));
     }
     return words;

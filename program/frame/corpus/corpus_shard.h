@@ -38,6 +38,11 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
                                    const corpus_progress *progress, deberta_isa isa, deberta_error *err);
 void corpus_shard_close(corpus_shard *shard);
 
+/* What a manifest has of an option: nothing, a word of its command, or a word of the command that is a setting as well,
+ * for it decides the rows. */
+typedef enum shard_record { SHARD_RECORDS_NOTHING, SHARD_RECORDS_WORD, SHARD_RECORDS_SETTING } shard_record;
+shard_record corpus_shard_records(const option *row);
+
 /* Settings for a command that says no more than its command line: model, precision, rule of distances and the words. */
 json_t *corpus_shard_settings(const common_options *options, const deberta_model *model, deberta_error *err);
 

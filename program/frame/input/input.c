@@ -326,6 +326,20 @@ static deberta_status check_lengths(const input_batch *input, const reading_opti
     return DEBERTA_OK;
 }
 
+void note_padding(const common_options *options, const input_batch *input, const char *source)
+{
+    for (size_t r = 0; r < input->rows; r++) {
+        const size_t zeros = input->row[r].first_column;
+        if (zeros == 0) continue;
+        say_note(
+            options,
+            "note: %s: the attention_mask of row %zu begins with %zu zero%s: what stands there is padding and is left "
+            "out, so its first token is the first one that the mask keeps",
+            source, r, zeros, zeros == 1 ? "" : "s");
+        return;
+    }
+}
+
 void input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                 input_batch *input)
 {
@@ -342,10 +356,12 @@ void input_read(const reading_options *options, const char *model_folder, const 
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
     if (status == DEBERTA_OK && info) status = check_lengths(input, options, p.source, &error);
     if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
+    const char *source = p.source;
     padded_free(&p);
     /* What --ids says is the command line; the rest comes from files. */
     if (options->ids.count && status == DEBERTA_E_ARGUMENT) usage_wrong(common, "%s", error.message);
     must(common, status, &error);
+    note_padding(common, input, source);
     size_t longest = 0;
     for (size_t s = 0; s < input->sequences; s++)
         longest = maximum(longest, input->sequence_starts[s + 1] - input->sequence_starts[s]);

@@ -38,6 +38,9 @@ void input_read(const reading_options *options, const char *model_folder, const 
 /* Reads the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 
+/* Says once that a row's mask begins with zeros: padding, which is cut. */
+void note_padding(const common_options *options, const input_batch *input, const char *source);
+
 /* Refuses an option that only texts have a use for. because: ends the sentence. */
 void input_refuse_text_options(const reading_options *options, const char *because);
 /* --max-tokens, 0 where it was not given; info as above. */

@@ -1,0 +1,120 @@
+"""What lies beside a model and says how its texts are cut and its vectors made, where it has another form or meets another option.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+
+from cases_folders import copy_of, sentence_folder, tokenized, vectors, write
+from cases_train import digest
+from helpers import DEMO, contains, ending, equal, wait_until
+
+KIND = "sentence_transformers.models."
+TEXTS = ["a new store opened in the old town", "the king", "call me Ishmael, said the sailor who came from the old house by the river"]
+
+
+def old_folder(bench, name):
+    """As sentence-transformers saved it for years: the model in 0_Transformer, the rest beside that."""
+    inside = copy_of(bench, name + "/0_Transformer")
+    modules = [("0_Transformer", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    write(bench.path(name), "modules.json", json.dumps([{"idx": i, "name": str(i), "path": path, "type": KIND + kind} for i, (path, kind) in enumerate(modules)]))
+    write(bench.path(name), "1_Pooling/config.json", {"word_embedding_dimension": 192, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False})
+    write(inside, "sentence_bert_config.json", {"max_seq_length": 5, "do_lower_case": False})
+    return inside
+
+
+def test_model_in_0_transformer(bench):
+    """The folder above says how vectors are made, by whatever name the one inside is given; without its list nothing is followed."""
+    expected, _ = vectors(bench, sentence_folder(bench, "new", {"pooling_mode": "cls"}, ("Normalize", "2_Normalize"), max_seq_length=5))
+    inside = old_folder(bench, "old")
+    os.symlink(inside, bench.path("link"))
+    for name in (inside, inside + "/", "old/0_Transformer", "link"):
+        found, said = vectors(bench, name)
+        equal(found, expected, name)
+        contains(said, "note: vectors as modules.json", "cls, length 1, at most 5 tokens")
+    contains(bench.expect(3, "encode", "old", "--text", "a", "-o", "v.npy").err, "give old/0_Transformer")
+    other = copy_of(bench, "old/elsewhere")  # a folder that the list does not name
+    equal(vectors(bench, other)[0], vectors(bench, DEMO)[0])
+    write(bench.path("old"), "1_Pooling/config.json", {"pooling_mode": "max"})
+    contains(bench.expect(3, "encode", inside, "--text", "a", "-o", "v.npy").err, "modules.json asks for the pooling 'max'")
+
+
+def test_recipes_with_windows(bench):
+    """Windows take the place of the length that the folder says, and of nothing else."""
+    folder = sentence_folder(bench, "s", {"pooling_mode": "cls"}, ("Normalize", "2_Normalize"), max_seq_length=5)
+    found, said = vectors(bench, folder, "--window", "8", "--stride", "2")
+    contains(said, "cls, length 1 (")
+    plain, _ = vectors(bench, DEMO, "--pool", "cls", "--window", "8", "--stride", "2")
+    assert len(found) == len(plain) > 2, (len(found), len(plain))
+    for row, other in zip(found, plain):
+        length = sum(x * x for x in other) ** 0.5
+        assert max(abs(x - y / length) for x, y in zip(row, other)) < 1e-6
+
+
+def test_recipes_and_resume(bench):
+    """A run that is resumed goes on as it began; with another recipe, or without one, it is another run."""
+    with open(bench.path("t.txt"), "w", encoding="utf-8") as file:
+        file.writelines(f"{text}, said {number}\n" for number in range(1500) for text in TEXTS)
+    folder = sentence_folder(bench, "s", {"pooling_mode": "cls"}, ("Normalize", "2_Normalize"), max_seq_length=5)
+    words = ["encode", folder, "--file", "t.txt", "--batch-tokens", "128", "--threads", "1", "-q"]
+    bench.fine(*words, "-o", "whole.npy")
+    words += ["--resume", "-o", "v.npy"]
+    journal = bench.path("v.npy.part.journal")
+    running = bench.start(*words, stderr=subprocess.DEVNULL)
+    with ending(running):
+        wait_until(lambda: running.poll() is not None or os.path.exists(journal) and os.path.getsize(journal) > 300)
+        running.send_signal(signal.SIGTERM)
+        running.wait()
+    modules = bench.read("s/modules.json")
+    for name, changed_to in (("1_Pooling/config.json", {"pooling_mode": "mean"}), ("sentence_bert_config.json", {"max_seq_length": 6}),
+                             ("modules.json", json.dumps(json.loads(modules)[:2]))):
+        before = bench.read("s/" + name)
+        write(folder, name, changed_to)
+        contains(bench.expect(3, *words).err, "v.npy", "other settings")
+        write(folder, name, before)
+    contains(bench.expect(3, *words, "--pool", "cls", "--max-tokens", "5").err, "v.npy", "other settings")
+    contains(bench.fine(*[word for word in words if word != "-q"]).err, "texts are done already", "cls, length 1, at most 5 tokens")
+    equal(digest(bench, "v.npy"), digest(bench, "whole.npy"))
+
+
+def test_lists_of_modules_are_foreign_input(bench):
+    """What is no list, too deep, or too long ends in a sentence."""
+    folder = copy_of(bench, "m")
+    for text, *words in (("{}", "expected a JSON array"), ("[" * 4000, "modules.json"), ('[{"type": "a", "type": "b"}]', "occurs twice"), ("", "modules.json"),
+                         ("[" + "{}," * 5000 + "{}]", "modules.json")):
+        write(folder, "modules.json", text)
+        contains(bench.expect(3, "encode", folder, "--text", "a", "-o", "v.npy").err, *words)
+
+
+def changed(folder, **members):
+    """tokenizer.json with other members below `model`."""
+    path = os.path.join(folder, "tokenizer.json")
+    with open(path, encoding="utf-8") as file:
+        whole = json.load(file)
+    write(folder, "tokenizer.json", {**whole, "model": {**whole["model"], **members}})
+
+
+def test_keys_of_a_model_of_tokenizers(bench):
+    """Inside `model`: what draws or cuts otherwise is refused or noted, what is off stays quiet."""
+    tokenizers = os.path.join(bench.root, "tests", "golden", "tokenizers")
+    for name in ("metaspace", "spm-unigram", "bpe-v1"):
+        for number, (member, *words) in enumerate((({"fuse_unk": False, "dropout": None, "alpha": 0, "nbest_size": 0, "cache_capacity": 10000, "ignore_merges": False},),
+                                                   ({"nbest_size": 64, "alpha": 0.1}, "nbest_size", "alpha", "none is drawn"), ({"fuse_unk": True}, "fuse_unk"),
+                                                   ({"odd_key": 1}, "odd_key"), ({"dropout": 0.1}, "dropout"), ({"ignore_merges": True}, "ignore_merges"),
+                                                   ({"continuing_subword_prefix": "##"}, "continuing_subword_prefix"))):
+            folder = bench.path(f"{name}-{number}")
+            shutil.copytree(os.path.join(tokenizers, name), folder)
+            if name == "spm-unigram" and os.path.exists(os.path.join(folder, "spm.model")):
+                os.remove(os.path.join(folder, "spm.model"))
+            changed(folder, **member)
+            refused = name == "bpe-v1" and number > 3
+            if refused:
+                contains(bench.expect(3, "tokenize", folder, "--text", "a new store").err, "tokenizer.json", *words)
+                continue
+            said = tokenized(bench, folder, "a new store")
+            equal(said.code, 0, said)
+            equal(said.err.count("note: "), 1 if words else 0, said.err)
+            contains(said.err, *words)
