@@ -10,7 +10,7 @@ size_t confusion_at(const confusion *c, size_t right, size_t answered)
     return c->counts[right * c->labels + answered];
 }
 
-static double part_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+static double part_of(double part, double whole) { return whole > 0 ? part / whole : NAN; }
 
 class_score confusion_class(const confusion *c, size_t label)
 {
@@ -46,9 +46,10 @@ classification_score confusion_score(const confusion *c)
         const class_score one = confusion_class(c, label);
         score.texts += one.texts;
         score.hits += one.hits;
-        score.macro_f1 += one.f1;
-        occurring += one.texts + one.answers > 0;
         if (one.texts > most) most = one.texts;
+        if (isnan(one.f1)) continue;
+        score.macro_f1 += one.f1;
+        occurring++;
     }
     if (!score.texts) return score;
     const accuracy_score accuracy = accuracy_of(score.hits, score.texts);

@@ -15,7 +15,7 @@ size_t confusion_at(const confusion *c, size_t right, size_t answered);
 
 typedef struct class_score {
     size_t texts, answers, hits;  /* of which it is the label, to which it was given, both */
-    double precision, recall, f1; /* 0 where there is nothing to divide by */
+    double precision, recall, f1; /* NaN where there is nothing to divide by */
 } class_score;
 class_score confusion_class(const confusion *c, size_t label);
 

@@ -375,7 +375,7 @@ typedef struct deberta_session_options {
     size_t struct_size;
     deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
     size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
-    size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is a positive number; else the physical cores
+    size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is one of 1 to 1024; else the physical cores
                           that this process might use when the model was opened */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
     size_t memory_limit_bytes;         /* of the session's own memory, without the model's; 0 = no limit */

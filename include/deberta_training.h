@@ -70,7 +70,8 @@ typedef struct deberta_scorer {
     void (*begin)(void *context);
     /* logits [width] of a row that the head reads: of which example, and which of its tokens. */
     void (*row)(void *context, size_t example, size_t token, const float *logits, size_t width);
-    /* Values of the measures: the higher the better. */
+    /* Values of the measures: the higher the better. NaN: a measure that does not exist, null in the log; where the
+     * first does not, the lower loss decides which is best. */
     void (*end)(void *context, double measures[DEBERTA_MEASURES]);
 } deberta_scorer;
 

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/parallel.h"
+#include "core/io/quote.h"
 #include "program/cluster/cluster.h"
 #include "program/commands.h"
 #include "program/frame/text_output.h"
@@ -102,9 +104,20 @@ typedef struct ranks_end {
 
 static int end_ranks(end_hook *hook, int status) { return cluster_close(&((ranks_end *)hook)->ranks, status); }
 
+/* Where the number of threads is the environment's to say. */
+static void note_threads(const common_options *options)
+{
+    const char *without = options->command->without, *unread = executor_threads_unread();
+    if (!unread || options->threads || (without && strstr(without, "threads"))) return;
+    say_note(options,
+             "note: OMP_NUM_THREADS is '%s', expected a number from 1 to %d or a list of such; it is not followed",
+             QUOTE(unread), TOPOLOGY_MAX_WORKERS);
+}
+
 static _Noreturn void run_command(const command *command, int argc, char **argv, ranks_end *end)
 {
     common_options *options = options_parse(command, commands, argc, argv);
+    note_threads(options);
     if (shard_ranks_wanted(options)) stop_request_watch();
     cluster_open(&end->ranks, options);
     check_text_out(options);

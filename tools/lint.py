@@ -79,6 +79,14 @@ STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
 STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
 STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
+# The library reads and prints fractions between plain_numbers_begin and _end alone, because the host program's locale would give them a comma.
+# Apart from that stand functions that are called between the two, and files that print for people only. DEBERTA_FAIL makes sentences for people.
+PLAIN_NUMBERS = re.compile(r"\b(?:strtod|strtof|strtold|atof)(?:_l)?\s*\(|"
+                           r"\b(?:v?(?:f|d|sn?|as)?printf|[fs]?scanf)\s*\([^;]*?%[-+ #0-9.*lL]*[aefgAEFG]")
+NUMBERS_HOME = "core/base/plain_numbers.h"
+NUMBERS_INSIDE = {("train/run/run_evaluation.c", "write_measure")}
+NUMBERS_FOR_PEOPLE = {"core/base/memory_need.c"}
+
 # Who ends a process: for want of memory, through one hook; a child. The library (core, simd, train) never does.
 MAY_END = {"output/scope.c": {"exit"}, "bench/child.c": {"_exit"}}
 
@@ -202,6 +210,18 @@ def check_streams(path, text):
     if path.startswith(STREAM_ROOMS) and path not in STREAM_HOMES:
         found = sorted(set(STREAM_ENDS.findall(without_comments(text))))
         check(not found, f"{path}: {', '.join(found)}: streams are flushed and ended by core/base/stream.h")
+
+
+def check_plain_numbers(path, text):
+    """Numbers in the library's files have a point in every locale: what reads or prints fractions does so in a function that begins plain numbers."""
+    if not path.startswith(("core/", "train/")) or path == NUMBERS_HOME or path in NUMBERS_FOR_PEOPLE:
+        return
+    for body in re.split(r"^}", without_comments(text), flags=re.M):
+        name = re.findall(r"^\w[^\n;]*?(\w+)\(", body, re.M)
+        if "plain_numbers_begin" in body or (path, name[-1] if name else "") in NUMBERS_INSIDE:
+            continue
+        found = PLAIN_NUMBERS.search(body)
+        check(not found, f"{path}: {found.group()[:40] if found else ''}: numbers are read and printed between plain_numbers_begin and _end ({NUMBERS_HOME})")
 
 
 def check_format(paths):
@@ -411,6 +431,7 @@ def check_sources(format_too):
         if path.endswith((".c", ".h")):
             check_includes(path, text)
             check_streams(path, text)
+            check_plain_numbers(path, text)
     c_files = [path for path in code if path.endswith((".c", ".h"))]
     check_circles(include_arrows(c_files), "includes")
     check_unique_names(c_files)

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/parallel.h"
 #include "core/base/thread_pool.h"
@@ -9,16 +10,27 @@
 #include "core/base/openmp_team.h"
 #endif
 
-/* OpenMP allows a list, one number for each level of nesting: the first is that of our loops. */
+/* OpenMP allows a list, one number for each level of nesting: the first is that of our loops. Blanks may stand around
+ * numbers. 0: there is none from 1 to TOPOLOGY_MAX_WORKERS. */
 static size_t threads_of_environment(void)
 {
     const char *text = getenv("OMP_NUM_THREADS");
     char *end;
-    if (!text || text[0] < '0' || text[0] > '9') return 0;
+    static const char blanks[] = " \t\n\v\f\r";
+    if (!text) return 0;
+    text += strspn(text, blanks);
+    if (text[0] < '0' || text[0] > '9') return 0;
     errno = 0;
     const unsigned long threads = strtoul(text, &end, 10);
+    end += strspn(end, blanks);
     if (errno || (*end != '\0' && *end != ',')) return 0;
-    return threads <= TOPOLOGY_MAX_WORKERS ? threads : TOPOLOGY_MAX_WORKERS;
+    return threads <= TOPOLOGY_MAX_WORKERS ? threads : 0;
+}
+
+const char *executor_threads_unread(void)
+{
+    const char *text = getenv("OMP_NUM_THREADS");
+    return text && *text && !threads_of_environment() ? text : NULL;
 }
 
 size_t executor_default_threads(const topology_info *machine)

@@ -41,9 +41,11 @@ deberta_status executor_create(executor **made, size_t threads, bool pin, const 
                                deberta_error *err);
 /* Accepts NULL; sets *old to NULL. No loop may be running. */
 void executor_free(executor **old);
-/* OMP_NUM_THREADS where the environment has a positive number in it (the first of several), else the cores that this
- * process may use. At most TOPOLOGY_MAX_WORKERS. */
+/* OMP_NUM_THREADS where the environment has a number from 1 to TOPOLOGY_MAX_WORKERS in it (the first of several), else
+ * the cores that this process may use. */
 size_t executor_default_threads(const topology_info *machine);
+/* OMP_NUM_THREADS where it says something that executor_default_threads cannot follow, else NULL. */
+const char *executor_threads_unread(void);
 
 /* Runs body(context, task, worker) for every task in [0, tasks) and returns when all are done, their writes visible.
  * worker < threads names the thread, for scratch memory. Not reentrant; one caller at a time. Allocates nothing. tasks

@@ -133,6 +133,15 @@ static void let_go(int *descriptor)
     *descriptor = -1;
 }
 
+/* A file that is overwritten keeps who may read and write it; its owner may write it in any case. What takes no modes
+ * (a file system of another kind) keeps the mode of a new file. */
+static void keep_mode(const atomic_file *file)
+{
+    struct stat about;
+    if (stat(file->target, &about) == 0 && S_ISREG(about.st_mode) && about.st_uid == geteuid())
+        (void)!fchmod(file->descriptor, (about.st_mode & 0777) | S_IWUSR);
+}
+
 /* Creates <folder of target>/.deberta-<host>-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner
  * only.
  */
@@ -156,6 +165,7 @@ static deberta_status create_temporary(atomic_file *file, deberta_error *err)
     if (file->descriptor < 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(file->target), strerror(errno));
     file->pending = true;
+    keep_mode(file);
     return DEBERTA_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/byte_order_mark.h"
+#include "core/base/plain_numbers.h"
 #include "core/io/mapped_file.h"
 
 /* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
@@ -49,7 +50,9 @@ static deberta_status scan(const char *text, size_t size_bytes, const json_limit
 /* As somebody would write it, and never like an integer: "2.0" is not 2. */
 static void print_real(char *text, size_t room, double value)
 {
+    const plain_numbers numbers = plain_numbers_begin();
     snprintf(text, room, "%.15g", value);
+    plain_numbers_end(numbers);
     if (!strpbrk(text, ".en")) strncat(text, ".0", room - strlen(text) - 1);
 }
 

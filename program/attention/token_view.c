@@ -14,7 +14,7 @@
 enum { MOST_WORDS_SHARE = 3 };
 
 /* What SentencePiece has before characters that it does not know: a bar as high as the type. */
-static const char lone_space[] = "\u2581";
+static const char lone_space[] = "\u2581", byte_space[] = "\u0120"; /* as byte-level vocabularies write it */
 
 token_view_rule token_view_rule_of(deberta_component component)
 {
@@ -102,7 +102,7 @@ static const char *drawn_label(token_view *view, const input_batch *input, size_
 {
     const deberta_tokens *list = tokens_of(input, view->row);
     if (!list || list->roles[token] != DEBERTA_TOKEN_TEXT) return name;
-    if (strcmp(name, lone_space) == 0) return "\u2423";
+    if (strcmp(name, lone_space) == 0 || strcmp(name, byte_space) == 0) return "\u2423";
     return is_inside(view, input, token) ? scope_text(&view->memory, "\u00b7%s", name) : name;
 }
 

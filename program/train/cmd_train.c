@@ -1,5 +1,6 @@
 /* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
 #include <jansson.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,15 +20,45 @@
 
 /* ------------------------------------------------------------------------------------------------- the end of a run */
 
+static bool has_measure(const train_log *log)
+{
+    return log->series[LOG_MEASURE].count && log->series[LOG_MEASURE].count == log->series[LOG_EVAL_LOSS].count;
+}
+
+static double measure_at(const train_log *log, size_t k)
+{
+    return has_measure(log) ? log->series[LOG_MEASURE].values[k] : NAN;
+}
+
 /* The first measure, or else the first held-out loss, that no later one is better than, as best/ has it. */
 static size_t find_best(const train_log *log)
 {
-    const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
-    const log_series *s = measure->count ? measure : loss;
+    const log_series *loss = &log->series[LOG_EVAL_LOSS];
     size_t best = 0;
-    for (size_t k = 1; k < s->count; k++)
-        if (s == measure ? s->values[k] > s->values[best] : s->values[k] < s->values[best]) best = k;
+    for (size_t k = 1; k < loss->count; k++) {
+        const double now = measure_at(log, k), was = measure_at(log, best);
+        if (isnan(now) && isnan(was) ? loss->values[k] < loss->values[best] : isnan(was) || now > was) best = k;
+    }
     return best;
+}
+
+/* What was chosen from, where the measure did not decide by itself. */
+static void note_choice(const train_options *o, const train_log *log, size_t best)
+{
+    size_t undefined = 0, equal = 0;
+    const size_t count = log->series[LOG_EVAL_LOSS].count;
+    for (size_t k = 0; k < count; k++) {
+        undefined += isnan(measure_at(log, k)) != 0;
+        equal += measure_at(log, k) == measure_at(log, best);
+    }
+    if (undefined)
+        say_note(&o->common, "note: %s is undefined in %zu of %zu measurements (%s), null in the log%s", log->measure,
+                 undefined, count,
+                 strcmp(log->measure, "pearson") == 0 ? "all values are equal" : "held-out data has nothing to find",
+                 undefined == count ? "; the least held-out loss decides" : "");
+    if (equal > 1)
+        say_note(&o->common, "note: %zu of %zu measurements have the same best %s; the first of them is kept", equal,
+                 count, log->measure);
 }
 
 static double last_of(const log_series *s) { return s->values[s->count - 1]; }
@@ -52,7 +83,8 @@ static void tell(const train_options *o, const train_log *log)
     note_rise(o, train_log_objective(log));
     if (!loss->count) return;
     const size_t best = find_best(log);
-    if (measure->count)
+    if (has_measure(log)) note_choice(o, log, best);
+    if (has_measure(log) && !isnan(measure->values[best]))
         say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, in %s", last_of(loss),
                  log->measure, last_of(measure), measure->steps[best], log->measure, measure->values[best], place);
     else
@@ -66,7 +98,10 @@ static void add_held_out(json_t *object, const train_log *log)
     if (!loss->count) return;
     json_put(object, "eval_loss", json_real(last_of(loss)));
     if (measure->count) json_put(object, "measure", json_string(log->measure));
-    if (measure->count) json_put(object, "eval_measure", json_real(last_of(measure)));
+    if (measure->count) {
+        const double last = last_of(measure);
+        json_put(object, "eval_measure", isnan(last) ? json_null() : json_real(last));
+    }
     json_put(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)]));
 }
 

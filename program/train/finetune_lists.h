@@ -52,6 +52,7 @@ typedef struct finetune_reader {
     bool regression;
     size_t most_tokens; /* of a sequence; longer ones are refused, or cut */
     bool cuts;
+    size_t document_marks; /* lines of -DOCSTART- passed over */
 } finetune_reader;
 
 /* Appends a copy. */

@@ -138,10 +138,23 @@ static bool take_line(finetune_reader *r, sentence *s, text_record *record)
     return take_word(r, s, record, record->text, tab + 1);
 }
 
+/* CoNLL's mark between documents: a line of its own, which readers of such files leave out. */
+static bool is_document_mark(finetune_reader *r, const text_record *record)
+{
+    static const char mark[] = "-DOCSTART-";
+    const size_t length = sizeof mark - 1;
+    if (record->object || record->problem || record->text_bytes < length) return false;
+    if (strncmp(record->text, mark, length) != 0) return false;
+    if (record->text_bytes > length && !strchr("\t ", record->text[length])) return false;
+    if (r->document_marks++ == 0)
+        say_note(r->options, "note: lines of -DOCSTART- between documents are passed over; they are no words");
+    return true;
+}
+
 static deberta_status take_record(finetune_reader *r, sentence *s, text_record *record, example_list *list,
                                   deberta_error *err)
 {
-    const bool ends = record->object || record->text_bytes == 0;
+    const bool ends = record->object || record->text_bytes == 0 || is_document_mark(r, record);
     if (record->object)
         take_object(r, s, record);
     else if (!record->problem && !ends)

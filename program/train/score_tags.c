@@ -2,6 +2,7 @@
  * carry a scheme as core/answer/entities.c reads it; without one only tokens are counted.
  *
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,14 +109,15 @@ static void count_example(const tag_scores *s, size_t example, span_counts *coun
     free(wanted);
 }
 
+/* Where no span is to be found F1 does not exist: nothing that is found could raise it. */
 static void end_tags(void *context, double measures[DEBERTA_MEASURES])
 {
     const tag_scores *s = context;
     span_counts counts = {0};
     for (size_t i = 0; i < s->examples->count; i++) count_example(s, i, &counts);
     const size_t both = counts.wanted + counts.found;
-    const double accuracy = counts.tokens ? (double)counts.right_tokens / (double)counts.tokens : 0,
-                 f1 = both ? 2 * (double)counts.right / (double)both : 0;
+    const double accuracy = counts.tokens ? (double)counts.right_tokens / (double)counts.tokens : NAN,
+                 f1 = counts.wanted ? 2 * (double)counts.right / (double)both : NAN;
     measures[0] = s->has_scheme ? f1 : accuracy;
     measures[1] = accuracy;
 }

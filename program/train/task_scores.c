@@ -59,7 +59,7 @@ static void value_row(void *context, size_t example, size_t token, const float *
     ((value_scores *)context)->found[example] = (double)logits[0];
 }
 
-/* NaN, where one does not vary, is no measure: 0. */
+/* NaN where one does not vary: then there is no correlation. */
 static double pearson(const double *a, const double *b, size_t count)
 {
     double mean_a = 0, mean_b = 0, ab = 0, aa = 0, bb = 0;
@@ -72,7 +72,7 @@ static double pearson(const double *a, const double *b, size_t count)
         aa += (a[i] - mean_a) * (a[i] - mean_a);
         bb += (b[i] - mean_b) * (b[i] - mean_b);
     }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
 }
 
 static void end_regression(void *context, double measures[DEBERTA_MEASURES])

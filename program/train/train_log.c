@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,6 +68,7 @@ static void take_line(train_log *log, const json_t *line)
     for (int k = 0; k < LOG_VALUES; k++) {
         const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
         if (json_is_number(value)) append(&log->memory, &log->series[k], step, json_number_value(value));
+        if (k == LOG_MEASURE && json_is_null(value)) append(&log->memory, &log->series[k], step, NAN);
     }
 }
 

@@ -17,7 +17,7 @@ typedef enum log_value {
 } log_value;
 
 typedef struct log_series {
-    double *steps, *values; /* [count], steps ascending */
+    double *steps, *values; /* [count], steps ascending; a measure that does not exist is NaN */
     size_t count, steps_room, values_room;
 } log_series;
 

@@ -1,6 +1,7 @@
 /* `deberta train plot`: loss, rate and gradient norm of training runs, and what was measured on held-out data.
  *
  * SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -104,7 +105,7 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
         for (size_t run = 0; run < group->count; run++) {
             const log_series *s = &runs[run].series[what];
             while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
-            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step;
+            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step && !isnan(s->values[at[run]]);
             if (!everywhere) break;
             const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
             sum += value;
@@ -121,8 +122,11 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
 
 static bool any_has(const plot_job *job, log_value what)
 {
-    for (size_t i = 0; i < job->run_count; i++)
-        if (job->runs[i].series[what].count) return true;
+    for (size_t i = 0; i < job->run_count; i++) {
+        const log_series *s = &job->runs[i].series[what];
+        for (size_t k = 0; k < s->count; k++)
+            if (!isnan(s->values[k])) return true;
+    }
     return false;
 }
 

@@ -121,6 +121,17 @@ def test_full_disk(bench):
         equal(digest(out), digest("one.npy"))
 
 
+def hears_of_stops(pid):
+    """The program has said so for SIGUSR1; false of a process that has just ended, or is the launcher's own until it becomes the program."""
+    try:
+        if not os.readlink(f"/proc/{pid}/exe").endswith("-mpi"):
+            return False
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    return int(re.search(r"SigCgt:\s*(\w+)", status)[1], 16) >> (signal.SIGUSR1 - 1) & 1
+
+
 def flushes(out, shard, shards):
     journal = pathlib.Path(f"{out}.shards/{shard}-of-{shards}.npy.part.journal")
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
@@ -170,6 +181,24 @@ def test_told_to_stop(bench):
         check(not os.path.exists(out), "not yet joined")
         ranked(bench, (2, [*words, "--shards", 6, "-o", out]))
         equal(digest(out), digest("one.jsonl"))
+
+
+def test_told_to_stop_early(bench):
+    """One rank is told as soon as it would hear of it, long before the first item: all end with 75, and the same command begins or goes on."""
+    encode = ["encode", DEMO, "--file", plain("early.txt", 900), "--threads", 1, "--batch-tokens", 64]
+    mlm = ["train", "mlm", DEMO, "--file", "early.txt", "--steps", 100000, "--sequence-tokens", 16, "--batch-sequences", 4, "--threads", 1, "-q", "-o", "early"]
+    for words in ([*encode, "--shards", 6, "-o", "early.npy"], mlm):
+        run = start(bench, [(2, words)])
+        wait_until(lambda: run.poll() is not None or any(hears_of_stops(rank) for rank in pids_of_ranks(run.pid)[-1:]), 30)  # noqa: B023
+        os.kill(pids_of_ranks(run.pid)[-1], signal.SIGUSR1)
+        _, err = run.communicate(timeout=60)
+        if not launcher_crashed(run.returncode, err):
+            equal(run.returncode, 75, err)
+    check(not os.path.exists("early.npy"), "not yet joined")
+    check(any(name.startswith("checkpoint-") for name in os.listdir("early")), "a checkpoint is written")
+    ranked(bench, (2, [*encode, "--shards", 6, "-o", "early.npy"]))
+    bench.fine(*encode, "-o", "one.npy")
+    equal(digest("early.npy"), digest("one.npy"))
 
 
 def test_one_rank(bench):

@@ -235,6 +235,18 @@ def test_lint_finds_tools_that_no_page_names(bench):
             equal(len(lint.failures), breaches, paths)
 
 
+def test_lint_finds_numbers_that_follow_the_locale(bench):
+    import lint
+    inside = 'static void a(void)\n{\n    plain_numbers n = plain_numbers_begin();\n    fprintf(f, "%.17g", x);\n    plain_numbers_end(n);\n}\n'
+    outside = 'static void b(void)\n{\n    fprintf(f, "%.17g", x);\n}\n'
+    for path, text, breaches in (("train/a.c", inside, 0), ("train/a.c", outside, 1), ("train/a.c", inside + outside, 1), ("core/io/a.c", "x = strtod(t, NULL);", 1),
+                                 ("core/a.c", 'sscanf(t, "%lf", &x);', 1), ("core/a.c", 'snprintf(t, n, "%zu", k);', 0), ("core/a.c", "/* strtod(t) */", 0),
+                                 ("program/a.c", outside, 0)):
+        with mock.patch.multiple(lint, failures=[], passes=0):
+            lint.check_plain_numbers(path, text)
+            equal(len(lint.failures), breaches, (path, text))
+
+
 def test_lint_finds_streams_that_are_ended_elsewhere(bench):
     import lint
     for path, text, breaches in (("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),

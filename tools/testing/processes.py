@@ -12,7 +12,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # With these the caller's environment would weaken the tests, or have them write what they should compare with.
-NOT_FROM_THE_CALLER = {"DEBERTA_UPDATE_GOLDEN", "DEBERTA_TEST_QUICK", "DEBERTA_TEST_SEED", "DEBERTA_TEST_EVERY_CALL", "DEBERTA_CASES_PART", "DEBERTA_ISA"}
+NOT_FROM_THE_CALLER = {"DEBERTA_UPDATE_GOLDEN", "DEBERTA_TEST_QUICK", "DEBERTA_TEST_SEED", "DEBERTA_TEST_EVERY_CALL", "DEBERTA_ISA"}
 PATIENCE = 30  # seconds that a process which was asked to stop may take
 
 running = set()  # process groups, to be stopped if the run is interrupted

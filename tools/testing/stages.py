@@ -24,7 +24,7 @@ NEON_OPTIONS, NEON_MACHINE = ["-Dviz=disabled", "--werror"], "tools/cross-aarch6
 PARTS = ("1/5", "2/5", "3/5", "4/5", "5/5")
 PYTHON_PARTS = ("1/2", "2/2")
 # Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
-NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_KERNEL_TURNS, CASES_TURNS = 3, 4, 2, 4, 3, 3
+NATIVE_TURNS, KERNEL_TURNS, CLANG_TURNS, SANITIZER_TURNS, NEON_KERNEL_TURNS = 3, 4, 2, 4, 3
 X86 = os.uname().machine == "x86_64"
 
 
@@ -305,11 +305,8 @@ def python_package(stage, _full, whole=False):
     # It loads packages while others compile, and all that follows waits for it.
     prepared = stage.program("the wheel and the packages of its tests", [sys.executable, "tests/python/run.py", "--prepare"], limit=3000, of_tiers=False,
                              expected=2 * FIRST)
-    parts = {"DEBERTA_CASES_PART": parts_of_today(CASES_TURNS)[0]} if not whole else {}
-    if not whole:
-        stage.leave("python-whole", "the other cases beside the repository")
     for part in PYTHON_PARTS:
-        run(f", {part}", "--part", part, environment=parts, expected=150)
+        run(f", {part}", "--part", part, expected=150)
     apart = [("in Ray, datasets, datatrove", engines), ("with the address sanitizer", with_sanitizer)]
     today, later = (apart, []) if whole else turn_of_today(apart, len(apart))
     for _, begin in today:

@@ -262,7 +262,9 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
         free(other);
     }
     if (!*differences) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is of another run: %s", QUOTE(path), differences);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "%s is of another run: %s; to train its model further, give that folder as MODEL and another --out",
+                 QUOTE(path), differences);
 }
 
 /* What a run leaves that was killed before it had written its recipe: an empty file, temporaries. */

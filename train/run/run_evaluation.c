@@ -2,6 +2,7 @@
 #include "train/run/run_evaluation.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -35,39 +36,60 @@ static void tell_rows(void *context, const step_state *step, const step_batch *b
     }
 }
 
-/* The value that decides, the higher the better. */
+/* JSON has no NaN: a measure that does not exist is null. */
+static void write_measure(FILE *log, const char *name, double value)
+{
+    if (isfinite(value))
+        fprintf(log, ", \"eval_%s\": %.17g", name, value);
+    else
+        fprintf(log, ", \"eval_%s\": null", name);
+}
+
+/* The value that decides, the higher the better; NaN: it does not exist. */
 static double write_measures(const run_evaluation *e, double loss, FILE *log)
 {
     double measures[DEBERTA_MEASURES] = {0};
     if (!e->scorer) return -loss;
     e->scorer->end(e->scorer->context, measures);
     for (size_t k = 0; k < DEBERTA_MEASURES && e->scorer->names[k]; k++)
-        fprintf(log, ", \"eval_%s\": %.17g", e->scorer->names[k], measures[k]);
-    return measures[0];
+        write_measure(log, e->scorer->names[k], measures[k]);
+    return isfinite(measures[0]) ? measures[0] : NAN;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ the best */
 
-static void take(run_evaluation *e, size_t step, double value)
+/* A value that exists is better than none; of two that do not, the lower loss is. */
+static bool is_better(const run_evaluation *e, double value, double loss)
+{
+    if (e->best_step == 0) return true;
+    if (isnan(value) && isnan(e->best)) return loss < e->best_loss;
+    return isnan(e->best) || value > e->best;
+}
+
+static void take(run_evaluation *e, size_t step, double value, double loss)
 {
     e->worse_runs++;
-    if (e->best_step && !(value > e->best)) return;
+    if (!is_better(e, value, loss)) return;
     e->best = value;
+    e->best_loss = loss;
     e->best_step = step;
     e->worse_runs = 0;
 }
 
 void run_evaluation_recall(run_evaluation *e, FILE *log)
 {
+    static const char loss_key[] = "\"eval_loss\": ";
     char *line = NULL, key[128];
     size_t capacity = 0, step;
     snprintf(key, sizeof key, "\"eval_%s\": ", e->scorer ? e->scorer->names[0] : "loss");
     const plain_numbers numbers = plain_numbers_begin();
     while (getline(&line, &capacity, log) > 0) {
-        const char *found = strstr(line, key);
-        if (!found || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
-        const double value = strtod(found + strlen(key), NULL);
-        take(e, step, e->scorer ? value : -value);
+        const char *found = strstr(line, key), *with_loss = strstr(line, loss_key);
+        if (!found || !with_loss || sscanf(line, "{\"step\": %zu,", &step) != 1) continue;
+        const double loss = strtod(with_loss + strlen(loss_key), NULL);
+        found += strlen(key);
+        const double value = strncmp(found, "null", 4) == 0 ? NAN : strtod(found, NULL);
+        take(e, step, e->scorer ? value : -loss, loss);
     }
     plain_numbers_end(numbers);
     free(line);
@@ -101,7 +123,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
                 report.discriminator.loss);
     fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu", report.all.sequences,
             report.all.tokens, report.all.labelled);
-    take(e, done, write_measures(e, report.loss, log));
+    take(e, done, write_measures(e, report.loss, log), report.loss);
     fputs("}\n", log);
     plain_numbers_end(numbers);
     if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));

@@ -13,9 +13,10 @@ typedef struct run_evaluation {
     const batch_source *held_out;
     const deberta_scorer *scorer; /* NULL: the loss decides, the lower the better */
     const char *folder;           /* of the run */
-    double best;
-    size_t best_step;  /* 0: there has been none */
-    size_t worse_runs; /* evaluations since */
+    double best;                  /* NaN: the measure did not exist */
+    double best_loss;             /* decides between two that do not exist */
+    size_t best_step;             /* 0: there has been none */
+    size_t worse_runs;            /* evaluations since */
 } run_evaluation;
 
 /* What the evaluations of a log say that is gone on with, from where it stands to its end. */

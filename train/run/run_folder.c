@@ -34,6 +34,12 @@ deberta_status run_folder_check(const char *folder, deberta_error *err)
     run_claim claim = {0};
     DEBERTA_TRY(run_claim_join(&claim, folder, err)); /* a run that is at work says more than that there is something */
     run_claim_release(&claim);
+    char log[RUN_PATH_BYTES];
+    snprintf(log, sizeof log, "%s/log.jsonl", folder);
+    if (access(log, F_OK) == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%s is not empty: it holds a run, which --resume goes on with; expected that, or a new folder",
+                     QUOTE(folder));
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
                  QUOTE(folder));
 }

@@ -173,6 +173,11 @@ static deberta_status freeze(deberta_trainer *t, deberta_error *err)
         if (count == 0)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be frozen", t->model, o->freeze[i]);
     }
+    const bool is_left = parameter_set_is_trained(&t->pair.discriminator.learner->set) ||
+                         (t->generator && parameter_set_is_trained(&t->pair.generator.learner->set));
+    if (o->steps > 0 && !is_left)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%s: freeze leaves nothing to train; expected patterns that leave a tensor out", t->model);
     return DEBERTA_OK;
 }
 

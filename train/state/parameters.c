@@ -180,6 +180,13 @@ size_t parameter_set_freeze(parameter_set *set, const char *pattern)
     return count;
 }
 
+bool parameter_set_is_trained(const parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i].trained) return true;
+    return false;
+}
+
 size_t parameter_set_drop(parameter_set *set, const char *pattern)
 {
     const size_t before = set->count;

@@ -45,6 +45,8 @@ void parameter_set_sort(parameter_set *set);
 /* Tensors whose name, canonical or stored, fits a shell's pattern are no longer trained, or no longer there. Returns
  * how many. */
 size_t parameter_set_freeze(parameter_set *set, const char *pattern);
+/* Whether any tensor is trained. */
+bool parameter_set_is_trained(const parameter_set *set);
 size_t parameter_set_drop(parameter_set *set, const char *pattern);
 
 /* The set must stay where it is. */

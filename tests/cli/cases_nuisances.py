@@ -1,0 +1,96 @@
+"""Small things that are followed, refused or said: undefined measures, nothing to train, threads of the environment, modes of files.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import stat
+
+from helpers import DEMO, TINY, contains, equal
+
+TRAIN = ["--sequence-tokens", "32", "-t", "1"]
+
+
+def lines(count=12):
+    return "".join(f"the old captain number {k} opened a new store\n" for k in range(count))
+
+
+def test_an_undefined_correlation_decides_nothing(bench):
+    bench.write("t.tsv", "3.5\ta good day\n1.25\ta bad day\n2.0\tthe old captain\n0.5\tnothing of it\n")
+    bench.write("e.tsv", "3.5\tthe sea\n3.5\ta new store\n")
+    said = bench.run("finetune", "sequence", DEMO, "--examples", "t.tsv", "--labels", "1", "--eval", "e.tsv", "--eval-every", "1",
+                     "--steps", "3", "--learning-rate", "1e-3", *TRAIN, "-o", "m")
+    log = [json.loads(line) for line in bench.read("m/log.jsonl").splitlines()]
+    found = [line for line in log if "eval_loss" in line]
+    equal([line["eval_pearson"] for line in found], [None] * 3)
+    best = min(found, key=lambda line: line["eval_loss"])
+    contains(said.err, "pearson is undefined in 3 of 3", "the least held-out loss decides", f"the best is step {best['step']} with")
+    bench.fine("train", "plot", "m", "-o", "m.svg")
+    equal("pearson" in bench.read("m.svg"), False)
+
+
+def test_spans_that_nobody_can_find_decide_nothing(bench):
+    bench.write("t.tsv", "the\tO\nsea\tB-X\n\n")
+    bench.write("e.tsv", "the\tO\nstore\tO\n\n")
+    said = bench.run("finetune", "token", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "e.tsv", "--eval-every", "1", "--steps", "2", *TRAIN, "-o", "m")
+    found = [line for line in map(json.loads, bench.read("m/log.jsonl").splitlines()) if "eval_loss" in line]
+    equal([line["eval_f1"] for line in found], [None] * 2)
+    contains(said.err, "f1 is undefined in 2 of 2", "nothing to find", "the least held-out loss decides")
+
+
+def test_equal_measures_are_said(bench):
+    """The first of equals is the best, and one sentence says so."""
+    bench.write("t.tsv", "a\ta good day\nb\ta bad day\n")
+    said = bench.run("finetune", "sequence", DEMO, "--examples", "t.tsv", "--new-head", "--eval", "t.tsv", "--eval-every", "1", "--steps", "3",
+                     "--learning-rate", "1e-9", *TRAIN, "-o", "m")
+    contains(said.err, "3 of 3 measurements have the same best accuracy; the first of them is kept", "the best is step 1 with")
+
+
+def test_nothing_left_to_train_is_refused(bench):
+    bench.write("t.txt", lines())
+    words = ["train", "mlm", DEMO, "--file", "t.txt", "--steps", "1", "--batch-sequences", "2", *TRAIN]
+    contains(bench.run(*words, "--freeze", "*", "-o", "m").err, "freeze", "nothing to train")
+    equal(os.path.exists(bench.path("m/log.jsonl")), False)
+
+
+def test_a_run_in_the_way_names_the_way_out(bench):
+    bench.write("t.txt", lines())
+    words = ["train", "mlm", DEMO, "--file", "t.txt", "--batch-sequences", "2", *TRAIN, "-q", "-o", "m"]
+    bench.fine(*words, "--steps", "1")
+    contains(bench.run(*words, "--steps", "2", "--resume").err, "steps 1, now 2", "MODEL", "another --out")
+    contains(bench.run(*words, "--steps", "1").err, "is not empty: it holds a run", "--resume")
+
+
+def test_document_marks_are_no_words(bench):
+    text = "the\tO\nsea\tB-X\n\n"
+    bench.write("plain.tsv", text * 2)
+    bench.write("marked.tsv", "-DOCSTART-\tO\n\n" + text + "-DOCSTART- -X- O O\n\n" + text)
+    words = ["finetune", "token", DEMO, "--new-head", "--steps", "1", *TRAIN]
+    bench.fine(*words, "--examples", "plain.tsv", "-o", "a", "-q")
+    said = bench.run(*words, "--examples", "marked.tsv", "-o", "b")
+    equal(said.err.count("-DOCSTART-"), 1)
+    equal(*[json.loads(bench.read(f"{out}/log.jsonl"))["loss"] for out in "ab"])
+
+
+def test_threads_of_the_environment(bench):
+    words = ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", "--json"]
+    for value, threads in ((" 3", 3), ("3 ,2", 3), ("3x", 0), ("all", 0), ("-1", 0), ("99999999999", 0), ("5000", 0)):
+        result = bench.run(*words, env={"OMP_NUM_THREADS": value})
+        equal(result.code, 0, value)
+        equal(result.err.count("OMP_NUM_THREADS"), 0 if threads else 1, value)
+        if threads:
+            equal(json.loads(result.out)["results"][0]["threads"], threads, value)
+
+
+def test_a_file_that_is_overwritten_keeps_its_mode(bench):
+    for mode in (0o600, 0o640):
+        bench.write("old.json", "{}")
+        os.chmod(bench.path("old.json"), mode)
+        bench.fine("tokenize", DEMO, "--text", "a new store", "--json", "-o", "old.json")
+        equal(oct(stat.S_IMODE(os.stat(bench.path("old.json")).st_mode)), oct(mode))
+    before = os.umask(0o027)
+    try:
+        bench.fine("tokenize", DEMO, "--text", "a new store", "--json", "-o", "new.json")
+    finally:
+        os.umask(before)
+    equal(oct(stat.S_IMODE(os.stat(bench.path("new.json")).st_mode)), oct(0o640))
