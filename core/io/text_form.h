@@ -27,5 +27,6 @@ typedef struct text_form {
 
 /* By the suffix alone. */
 bool text_form_is_named(const char *path);
-/* line: the first one that is not blank, without a byte order mark and a line break. columns: the reader takes lines apart at tabs. */
+/* line: the first one that is not blank, without a byte order mark and a line break. columns: the reader takes lines
+ * apart at tabs. */
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);

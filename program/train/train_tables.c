@@ -29,7 +29,8 @@
     }
 
 static const option text_rows[] = {
-    {"file", 'f', "FILE", "a run on these texts, one a line, documents between empty lines, or objects (.jsonl); may be repeated",
+    {"file", 'f', "FILE",
+     "a run on these texts, one a line, documents between empty lines, or objects (.jsonl); may be repeated",
      TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "one-batch batches"},
     EVAL_ROW,
     TRAINER_EVALUATION(ROW) TRAINER_LENGTHS(ROW) TRAINER_BATCHES(ROW) TRAINER_TEXTS(ROW) TRAINER_MASKING(ROW) NO_MORE,

@@ -100,7 +100,8 @@ static int run(const common_options *options)
 }
 
 static const option table[] = {
-    {"file", 'f', "FILE", "texts to learn pieces from, one a line, or objects (.jsonl); may be repeated", TEXTS_AT(tokenizer_options, texts)},
+    {"file", 'f', "FILE", "texts to learn pieces from, one a line, or objects (.jsonl); may be repeated",
+     TEXTS_AT(tokenizer_options, texts)},
     {"vocabulary", 0, "N", "size of the vocabulary with [PAD], [CLS], [SEP], [UNK]; [MASK] comes on top (default 8000)",
      SIZE_AT(tokenizer_options, pieces, 6, 1000000)},
     {"depth", 0, "N", "of the configuration (default 6)", SIZE_AT(tokenizer_options, layers, 1, 256)},
