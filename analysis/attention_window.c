@@ -20,7 +20,7 @@ typedef struct window_query {
 } window_query;
 
 /* 16 partial sums, as everywhere, and so that compilers can use vectors. */
-static float dot(const float *a, const float *b, size_t d)
+static float attention_window_dot(const float *a, const float *b, size_t d)
 {
     float sums[16] = {0}, sum = 0;
     size_t k = 0;
@@ -61,11 +61,11 @@ static float logit(const window_query *w, size_t j)
     const deberta_session *s = w->session;
     const size_t d = s->model->head_size;
     const float *key = key_of(w, j);
-    float score = dot(w->q, key, d), bias = 0;
+    float score = attention_window_dot(w->q, key, d), bias = 0;
     if (!w->position_keys && !w->position_queries) return score;
     const size_t row = (size_t)s->positions.row_of[(ptrdiff_t)w->place - (ptrdiff_t)j];
     if (w->position_keys) bias += dot_position_key(w, row);
-    if (w->position_queries) bias += dot(key, w->position_queries + row * s->model->padded_head, d);
+    if (w->position_queries) bias += attention_window_dot(key, w->position_queries + row * s->model->padded_head, d);
     return score + bias;
 }
 
@@ -136,7 +136,8 @@ static void attend_in_window(deberta_session *s, size_t layer, const deberta_obs
     }
 }
 
-static deberta_status check(const deberta_model *model, unsigned features, bool changes_terms, deberta_error *err)
+static deberta_status attention_window_check(const deberta_model *model, unsigned features, bool changes_terms,
+                                             deberta_error *err)
 {
     if (model->integer_attention)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: a window of keys needs attention in float32; found %s",
@@ -160,7 +161,7 @@ deberta_status windowed_session_create(deberta_session **session, const deberta_
     session_internal_options windowed = internal ? *internal : (session_internal_options){0};
     const bool changes_terms = options->ablation_count > 0 || windowed.interventions.changes.row_bias;
     *session = NULL;
-    DEBERTA_TRY(check(model, options->features, changes_terms, err));
+    DEBERTA_TRY(attention_window_check(model, options->features, changes_terms, err));
     windowed.interventions.attend = attend_in_window;
     windowed.interventions.attend_context = window;
     return session_create_within(session, model, options, &windowed, 0, err);

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/status.h"
 #include "analysis/behaviour_work.h"
+#include "core/base/status.h"
 #include "output/scope.h"
 
 /* Pairs of tokens that change places: aliases must hide all of them, a distinction shows with one. */

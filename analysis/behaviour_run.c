@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
+#include "analysis/behaviour_work.h"
 #include "core/base/status.h"
 #include "core/load/model.h"
-#include "analysis/behaviour_work.h"
 #include "output/scope.h"
 
 static deberta_status run_tests(behaviour_work *w, deberta_error *err)

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/status.h"
 #include "analysis/behaviour_work.h"
+#include "core/base/status.h"
 #include "output/scope.h"
 
 enum { MARGIN = 4 }; /* tokens of the text beyond what a window reaches, on each side */

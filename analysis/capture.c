@@ -41,7 +41,7 @@ void capture_want_everywhere(capture *capture, deberta_component component)
     for (size_t layer = 0; layer < capture->model->layers; layer++) capture_want(capture, layer, component);
 }
 
-static bool measure(const capture *capture, size_t *matrix_bytes, size_t *hidden_bytes, size_t *total)
+static bool capture_measure(const capture *capture, size_t *matrix_bytes, size_t *hidden_bytes, size_t *total)
 {
     const deberta_model_info *model = capture->model;
     const size_t cells = capture->matrix_starts[capture->sequences];
@@ -53,14 +53,14 @@ static bool measure(const capture *capture, size_t *matrix_bytes, size_t *hidden
 size_t capture_bytes(const capture *capture)
 {
     size_t matrix_bytes, hidden_bytes, total;
-    return measure(capture, &matrix_bytes, &hidden_bytes, &total) ? total : SIZE_MAX;
+    return capture_measure(capture, &matrix_bytes, &hidden_bytes, &total) ? total : SIZE_MAX;
 }
 
 deberta_status capture_allocate(capture *capture, deberta_error *err)
 {
     const deberta_model_info *model = capture->model;
     size_t matrix_bytes, hidden_bytes, total;
-    if (!measure(capture, &matrix_bytes, &hidden_bytes, &total))
+    if (!capture_measure(capture, &matrix_bytes, &hidden_bytes, &total))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
                      "%zu attention matrices of %zu heads and %zu cells need more than the address space",
                      capture->matrix_count, model->heads, capture->matrix_starts[capture->sequences]);

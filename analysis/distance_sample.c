@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "core/base/random.h"
 #include "analysis/quantile.h"
+#include "core/base/numbers.h"
 
 void distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed)
 {

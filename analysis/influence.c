@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
-#include "core/base/status.h"
-#include "core/encode/session_internal_options.h"
 #include "analysis/quantile.h"
 #include "analysis/reference/reference.h"
+#include "core/base/numbers.h"
+#include "core/base/status.h"
+#include "core/encode/session_internal_options.h"
 
 static const double largest_step = 0.5;           /* of the row's length; each next one is half */
 static const double noise_step = 1.0 / (1 << 18); /* so small that float32 shows nothing but rounding */
@@ -78,7 +78,7 @@ static deberta_status take_hidden(void *context, const deberta_hidden_block *blo
     return DEBERTA_OK;
 }
 
-static deberta_status encode(influence_work *w, double shift, deberta_error *err)
+static deberta_status influence_encode(influence_work *w, double shift, deberta_error *err)
 {
     const size_t starts[2] = {0, w->tokens};
     const deberta_observer observer = {.struct_size = sizeof observer, .context = w, .on_hidden = take_hidden};
@@ -96,8 +96,8 @@ static deberta_status differentiate(influence_work *w, size_t source, double ste
 {
     w->source = source;
     w->step = step;
-    DEBERTA_TRY(encode(w, step, err));
-    return encode(w, -step, err);
+    DEBERTA_TRY(influence_encode(w, step, err));
+    return influence_encode(w, -step, err);
 }
 
 static void choose_direction(influence_work *w, uint64_t number)
@@ -287,7 +287,7 @@ fail:
 
 /* --------------------------------------------------------------------------------------------------------------- whole */
 
-static deberta_status prepare(influence_work *w, deberta_error *err)
+static deberta_status influence_prepare(influence_work *w, deberta_error *err)
 {
     const influence_options *o = w->options;
     const size_t h = w->info.hidden_size, layers = w->info.layers, n = w->capacity;
@@ -314,7 +314,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status measure(influence_work *w, deberta_error *err)
+static deberta_status measure_influence(influence_work *w, deberta_error *err)
 {
     influence_report *report = w->report;
     const size_t values = report->layers * w->capacity * report->sources;
@@ -347,9 +347,9 @@ deberta_status influence_measure(influence_report *report, const influence_optio
     if (status == DEBERTA_OK) {
         w.info = *deberta_model_describe(w.model);
         report->layers = w.info.layers;
-        status = prepare(&w, err);
+        status = influence_prepare(&w, err);
     }
-    if (status == DEBERTA_OK) status = measure(&w, err);
+    if (status == DEBERTA_OK) status = measure_influence(&w, err);
     scope_free(&w.memory);
     deberta_session_free(&w.session);
     deberta_model_free(&w.model);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "core/base/sort.h"
+#include "core/base/numbers.h"
 
 double quantile(double *values, size_t count, double q)
 {

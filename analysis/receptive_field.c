@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err)
 {

@@ -44,7 +44,7 @@ static bool run_in_new_thread(child_task *task)
     return pthread_create(&thread, NULL, run_task, task) == 0 && pthread_join(thread, NULL) == 0;
 }
 
-static deberta_status judge(int code, const char *what, deberta_error *err)
+static deberta_status child_judge(int code, const char *what, deberta_error *err)
 {
     if (WIFEXITED(code) && WEXITSTATUS(code) == 0) return DEBERTA_OK;
     if (WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL)
@@ -63,7 +63,7 @@ static deberta_status wait_for(pid_t child, const char *what, deberta_error *err
     while (waitpid(child, &code, 0) < 0) {
         if (errno != EINTR) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: lost the process: %s", what, strerror(errno));
     }
-    return judge(code, what, err);
+    return child_judge(code, what, err);
 }
 
 deberta_status child_run(child_work work, const void *context, void *answer, size_t answer_bytes, const char *what,

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "output/scope.h"
 
 #define SIGNIFICANCE 0.05
@@ -117,7 +117,7 @@ static int by_p(const void *left, const void *right)
 
 /* Benjamini and Hochberg: of m points, those with the k smallest p are called different, k being the largest for which
  * the k-th is at most k/m of the level. */
-static void judge(compare_list *list)
+static void compare_judge(compare_list *list)
 {
     compare_pair **order = memory_take(list->count + 1, sizeof *order);
     size_t decided = 0, different = 0;
@@ -195,7 +195,7 @@ void compare_sides(compare_list *list, const compare_side *a, const compare_side
     list->only_a = lefts.count - list->count;
     list->only_b = rights.count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_place);
-    judge(list);
+    compare_judge(list);
 }
 
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet)
@@ -210,7 +210,7 @@ void compare_within(compare_list *list, const compare_side *runs, unsigned facet
         if (a != b) add_pair(list, runs, a, runs, b);
     }
     for (size_t k = 0; k < all.count; k++) list->only_a += !is_paired(list, all.of[k]);
-    judge(list);
+    compare_judge(list);
 }
 
 bool compare_difference(char text[BENCH_DIFFERENCE_BYTES], const compare_side *a, const compare_side *b)
@@ -262,7 +262,7 @@ static void add_tiers(result_table *table, const bench_result *a, const bench_re
         cell_text(table, "%s %s / %s %s", a->engine, a->isa, b->engine, b->isa);
 }
 
-static void add_row(result_table *table, const compare_pair *pair)
+static void compare_add_row(result_table *table, const compare_pair *pair)
 {
     const bench_result *a = pair->a, *b = pair->b;
     const statistics_comparison *c = &pair->time;
@@ -418,6 +418,6 @@ void compare_describe(result *r, const compare_list *list, const compare_side *a
     say_notes(r, a);
     if (!by) say_notes(r, b);
     result_table *table = result_add_table(r, "points", NULL, columns);
-    for (size_t i = 0; i < list->count; i++) add_row(table, &list->pairs[i]);
+    for (size_t i = 0; i < list->count; i++) compare_add_row(table, &list->pairs[i]);
     say_summary(r, list, by != 0);
 }

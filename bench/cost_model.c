@@ -74,7 +74,7 @@ static position_terms terms_of(const deberta_model_info *model, term_selection t
                             .p2c = model->has_p2c && term_is_selected(terms, DEBERTA_P2C)};
 }
 
-static void add(cost_stage *stage, double flops, double floats)
+static void cost_model_add(cost_stage *stage, double flops, double floats)
 {
     stage->flops += flops;
     stage->reachable_flops += flops;
@@ -86,14 +86,15 @@ static void add_linear_stages(cost *c, const deberta_model_info *m, double token
 {
     double h = (double)m->hidden_size, f = (double)m->intermediate_size, e = (double)m->embedding_size;
     double projection = e != h ? e * h : 0;
-    add(&c->stage[PROFILE_EMBED], 2 * tokens * projection, tokens * (e + h) + projection);
-    add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h, layers * (3 * h * h + tokens * 4 * h));
-    add(&c->stage[PROFILE_PACK], 0, layers * tokens * 4 * h);
-    add(&c->stage[PROFILE_ATTENTION_OUTPUT], layers * 2 * tokens * h * h, layers * (h * h + tokens * 3 * h));
-    add(&c->stage[PROFILE_FEED_FORWARD], layers * 2 * tokens * 2 * h * f, layers * (2 * h * f + tokens * 2 * h));
+    cost_model_add(&c->stage[PROFILE_EMBED], 2 * tokens * projection, tokens * (e + h) + projection);
+    cost_model_add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h, layers * (3 * h * h + tokens * 4 * h));
+    cost_model_add(&c->stage[PROFILE_PACK], 0, layers * tokens * 4 * h);
+    cost_model_add(&c->stage[PROFILE_ATTENTION_OUTPUT], layers * 2 * tokens * h * h, layers * (h * h + tokens * 3 * h));
+    cost_model_add(&c->stage[PROFILE_FEED_FORWARD], layers * 2 * tokens * 2 * h * f,
+                   layers * (2 * h * f + tokens * 2 * h));
     if (m->convolution_width) {
         double weights = (double)m->convolution_width * h * h;
-        add(&c->stage[PROFILE_CONVOLUTION], 2 * tokens * weights, weights + tokens * 3 * h);
+        cost_model_add(&c->stage[PROFILE_CONVOLUTION], 2 * tokens * weights, weights + tokens * 3 * h);
     }
 }
 
@@ -104,7 +105,7 @@ static void add_attention(cost *c, const deberta_model_info *m, double n, double
     cost_stage *stage = &c->stage[PROFILE_ATTENTION];
     const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h;
     const double reachable = layers * 2 * n * rows.reachable * h;
-    add(stage, 2 * pairs, layers * n * 4 * h);
+    cost_model_add(stage, 2 * pairs, layers * n * 4 * h);
     stage->flops += (has.c2p + has.p2c) * layers * 2 * n * rows.in_use * h;
     stage->reachable_flops += (has.c2p + has.p2c) * reachable;
     c->part_flops[PROFILE_QK] += pairs;
@@ -143,12 +144,12 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
         result->table_rows /= tokens;
         result->reachable_rows /= tokens;
     }
-    add(&result->stage[PROFILE_ATTENTION], 0, layers * terms * most_rows * (double)model->hidden_size);
+    cost_model_add(&result->stage[PROFILE_ATTENTION], 0, layers * terms * most_rows * (double)model->hidden_size);
     add_linear_stages(result, model, tokens, layers);
     if (point->recompute_positions) {
         double h = (double)model->hidden_size, rows = (double)model->relative_rows;
-        add(&result->stage[PROFILE_POSITIONS], layers * terms * 2 * rows * h * h,
-            layers * terms * (h * h + 2 * rows * h));
+        cost_model_add(&result->stage[PROFILE_POSITIONS], layers * terms * 2 * rows * h * h,
+                       layers * terms * (h * h + 2 * rows * h));
     }
     sum_up(result);
     /* What is useful is what has to be done: work that folding saves is none. */

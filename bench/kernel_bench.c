@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/reference/sleef_math.h"
 #include "bench/timer.h"
 #include "check/kernels/activations.h"
 #include "core/dispatch.h"
 #include "core/model/pack.h"
-#include "analysis/reference/sleef_math.h"
 #include "output/scope.h"
 
 enum { DEFAULT_SAMPLES = 15 };
@@ -72,7 +72,7 @@ static float *take_memory(arena *memory, const problem_array *array)
     return arena_take(memory, is_vector ? row_stride(array->words) : array->words, sizeof(float));
 }
 
-/* Run twice (arena.h). */
+/* Run twice (memory.h). */
 static void carve(measured_problem *m, arena *memory)
 {
     for (size_t k = 0; k < PROBLEM_ARRAYS; k++) {
@@ -182,8 +182,8 @@ static double peak_of(const machine_roofs *roofs, deberta_isa isa, const kernel_
     return machine_peak_of(roofs, isa, 1, DEBERTA_PRECISION_INT8) / kernel->byte_products;
 }
 
-static void measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
-                    const competitors *all, double *samples, size_t count)
+static void kernel_bench_measure(kernel_measurement *found, measured_problem *problem, const kernel_bench_options *o,
+                                 const competitors *all, double *samples, size_t count)
 {
     double seconds = o->min_seconds > 0 ? o->min_seconds : DEFAULT_SAMPLE_SECONDS;
     const kernels *tables = all->tables;
@@ -216,7 +216,7 @@ static deberta_status measure_problem(kernel_measurement *found, const problem_l
     arena memory = {0};
     measured_problem problem;
     deberta_status status = open_problem(&problem, line, o->cold, &memory, err);
-    if (status == DEBERTA_OK) measure(found, &problem, o, all, samples, count);
+    if (status == DEBERTA_OK) kernel_bench_measure(found, &problem, o, all, samples, count);
     arena_release(&memory);
     free(samples);
     return status;

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "check/kernels/activations.h"
-#include "core/base/byte_order_mark.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 
 /* Larger ones would only measure memory for minutes. */
 enum { MOST_EXTENT = 1 << 20, MOST_FLOATS = 1 << 28, MOST_LINE_BYTES = 1 << 20 };
@@ -78,7 +77,7 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
         where, word);
 }
 
-static deberta_status check(const kernel_problem *p, const char *where, deberta_error *err)
+static deberta_status kernel_problems_check(const kernel_problem *p, const char *where, deberta_error *err)
 {
     const kernel_description *d = problem_description(p->slot);
     if (d->column_unit && p->columns % d->column_unit != 0)
@@ -121,7 +120,7 @@ deberta_status problem_line_parse(problem_line *parsed, const char *line, const 
     if (problem_description(p->slot)->has_parts) p->parts = 1;
     p->options = problem_description(p->slot)->optional & FETCH_NEXT;
     while ((word = strtok_r(NULL, " \t", &rest))) DEBERTA_TRY(parse_setting(p, word, where, err));
-    return check(p, where, err);
+    return kernel_problems_check(p, where, err);
 }
 
 static bool is_empty(const char *line)
@@ -130,7 +129,7 @@ static bool is_empty(const char *line)
     return *line == '\0' || *line == '#';
 }
 
-static void append(problem_lines *list, const problem_line *line)
+static void kernel_problems_append(problem_lines *list, const problem_line *line)
 {
     list->lines = scope_grown(&list->memory, list->lines, &list->room, list->count, sizeof *list->lines);
     list->lines[list->count++] = *line;
@@ -150,7 +149,7 @@ deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *n
         if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
         status = problem_line_parse(&parsed, text, where, err);
-        if (status == DEBERTA_OK) append(list, &parsed);
+        if (status == DEBERTA_OK) kernel_problems_append(list, &parsed);
     }
     free(line);
     return status;

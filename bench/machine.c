@@ -14,7 +14,7 @@
 #include "bench/commit.h"
 #include "bench/timer.h"
 #include "core/base/cpu.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 
 #ifndef BENCH_FLAGS /* the build passes what the library is compiled with */
 #define BENCH_FLAGS "unknown"

@@ -37,7 +37,7 @@ static deberta_status read_number(reader *r, size_t *value)
     return DEBERTA_OK;
 }
 
-static deberta_status append(reader *r, size_list *list, size_t value)
+static deberta_status range_append(reader *r, size_list *list, size_t value)
 {
     if (value < r->lowest) {
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': %zu is too small, the smallest is %zu", r->what, r->text,
@@ -55,7 +55,7 @@ static deberta_status append(reader *r, size_list *list, size_t value)
 }
 
 /* "+16" or "*2" after a range; without one the step is 1. */
-static deberta_status read_step(reader *r, bool *multiply, size_t *step)
+static deberta_status range_read_step(reader *r, bool *multiply, size_t *step)
 {
     *multiply = false;
     *step = 1;
@@ -74,10 +74,10 @@ static deberta_status read_item(reader *r, size_list *list)
     size_t first, last, step;
     bool multiply;
     DEBERTA_TRY(read_number(r, &first));
-    if (*r->at != '-') return append(r, list, first);
+    if (*r->at != '-') return range_append(r, list, first);
     r->at++;
     DEBERTA_TRY(read_number(r, &last));
-    DEBERTA_TRY(read_step(r, &multiply, &step));
+    DEBERTA_TRY(range_read_step(r, &multiply, &step));
     if (last < first) {
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': the range ends at %zu, before it begins at %zu", r->what,
                      r->text, last, first);
@@ -86,7 +86,7 @@ static deberta_status read_item(reader *r, size_list *list)
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': 0 multiplied stays 0", r->what, r->text);
     }
     for (size_t value = first; value <= last;) {
-        DEBERTA_TRY(append(r, list, value));
+        DEBERTA_TRY(range_append(r, list, value));
         if (multiply ? !size_multiply(value, step, &value) : !size_add(value, step, &value)) break;
     }
     return DEBERTA_OK;

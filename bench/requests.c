@@ -10,7 +10,7 @@
 
 #include "bench/hidden_checksum.h"
 #include "bench/timer.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 
 const char *request_way_name(request_way way)
@@ -97,8 +97,8 @@ static void sleep_until(double moment)
 }
 
 /* Requests [first, end) in one batch. What the judge of bits costs is not between the clock's readings. */
-static deberta_status encode(const request_stream *s, size_t first, size_t end, double *done, deberta_outputs *outputs,
-                             deberta_error *err)
+static deberta_status requests_encode(const request_stream *s, size_t first, size_t end, double *done,
+                                      deberta_outputs *outputs, deberta_error *err)
 {
     for (size_t i = first; i <= end; i++) s->batch_starts[i - first] = s->starts[i] - s->starts[first];
     const deberta_batch batch = {.struct_size = sizeof batch,
@@ -111,8 +111,8 @@ static deberta_status encode(const request_stream *s, size_t first, size_t end, 
     return status;
 }
 
-static void judge(const request_stream *s, request_way way, size_t first, size_t end, const deberta_outputs *outputs,
-                  requests_served *served)
+static void requests_judge(const request_stream *s, request_way way, size_t first, size_t end,
+                           const deberta_outputs *outputs, requests_served *served)
 {
     for (size_t i = first; i < end; i++) {
         const uint64_t bits =
@@ -145,12 +145,12 @@ static deberta_status serve(const request_stream *s, request_way way, requests_s
         if (served->rate == 0) due = timer_now();
         end = requests_there(s, served, first, groups ? o->group : 1, began);
         deberta_outputs outputs;
-        DEBERTA_TRY(encode(s, first, end, &done, &outputs, err));
+        DEBERTA_TRY(requests_encode(s, first, end, &done, &outputs, err));
         for (size_t i = first; i < end; i++)
             served->latencies[i] = done - (served->rate > 0 ? began + s->due[i] / served->rate : due);
         served->seconds = done - began;
         served->batches++;
-        judge(s, way, first, end, &outputs, served);
+        requests_judge(s, way, first, end, &outputs, served);
         began += timer_now() - done;
         done = timer_now();
         if (o->progress) o->progress(o->progress_context, (size_t)way * o->count + end, REQUEST_WAYS * o->count);
@@ -166,7 +166,7 @@ static deberta_status warm_up(const request_stream *s, deberta_error *err)
     size_t longest = 0;
     for (size_t i = 1; i < s->options->count; i++)
         if (s->found->lengths[i] > s->found->lengths[longest]) longest = i;
-    return encode(s, longest, longest + 1, &done, &outputs, err);
+    return requests_encode(s, longest, longest + 1, &done, &outputs, err);
 }
 
 static deberta_status serve_all(const request_stream *s, requests_measurement *found, deberta_error *err)

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 
 static const struct {
     term_selection terms;

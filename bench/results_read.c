@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/stream.h"
+#include "core/base/text.h"
 
 #include "bench/result_fields.h"
 

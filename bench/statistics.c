@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/sort.h"
+#include "core/base/numbers.h"
 #include "output/scope.h"
 
 #define CONFIDENCE 0.95

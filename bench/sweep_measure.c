@@ -7,7 +7,7 @@
 #include "bench/hidden_checksum.h"
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "output/scope.h"
 
 /* ------------------------------------------------------------------------------------------------------- one encode */
@@ -40,8 +40,8 @@ static deberta_status open_session(const sweep *s, const sweep_point *p, bool pr
     return session_create_within(session, s->model, &options, &internal, 0, err);
 }
 
-static deberta_status encode(const sweep *s, const sweep_point *p, deberta_session *session, deberta_outputs *outputs,
-                             double *seconds, deberta_error *err)
+static deberta_status sweep_encode(const sweep *s, const sweep_point *p, deberta_session *session,
+                                   deberta_outputs *outputs, double *seconds, deberta_error *err)
 {
     deberta_batch batch = {
         .struct_size = sizeof batch,
@@ -100,7 +100,7 @@ static deberta_status probe(const void *context, void *answer, deberta_error *er
     deberta_session *session = NULL;
     deberta_outputs outputs;
     DEBERTA_TRY(open_session(request->sweep, request->point, false, &session, err));
-    deberta_status status = encode(request->sweep, request->point, session, &outputs, &found->seconds, err);
+    deberta_status status = sweep_encode(request->sweep, request->point, session, &outputs, &found->seconds, err);
     if (status == DEBERTA_OK) {
         found->peak_rss_bytes = sweep_peak_resident_bytes();
         found->workspace_bytes = deberta_session_memory_bytes(session);
@@ -200,7 +200,8 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
 {
     deberta_outputs outputs;
     double seconds;
-    DEBERTA_TRY(encode(s, p, session, &outputs, &seconds, err)); /* pages, caches and sleeping threads: not counted */
+    DEBERTA_TRY(
+        sweep_encode(s, p, session, &outputs, &seconds, err)); /* pages, caches and sleeping threads: not counted */
     if (p->estimate == 0) {
         p->estimate = seconds;
         plan_samples(s, p);
@@ -208,7 +209,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     machine_counters before = machine_read_counters();
     for (size_t left = samples_of_visit(p); left > 0 && !s->stopped; left--) {
         if (s->options->cold) empty_caches(s);
-        DEBERTA_TRY(encode(s, p, session, &outputs, &p->samples[p->taken], err));
+        DEBERTA_TRY(sweep_encode(s, p, session, &outputs, &p->samples[p->taken], err));
         p->taken++;
         if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", p);
     }
@@ -293,7 +294,7 @@ static deberta_status profile_once(const sweep *s, const sweep_point *p, deberta
     *one = (profiled_encode){0};
     memset(found->lanes, 0, found->threads * sizeof *found->lanes);
     if (s->options->cold) empty_caches(s);
-    DEBERTA_TRY(encode(s, p, session, &outputs, &one->seconds, err));
+    DEBERTA_TRY(sweep_encode(s, p, session, &outputs, &one->seconds, err));
     collect_stages(found, one);
     return DEBERTA_OK;
 }

@@ -15,7 +15,7 @@ typedef struct axes {
     term_selection default_terms;
 } axes;
 
-static void choose(const size_t **values, size_t *count, const size_list *list, const size_t *fallback)
+static void sweep_points_choose(const size_t **values, size_t *count, const size_list *list, const size_t *fallback)
 {
     *values = list->count ? list->values : fallback;
     *count = list->count ? list->count : 1;
@@ -31,10 +31,10 @@ static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info 
         .default_isa = deberta_isa_best(),
         .default_terms = TERM_SELECTION_FULL,
     };
-    choose(&a->lengths, &a->length_count, &o->lengths, &a->default_length);
-    choose(&a->batches, &a->batch_count, &o->batches, &a->default_batch);
-    choose(&a->layers, &a->layer_count, &o->layers, &a->default_layers);
-    choose(&a->threads, &a->thread_count, &o->threads, &a->default_threads);
+    sweep_points_choose(&a->lengths, &a->length_count, &o->lengths, &a->default_length);
+    sweep_points_choose(&a->batches, &a->batch_count, &o->batches, &a->default_batch);
+    sweep_points_choose(&a->layers, &a->layer_count, &o->layers, &a->default_layers);
+    sweep_points_choose(&a->threads, &a->thread_count, &o->threads, &a->default_threads);
     if (o->lengths.count == 0 && o->mix_count > 0) a->length_count = 0;
     a->isas = o->isa_count ? o->isas : &a->default_isa;
     a->isa_count = o->isa_count ? o->isa_count : 1;

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bench/sweep_work.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {

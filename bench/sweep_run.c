@@ -2,7 +2,7 @@
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 /* What has to be loaded; 0: all. */
 static size_t most_layers(const sweep_options *options)
@@ -57,7 +57,7 @@ static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_erro
     return machine_measure_roofs(&sheet->roofs, threads, count, tiers, true, err);
 }
 
-static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
+static deberta_status sweep_run_all(sweep *s, bench_results *results, deberta_error *err)
 {
     sweep_tell(s, "opening the model", NULL);
     double opening = timer_now();
@@ -101,7 +101,7 @@ deberta_status sweep_run(bench_results *results, const sweep_options *options, d
     if (s.random == 0) s.random = 1;
     *results = (bench_results){0};
     deberta_status status = machine_read_sheet(&results->sheet, err);
-    if (status == DEBERTA_OK) status = run(&s, results, err);
+    if (status == DEBERTA_OK) status = sweep_run_all(&s, results, err);
     executor_free(&s.evictor);
     arena_release(&s.waste_memory);
     deberta_model_free(&s.model);

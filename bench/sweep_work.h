@@ -5,7 +5,7 @@
 #pragma once
 
 #include "bench/sweep.h"
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/load/model.h"
 

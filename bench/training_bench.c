@@ -10,10 +10,9 @@
 #include <sys/resource.h>
 
 #include "core/base/clock.h"
-#include "core/base/random.h"
-#include "train/state/learner_memory.h"
-#include "train/state/learner_open.h"
+#include "core/base/numbers.h"
 #include "include/deberta_training.h"
+#include "train/state/learner.h"
 
 /* --------------------------------------------------------------------------------------------------- the least work */
 
@@ -244,8 +243,8 @@ static deberta_status open_training(training *t, const training_bench_options *o
     return optimizer_open(&t->optimizer, &t->learner->set, t->learner->model->config.layers, &recipe, err);
 }
 
-static deberta_status measure(training_measurement *found, training *t, const training_bench_options *o,
-                              deberta_error *err)
+static deberta_status training_bench_measure(training_measurement *found, training *t, const training_bench_options *o,
+                                             deberta_error *err)
 {
     const learner *l = t->learner;
     *found =
@@ -268,7 +267,7 @@ deberta_status training_bench_run(training_measurement *found, const training_be
     training t = {0};
     *found = (training_measurement){0};
     deberta_status status = open_training(&t, o, err);
-    if (status == DEBERTA_OK) status = measure(found, &t, o, err);
+    if (status == DEBERTA_OK) status = training_bench_measure(found, &t, o, err);
     optimizer_free(&t.optimizer);
     learner_free(&t.learner);
     return status;

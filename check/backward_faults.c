@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/dispatch.h"
 #include "train/state/products.h"
 

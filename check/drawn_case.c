@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-#include "core/base/integers.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 
 static const drawn_task drawn_tasks[] = {
@@ -100,7 +99,7 @@ static deberta_status draw_models(drawn_case *c, const case_shape *s, uint64_t *
 
 /* -------------------------------------------------------------------------------------------------------------- texts */
 
-static void allocate(drawn_case *c, const case_shape *s)
+static void drawn_case_allocate(drawn_case *c, const case_shape *s)
 {
     const size_t cells = s->sequences * c->batch.columns;
     c->ids = scope_take(&c->memory, cells, sizeof *c->ids);
@@ -193,7 +192,7 @@ static void fill_batch(drawn_case *c, const case_shape *s, bool first_holes, uin
 
 /* --------------------------------------------------------------------------------------------------------------- case */
 
-static void join(drawn_case *c, const case_shape *s, uint64_t *state)
+static void drawn_case_join(drawn_case *c, const case_shape *s, uint64_t *state)
 {
     const bool types = c->model.config.token_types && !one_in(state, 6), positions = one_in(state, 5);
     exact_batch *b = &c->batch;
@@ -287,11 +286,11 @@ deberta_status drawn_case_make(drawn_case *c, uint64_t seed, size_t number, bool
     c->batch.choices = shape.choices;
     c->batch.columns = shape.longest + (one_in(&state, 3) ? random_below(&state, 4) : 0);
     c->batch.mask = NULL;
-    if (status == DEBERTA_OK) allocate(c, &shape);
+    if (status == DEBERTA_OK) drawn_case_allocate(c, &shape);
     if (status == DEBERTA_OK) {
         c->batch.mask = c->mask;
         fill_batch(c, &shape, first_holes, &state);
-        join(c, &shape, &state);
+        drawn_case_join(c, &shape, &state);
         draw_options(c, &state);
     } else {
         drawn_case_free(c);

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/integers.h"
-#include "core/base/random.h"
-#include "core/base/stream.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 
 typedef enum dialect { OF_V1, OF_V2, OF_MICROSOFT } dialect;
 

@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include "check/drawn_case.h"
-#include "core/base/path.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/io/export.h"
 
 /* Tensors of a batch, each of int64 but for two. */
@@ -18,8 +18,8 @@ typedef struct batch_tensors {
     size_t counts[MOST_TENSORS], count;
 } batch_tensors;
 
-static void add(batch_tensors *to, const char *name, tensor_dtype dtype, size_t rank, const size_t *shape,
-                const void *values)
+static void drawn_files_add(batch_tensors *to, const char *name, tensor_dtype dtype, size_t rank, const size_t *shape,
+                            const void *values)
 {
     export_tensor *declared = &to->declared[to->count];
     *declared = (export_tensor){.name = name, .dtype = dtype, .rank = rank};
@@ -41,22 +41,22 @@ static void list_tensors(const drawn_case *c, bool has_steps, const int64_t *mas
     if (choice) shape[rank++] = b->choices;
     const size_t sequences = rank;
     shape[rank++] = b->columns;
-    add(to, "input_ids", DTYPE_I64, rank, shape, c->ids);
-    add(to, "attention_mask", DTYPE_I64, rank, shape, mask);
-    if (b->types) add(to, "token_type_ids", DTYPE_I64, rank, shape, b->types);
-    if (b->positions) add(to, "position_ids", DTYPE_I64, rank, shape, b->positions);
-    if (c->task->pairs_up) add(to, "sampled_ids", DTYPE_I64, rank, shape, c->sampled);
+    drawn_files_add(to, "input_ids", DTYPE_I64, rank, shape, c->ids);
+    drawn_files_add(to, "attention_mask", DTYPE_I64, rank, shape, mask);
+    if (b->types) drawn_files_add(to, "token_type_ids", DTYPE_I64, rank, shape, b->types);
+    if (b->positions) drawn_files_add(to, "position_ids", DTYPE_I64, rank, shape, b->positions);
+    if (c->task->pairs_up) drawn_files_add(to, "sampled_ids", DTYPE_I64, rank, shape, c->sampled);
     if (b->task == EXACT_ANSWERS) {
-        add(to, "start_positions", DTYPE_I64, sequences, shape, b->starts);
-        add(to, "end_positions", DTYPE_I64, sequences, shape, b->ends);
+        drawn_files_add(to, "start_positions", DTYPE_I64, sequences, shape, b->starts);
+        drawn_files_add(to, "end_positions", DTYPE_I64, sequences, shape, b->ends);
     } else if (b->task == EXACT_VALUES) {
-        add(to, "labels", DTYPE_F32, questions, shape, b->targets);
+        drawn_files_add(to, "labels", DTYPE_F32, questions, shape, b->targets);
     } else {
-        add(to, "labels", DTYPE_I64, by_token ? rank : questions, shape, b->labels);
+        drawn_files_add(to, "labels", DTYPE_I64, by_token ? rank : questions, shape, b->labels);
     }
     if (b->sift_weight > 0) {
         shape[rank] = c->model.config.hidden_size;
-        add(to, "delta", DTYPE_F32, rank + 1, shape, b->delta);
+        drawn_files_add(to, "delta", DTYPE_F32, rank + 1, shape, b->delta);
     }
 }
 

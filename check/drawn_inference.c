@@ -133,7 +133,7 @@ typedef struct outputs {
     float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width] */
 } outputs;
 
-static size_t rows_of(deberta_task task, const verify_texts *texts)
+static size_t drawn_inference_rows_of(deberta_task task, const verify_texts *texts)
 {
     return task == DEBERTA_TASK_SEQUENCE ? texts->sequences : texts->starts[texts->sequences];
 }
@@ -151,8 +151,9 @@ static deberta_status take_logits(deberta_session *session, deberta_task task, o
 }
 
 /* Texts [first, end) in one batch. */
-static deberta_status encode(const deberta_model *model, deberta_session *session, const verify_texts *texts,
-                             size_t first, size_t end, outputs *to, deberta_error *err)
+static deberta_status drawn_inference_encode(const deberta_model *model, deberta_session *session,
+                                             const verify_texts *texts, size_t first, size_t end, outputs *to,
+                                             deberta_error *err)
 {
     const deberta_model_info *info = deberta_model_describe(model);
     const size_t at = texts->starts[first], tokens = texts->starts[end] - at, h = info->hidden_size;
@@ -193,12 +194,12 @@ static deberta_status encode_all(const deberta_model *model, const verify_texts 
     to->hidden = scope_take(&to->memory, texts->starts[texts->sequences] * info->hidden_size, sizeof *to->hidden);
     for (deberta_task task = 0; task < DEBERTA_TASK_COUNT; task++)
         if (info->tasks_present & 1u << task)
-            to->logits[task] =
-                scope_take(&to->memory, rows_of(task, texts) * deberta_task_width(model, task), sizeof(float));
+            to->logits[task] = scope_take(
+                &to->memory, drawn_inference_rows_of(task, texts) * deberta_task_width(model, task), sizeof(float));
     deberta_status status = deberta_session_create(&session, model, &options, err);
     const size_t step = alone ? 1 : texts->sequences;
     for (size_t i = 0; status == DEBERTA_OK && i < texts->sequences; i += step)
-        status = encode(model, session, texts, i, i + step, to, err);
+        status = drawn_inference_encode(model, session, texts, i, i + step, to, err);
     deberta_session_free(&session);
     return status;
 }
@@ -219,7 +220,7 @@ static const char *difference_of(const deberta_model *model, const verify_texts 
     if (!same_rows(texts, a->hidden, b->hidden, tokens, h, false)) return "hidden states";
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const deberta_task task = (deberta_task)k;
-        if (a->logits[k] && !same_rows(texts, a->logits[k], b->logits[k], rows_of(task, texts),
+        if (a->logits[k] && !same_rows(texts, a->logits[k], b->logits[k], drawn_inference_rows_of(task, texts),
                                        deberta_task_width(model, task), task == DEBERTA_TASK_SEQUENCE))
             return deberta_task_name(task);
     }

@@ -9,10 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/path.h"
-#include "core/base/random.h"
-#include "core/base/stream.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/export.h"
 #include "output/scope.h"
 

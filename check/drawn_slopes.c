@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "check/exact_loss.h"
-#include "core/base/integers.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "output/scope.h"
 
 /* Steps of a difference: the loss's curvature and rounding in float64 leave some 1e-8 of the slope. */

@@ -7,7 +7,7 @@
 
 #include "check/drawn_run.h"
 #include "check/drawn_slopes.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/io/mapped_file.h"
 #include "output/scope.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
-#include "core/encode/convolution.h"
+#include "core/encode/encoder_parts.h"
 #include "core/load/model.h"
 
 /* -------------------------------------------------------------------------------------------------- position rules */

@@ -25,7 +25,7 @@ static void remove_folder(const char *folder)
     nftw(folder, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }
 
-static deberta_status make_folder(drawn_run *run, deberta_error *err)
+static deberta_status verify_drawn_make_folder(drawn_run *run, deberta_error *err)
 {
     snprintf(run->folder, sizeof run->folder, "/tmp/deberta-verify-XXXXXX");
     if (mkdtemp(run->folder)) return DEBERTA_OK;
@@ -54,7 +54,7 @@ static deberta_status run_case(drawn_report *report, const drawing_options *opti
     drawn_case drawn;
     drawn_run run = {.options = options, .drawn = &drawn, .report = report};
     DEBERTA_TRY(drawn_case_make(&drawn, options->verify.seed, number, true, err));
-    deberta_status status = make_folder(&run, err);
+    deberta_status status = verify_drawn_make_folder(&run, err);
     if (status == DEBERTA_OK) status = run_saved(&run, err);
     if (*run.folder) remove_folder(run.folder);
     if (run.failures && report->failed_cases++ == 0) report->first_failed = number;

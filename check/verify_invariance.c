@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/status.h"
 #include "check/verify.h"
+#include "core/base/status.h"
 
 enum { PADDING = 7, COMPANY = 3 };
 
@@ -63,8 +63,9 @@ static deberta_status look_at_attention(void *context, const deberta_attention_b
 }
 
 /* H[L] of the sequence into hidden [tokens][h]. */
-static deberta_status encode(float *hidden, const verify_options *options, const deberta_model *model, size_t h,
-                             deberta_isa isa, size_t way, const arrangement *a, size_t tokens, deberta_error *err)
+static deberta_status verify_invariance_encode(float *hidden, const verify_options *options, const deberta_model *model,
+                                               size_t h, deberta_isa isa, size_t way, const arrangement *a,
+                                               size_t tokens, deberta_error *err)
 {
     const deberta_observer observer = {
         .struct_size = sizeof observer, .on_hidden = look_at_hidden, .on_attention = look_at_attention};
@@ -103,7 +104,8 @@ static deberta_status compare_way(verify_report *report, const verify_options *o
     verify_row row = {.tier = isa, .values = tokens * h};
     arrange(&a, way, ids, tokens, padding);
     deberta_status status = DEBERTA_OK;
-    if (status == DEBERTA_OK) status = encode(first ? base : found, options, model, h, isa, way, &a, tokens, err);
+    if (status == DEBERTA_OK)
+        status = verify_invariance_encode(first ? base : found, options, model, h, isa, way, &a, tokens, err);
     arrangement_free(&a);
     DEBERTA_TRY(status);
     if (first) return DEBERTA_OK; /* what all others are compared with is no check itself */

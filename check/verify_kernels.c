@@ -8,7 +8,7 @@
 
 #include "check/kernels/kernel_slots.h"
 #include "check/verify.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
 
@@ -149,7 +149,7 @@ static bool add_error(void *context, const kernel_problem *p, size_t a, size_t i
 }
 
 /* Tiers with scalar's bits have scalar's errors. */
-static void compare(verify_rounds *k, kernel_problem *p)
+static void verify_kernels_compare(verify_rounds *k, kernel_problem *p)
 {
     const exact_judge judge = {add_error, k};
     size_t differing[TIERS];
@@ -183,7 +183,7 @@ static void run_round(verify_rounds *k, kernel_slot slot, problem_values values)
                 memcpy(p.arrays[a].at, p.arrays[a].initial, p.arrays[a].words * sizeof(float));
         problem_call(&k->tables[t], &p);
     }
-    compare(k, &p);
+    verify_kernels_compare(k, &p);
     free(k->memory);
     k->memory = NULL;
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/encode/session.h"
 #include "analysis/capture.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
+#include "core/encode/session.h"
 #include "include/deberta_unstable.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
@@ -214,7 +214,7 @@ static bool is_of_hole(const comparison *c, const compared *values, size_t i)
     return !c->mask[row % n] || (values->by_key && !c->mask[column]);
 }
 
-static void compare(const comparison *c, const char *what, const compared *values)
+static void verify_model_compare(const comparison *c, const char *what, const compared *values)
 {
     verify_errors errors = {.prefix = c->sequence};
     verify_row row = {.tier = c->isa, .place = values->place, .values = values->count, .limit = values->limit};
@@ -256,7 +256,7 @@ static void compare_layer(const comparison *c, size_t layer)
     /* In int8 queries and keys become integers once more: their products may err by as much again. */
     const double limit_of_terms = values.limit * (c->info->precision == DEBERTA_PRECISION_INT8 ? 2 : 1);
     snprintf(what, sizeof what, "hidden %zu", layer);
-    compare(c, what, &values);
+    verify_model_compare(c, what, &values);
     if (layer == c->info->layers) return;
     for (int k = 0; k < DEBERTA_COMPONENT_COUNT; k++) {
         const char *name = deberta_component_name((deberta_component)k);
@@ -272,7 +272,7 @@ static void compare_layer(const comparison *c, size_t layer)
         values.limit = k == DEBERTA_PROBABILITIES ? limit_of_probabilities(c, layer, limit_of_terms) : limit_of_terms;
         snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
         snprintf(what, sizeof what, "layer %zu %s", layer, name);
-        compare(c, what, &values);
+        verify_model_compare(c, what, &values);
     }
 }
 
@@ -332,7 +332,7 @@ static void compare_heads(const comparison *c)
                            .least = 1,
                            .limit = verify_limit_of_a_layer(c->info->precision) * (double)(c->info->layers + 2)};
         values.limit += c->input_errors[head] / (FLT_EPSILON * fmax(values.least, largest(exact, values.count)));
-        compare(c, what, &values);
+        verify_model_compare(c, what, &values);
         free(exact);
     }
 }

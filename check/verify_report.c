@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/status.h"
 #include "check/verify.h"
+#include "core/base/memory.h"
+#include "core/base/status.h"
 
 static void reserve(verify_errors *errors)
 {
@@ -141,7 +141,7 @@ static verify_row *find_row(verify_report *report, const verify_row *like)
     return NULL;
 }
 
-static void append(verify_report *report, const verify_row *row)
+static void verify_report_append(verify_report *report, const verify_row *row)
 {
     report->rows = scope_grown(&report->memory, report->rows, &report->capacity, report->count, sizeof *report->rows);
     report->rows[report->count++] = *row;
@@ -158,5 +158,5 @@ void verify_report_add(verify_report *report, const verify_row *given, verify_er
     if (same)
         merge(same, &row);
     else
-        append(report, &row);
+        verify_report_append(report, &row);
 }

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/reference/sleef_math.h"
 #include "check/kernels/activations.h"
 #include "check/verify.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
-#include "analysis/reference/sleef_math.h"
 
 enum { VALUES = 1 << 14 };
 
@@ -27,7 +27,7 @@ typedef struct second_opinion {
     float *x, *scalar, *found; /* [VALUES] */
 } second_opinion;
 
-static void add_row(const second_opinion *o, const char *whose, deberta_isa tier, double limit)
+static void verify_sleef_add_row(const second_opinion *o, const char *whose, deberta_isa tier, double limit)
 {
     verify_errors errors = {0};
     verify_row row = {.tier = tier, .values = VALUES, .limit = limit};
@@ -64,11 +64,11 @@ static deberta_status compare_function(second_opinion *o, const verify_options *
         memcpy(o->found, o->x, VALUES * sizeof *o->x);
         table.activate_f32(o->found, VALUES, ours[o->function]);
         if (t == DEBERTA_ISA_SCALAR) memcpy(o->scalar, o->found, VALUES * sizeof *o->found);
-        add_row(o, "", (deberta_isa)t, limit_of_ours);
+        verify_sleef_add_row(o, "", (deberta_isa)t, limit_of_ours);
     }
     memcpy(o->found, o->x, VALUES * sizeof *o->x);
     sleef_run(o->function, o->found, VALUES);
-    add_row(o, " of SLEEF", DEBERTA_ISA_SCALAR, limit_of_theirs);
+    verify_sleef_add_row(o, " of SLEEF", DEBERTA_ISA_SCALAR, limit_of_theirs);
     compare_float64(o);
     return DEBERTA_OK;
 }

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "check/verify.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 
 /* v1 with clamped distances, types and absolute positions; v2 with convolution; v3 with log buckets beyond their range

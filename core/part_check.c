@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 
 /* Rows beyond a tile, two tiles of inputs, panels that no unrolled loop divides. */
 enum { ROWS = 19, DEPTH = 2 * DIGIT_TILE_INPUTS, PANELS = 3, WIDTH = PANELS * PANEL };
@@ -20,7 +20,7 @@ typedef struct small_problem {
 } small_problem;
 
 /* All bytes that the format has: a high digit with 128 added is never 0, and low digits have 7 bits. */
-static void draw(small_problem *p, integer_format format)
+static void part_check_draw(small_problem *p, integer_format format)
 {
     uint64_t state = 1 + format;
     for (size_t k = 0; k < PLANE_BYTES; k++) {
@@ -81,7 +81,7 @@ static bool agrees(small_problem *p, const kernels *scalar, const kernels *part)
     static const integer_format formats[] = {ONE_DIGIT, TWO_DIGITS, FIFTEEN_BITS};
     size_t k = 0;
 #define X(name, parameters)                                                                                            \
-    draw(p, formats[k]);                                                                                               \
+    part_check_draw(p, formats[k]);                                                                                    \
     sum_weights(p, formats[k]);                                                                                        \
     multiply(p, scalar->name, p->results[0], k == 0);                                                                  \
     multiply(p, part->name, p->results[1], k == 0);                                                                    \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "output/scope.h"
 
 json_t *json_clean_string(const char *text, size_t bytes)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "output/json_text.h"
 
 static const void *member_of(const void *record, const record_field *field) { return (const char *)record + field->at; }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
 

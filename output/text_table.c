@@ -35,7 +35,7 @@ static bool is_right_aligned(const text_table *table, size_t column)
 }
 
 /* Characters, not bytes: continuation bytes of UTF-8 take no place. */
-static size_t width_of(const char *text)
+static size_t text_table_width_of(const char *text)
 {
     size_t width = 0;
     for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
@@ -46,7 +46,7 @@ static size_t column_width(const text_table *table, size_t column)
 {
     size_t widest = 0;
     for (size_t row = 0; row < row_count(table); row++) {
-        size_t width = width_of(cell_at(table, row, column));
+        size_t width = text_table_width_of(cell_at(table, row, column));
         if (width > widest) widest = width;
     }
     return widest;
@@ -62,7 +62,7 @@ static void print_plain(const text_table *table, FILE *out)
     for (size_t row = 0; row < row_count(table); row++) {
         for (size_t column = 0; column < table->columns; column++) {
             const char *cell = cell_at(table, row, column);
-            size_t padding = column_width(table, column) - width_of(cell);
+            size_t padding = column_width(table, column) - text_table_width_of(cell);
             bool right = is_right_aligned(table, column), last = column + 1 == table->columns;
             if (column > 0) fputs("  ", out);
             if (right) print_spaces(out, padding);

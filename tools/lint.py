@@ -41,9 +41,9 @@ MAY_INCLUDE = {
     "core": ["include/", "core/base/", "core/activation_list.h", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h", "core/part_check.h"],
     "simd": ["core/kernels.h", "core/integer_kernels.h", "core/base/tiers.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
-    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/hash.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/stream.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
+    "viz": ["include/deberta.h", "core/base/memory.h", "core/base/numbers.h", "core/base/text.h", "core/base/numbers.h", "core/base/status.h", "core/base/text.h", "core/base/text.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
-    "analysis/reference": ["output/scope.h", "include/", "core/activation_list.h", "core/base/", "core/io/", "core/model/config.h", "core/load/synthetic.h", "core/load/synthetic_name.h", "analysis/reference/"],
+    "analysis/reference": ["output/scope.h", "include/", "core/activation_list.h", "core/base/", "core/io/", "core/model/config.h", "core/load/synthetic.h", "core/load/synthetic.h", "analysis/reference/"],
     "analysis": ["output/scope.h", "include/", "core/", "analysis/"],
     "check": ["output/scope.h", "include/", "core/", "train/", "analysis/", "check/"],
     # What a kernel is asked, and its exact answer: for those who check and for those who measure.
@@ -73,19 +73,19 @@ LIBRARY_HOMES = {
 }
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h", "wasm_simd128.h"}
 
-# What ends or flushes a stream, and where alone: other places ask for too little (core/base/stream.h). The generator of the page's arrays
+# What ends or flushes a stream, and where alone: other places ask for too little (core/base/text.h). The generator of the page's arrays
 # runs on the building machine, by itself.
 STREAM_ENDS = re.compile(r"\b(fclose|fflush|fcloseall|freopen)\s*\(")
-STREAM_HOMES = ["core/base/stream.c", "program/report/embed_files.c"]
+STREAM_HOMES = ["core/base/text.c", "program/report/embed_files.c"]
 STREAM_ROOMS = ("core/", "train/", "output/", "analysis/", "check/", "bench/", "viz/", "program/")
 
 # The library reads and prints fractions between plain_numbers_begin and _end alone, because the host program's locale would give them a comma.
 # Apart from that stand functions that are called between the two, and files that print for people only. DEBERTA_FAIL makes sentences for people.
 PLAIN_NUMBERS = re.compile(r"\b(?:strtod|strtof|strtold|atof)(?:_l)?\s*\(|"
                            r"\b(?:v?(?:f|d|sn?|as)?printf|[fs]?scanf)\s*\([^;]*?%[-+ #0-9.*lL]*[aefgAEFG]")
-NUMBERS_HOME = "core/base/plain_numbers.h"
+NUMBERS_HOME = "core/base/numbers.h"
 NUMBERS_INSIDE = {("train/run/run_evaluation.c", "write_measure")}
-NUMBERS_FOR_PEOPLE = {"core/base/memory_need.c"}
+NUMBERS_FOR_PEOPLE = {"core/base/memory.c"}
 
 # Who ends a process: for want of memory, through one hook; a child. The library (core, simd, train) never does.
 MAY_END = {"output/scope.c": {"exit"}, "bench/child.c": {"_exit"}}
@@ -209,7 +209,7 @@ def check_streams(path, text):
     """Every stream is flushed and ended by the functions that ask whether all of it was written."""
     if path.startswith(STREAM_ROOMS) and path not in STREAM_HOMES:
         found = sorted(set(STREAM_ENDS.findall(without_comments(text))))
-        check(not found, f"{path}: {', '.join(found)}: streams are flushed and ended by core/base/stream.h")
+        check(not found, f"{path}: {', '.join(found)}: streams are flushed and ended by core/base/text.h")
 
 
 def check_plain_numbers(path, text):
@@ -246,6 +246,29 @@ def check_unique_names(paths):
             continue
         check(name not in seen, f"{path}: the name is taken by {seen.get(name)}")
         seen[name] = path
+
+
+def check_include_order(path, text):
+    """A header is included once; quoted ones that stand together are in order. The kernels' templates have an order of their own."""
+    blocks = [re.findall(r'^#include (["<][^">]+[">])', block, re.M) for block in re.findall(r"(?:^#include [^\n]*\n)+", text, re.M)]
+    names = [name for block in blocks for name in block]
+    check(len(names) == len(set(names)), f"{path}: includes a header twice")
+    if not path.startswith("simd/"):
+        check(all(block == sorted(block) for block in blocks if all(name[0] == '"' for name in block)), f"{path}: its quoted includes are not in order")
+
+
+FILES_OF_A_NAME = 3
+
+
+def check_static_names(texts):
+    """A profile and a back trace name functions, not files. {path: text}"""
+    files = {}
+    for path, text in texts.items():
+        if path.endswith(".c") and not path.startswith(("tests/", "simd/", "docs/")):
+            for name in set(re.findall(r"^static (?:[\w ]+?[ *]+)(\w+)\(", text, re.M)):
+                files.setdefault(name, []).append(path)
+    for name, paths in sorted(files.items()):
+        check(len(paths) <= FILES_OF_A_NAME, f"{len(paths)} files have a static function {name}: name it after its file ({', '.join(paths[:4])}, ...)")
 
 
 def check_tools_listed(paths, page):
@@ -430,11 +453,13 @@ def check_sources(format_too):
         check_hygiene(path, text)
         if path.endswith((".c", ".h")):
             check_includes(path, text)
+            check_include_order(path, text)
             check_streams(path, text)
             check_plain_numbers(path, text)
     c_files = [path for path in code if path.endswith((".c", ".h"))]
     check_circles(include_arrows(c_files), "includes")
     check_unique_names(c_files)
+    check_static_names({path: read(path) for path in c_files})
     check_tools_listed(everything, read("tools/README.md"))
     check_citations(code + [path for path in everything if path.endswith((".md", ".tsv"))])
     if format_too:

@@ -3,7 +3,7 @@
 
 #include "core/base/status.h"
 
-static deberta_status refuse(deberta_error *err)
+static deberta_status left_out_refuse(deberta_error *err)
 {
     return status_fail(err, DEBERTA_E_UNSUPPORTED,
                        "this build has no training (it was configured with -Dtraining=disabled)");
@@ -19,7 +19,7 @@ deberta_status deberta_trainer_open(deberta_trainer **trainer, const deberta_tra
 {
     (void)options;
     *trainer = NULL;
-    return refuse(err);
+    return left_out_refuse(err);
 }
 
 void deberta_trainer_free(deberta_trainer **trainer) { (void)trainer; }
@@ -32,13 +32,13 @@ deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *p
                                          deberta_error *err)
 {
     (void)trainer, (void)path, (void)step;
-    return refuse(err);
+    return left_out_refuse(err);
 }
 
 deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step, deberta_error *err)
 {
     (void)trainer, (void)step;
-    return refuse(err);
+    return left_out_refuse(err);
 }
 
 deberta_status deberta_trainer_run(deberta_trainer *trainer,
@@ -46,18 +46,18 @@ deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                    int *finished, deberta_error *err)
 {
     (void)trainer, (void)on_step, (void)context, (void)finished;
-    return refuse(err);
+    return left_out_refuse(err);
 }
 
 deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder, deberta_error *err)
 {
     (void)trainer, (void)folder;
-    return refuse(err);
+    return left_out_refuse(err);
 }
 
 deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training, double *bits_per_character,
                                        deberta_error *err)
 {
     (void)training, (void)bits_per_character;
-    return refuse(err);
+    return left_out_refuse(err);
 }

@@ -185,7 +185,7 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
 
 /* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, in the smallest one
  * where labels may shrink, in this beneath the titles of the rows, or positions. */
-static void measure(const draw_list *list, attention_plan *p, size_t across)
+static void attention_plan_measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
     const bool labelled = spec->query_labels || spec->key_labels;
@@ -260,14 +260,14 @@ static void limit_height(const draw_list *list, attention_plan *p, double highes
     const double cell_height = p->cell_height - (height - highest) / (lines * (double)p->spec->queries),
                  cell = floor(cell_height / aspect / p->pixel) * p->pixel;
     p->largest_cell = fmin(p->cell, fmax(cell, least_cell(list, p, size)));
-    measure(list, p, p->across);
+    attention_plan_measure(list, p, p->across);
 }
 
 /* Whether the arrangement of so many panels side by side pleases and has tokens. */
 static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t across)
 {
     p->largest_cell = INFINITY;
-    measure(list, p, across);
+    attention_plan_measure(list, p, across);
     if (p->shrinks && attention_plan_shows_tokens(p)) limit_height(list, p, tallest(p) - 1, FIGURE_SMALLEST_TYPE);
     return attention_plan_shows_tokens(p) && pleasant(p);
 }
@@ -288,7 +288,7 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
     size_t best = 0;
     for (size_t across = p->spec->grid_columns; across > 0 && widest < pleasant_panel; across--) {
         p->largest_cell = INFINITY;
-        measure(list, p, across);
+        attention_plan_measure(list, p, across);
         limit_height(list, p, tallest(p) - 1, 0);
         if (p->pool > 1 || p->row_pool > 1 || !pleasant(p) || p->panel_width <= widest) continue;
         widest = p->panel_width;
@@ -296,7 +296,7 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
     }
     if (best == 0) return false;
     p->largest_cell = INFINITY;
-    measure(list, p, best);
+    attention_plan_measure(list, p, best);
     limit_height(list, p, tallest(p) - 1, 0);
     return true;
 }
@@ -310,7 +310,7 @@ static void arrange(const draw_list *list, attention_plan *p)
     p->shrinks = true;
     p->largest_cell = INFINITY;
     if (p->spec->columns) {
-        measure(list, p, p->spec->columns < most ? p->spec->columns : most);
+        attention_plan_measure(list, p, p->spec->columns < most ? p->spec->columns : most);
         return;
     }
     if (p->spec->grid_rows > 1 && arrange_with_tokens(list, p, most)) return;
@@ -320,7 +320,7 @@ static void arrange(const draw_list *list, attention_plan *p)
     if (arrange_with_tokens(list, p, 1) || arrange_with_positions(list, p)) return;
     p->largest_cell = INFINITY;
     for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
+        attention_plan_measure(list, p, across);
         if (p->room >= smallest_panel) return;
     }
 }
@@ -366,7 +366,7 @@ static void try_side_bar(const draw_list *list, attention_plan *p)
     if (p->panel_height > tallest_beside_bar) return;
     double least;
     side_bar_size(list, p, &p->side_bar, &least);
-    measure(list, p, p->across);
+    attention_plan_measure(list, p, p->across);
     const bool same_labels = p->tokens == below.tokens && p->key_tokens == below.key_tokens &&
                              p->label.size == below.label.size && p->titles_above == below.titles_above &&
                              p->pool == below.pool && p->row_pool == below.row_pool;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "viz/chart_inside.h"
 #include "output/byte_buffer.h"
+#include "viz/chart_inside.h"
 
 /* -------------------------------------------------------------------------------------------- curves that are equal */
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "output/scope.h"
 
 typedef enum item_kind {
@@ -77,7 +77,7 @@ void draw_set_origin(draw_list *list, double x, double y)
 }
 
 /* Takes data over. */
-static item *append(draw_list *list, item_kind kind, void *data)
+static item *draw_append(draw_list *list, item_kind kind, void *data)
 {
     list->items = memory_grown(list->items, &list->capacity, list->count + 1, sizeof *list->items);
     item *new_item = &list->items[list->count++];
@@ -96,7 +96,7 @@ static draw_rect moved(const draw_list *list, draw_rect rect)
 
 void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline)
 {
-    item *box = append(list, ITEM_BOX, NULL);
+    item *box = draw_append(list, ITEM_BOX, NULL);
     box->rect = moved(list, rect);
     box->fill = fill;
     if (outline) box->pen = *outline;
@@ -109,7 +109,7 @@ void draw_path(draw_list *list, const draw_point *points, size_t count, draw_sha
     draw_point *copy = memory_take(count, sizeof *copy);
     for (size_t i = 0; i < count; i++)
         copy[i] = (draw_point){points[i].x + list->origin_x, points[i].y + list->origin_y};
-    item *path = append(list, ITEM_PATH, copy);
+    item *path = draw_append(list, ITEM_PATH, copy);
     path->count = count;
     path->shape = shape;
     path->fill = fill;
@@ -123,7 +123,7 @@ void draw_line(draw_list *list, double x0, double y0, double x1, double y1, cons
 
 void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline)
 {
-    item *disc = append(list, ITEM_DISC, NULL);
+    item *disc = draw_append(list, ITEM_DISC, NULL);
     disc->rect = moved(list, (draw_rect){.x = x, .y = y});
     disc->radius = radius;
     disc->fill = fill;
@@ -137,7 +137,7 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
     if (!size_multiply(rows, columns, &cells) || !size_multiply(cells, 3, &bytes)) memory_short();
     void *copy = memory_take(bytes, 1);
     memcpy(copy, rgb, bytes);
-    item *image = append(list, ITEM_IMAGE, copy);
+    item *image = draw_append(list, ITEM_IMAGE, copy);
     image->rect = moved(list, rect);
     image->rows = rows;
     image->columns = columns;
@@ -175,7 +175,7 @@ static char *clean_copy(const char *text) { return text && *text ? draw_clean_te
 static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
 {
     double width = list->ruler.methods->width(list->ruler.self, clean, font);
-    item *text = append(list, ITEM_TEXT, clean);
+    item *text = draw_append(list, ITEM_TEXT, clean);
     text->place = place;
     text->place.x += list->origin_x;
     text->place.y += list->origin_y;
@@ -281,17 +281,17 @@ void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen 
     free(points);
 }
 
-void draw_clip(draw_list *list, draw_rect rect) { append(list, ITEM_CLIP, NULL)->rect = moved(list, rect); }
+void draw_clip(draw_list *list, draw_rect rect) { draw_append(list, ITEM_CLIP, NULL)->rect = moved(list, rect); }
 
-void draw_unclip(draw_list *list) { append(list, ITEM_UNCLIP, NULL); }
+void draw_unclip(draw_list *list) { draw_append(list, ITEM_UNCLIP, NULL); }
 
 void draw_group(draw_list *list, const char *name)
 {
     char *clean = clean_copy(name);
-    if (clean) append(list, ITEM_GROUP, clean);
+    if (clean) draw_append(list, ITEM_GROUP, clean);
 }
 
-void draw_ungroup(draw_list *list) { append(list, ITEM_UNGROUP, NULL); }
+void draw_ungroup(draw_list *list) { draw_append(list, ITEM_UNGROUP, NULL); }
 
 double draw_type_height(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
 double draw_cap_height(const draw_font *font) { return 0.714 * font->size * DRAW_MM_PER_PT; }

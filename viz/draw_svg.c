@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/hash.h"
+#include "core/base/numbers.h"
 
 enum { MOST_CELLS = 64 }; /* on a side, drawn one by one; more are an image */
 

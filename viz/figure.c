@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/path.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "output/scope.h"
 #include "viz/draw_cairo.h"
@@ -200,8 +199,8 @@ static char *provenance_line(const figure_style *style)
 }
 
 /* Appends the file of that format to out. */
-static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
-                             figure_format format, byte_buffer *out, deberta_error *err)
+static deberta_status figure_encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
+                                    figure_format format, byte_buffer *out, deberta_error *err)
 {
     if (format == FORMAT_SVG) {
         draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out);
@@ -323,7 +322,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     told->page_height = draw_page_height(list);
     told->page_width = draw_page_width(list);
     for (size_t i = 0; i < path_count; i++)
-        DEBERTA_TRY_OR_FAIL(status, encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
+        DEBERTA_TRY_OR_FAIL(status, figure_encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));
 fail:
     free_clean_style(&filled);

@@ -50,7 +50,7 @@ static void number_text(const size_t *numbers, size_t index, char text[TICK_TEXT
 }
 
 /* Thumbnails as large as the width allows, in whole pixels, the matrix pooled to whole pixels inside them. */
-static void measure(const draw_list *list, plan *p)
+static void head_grid_measure(const draw_list *list, plan *p)
 {
     const head_grid *spec = p->spec;
     const double pixel = figure_grid_mm;
@@ -72,7 +72,7 @@ static void measure(const draw_list *list, plan *p)
 }
 
 /* All heads, then the one scale for them. */
-static void prepare(plan *p, figure_notes *notes)
+static void head_grid_prepare(plan *p, figure_notes *notes)
 {
     const head_grid *spec = p->spec;
     size_t count = spec->layers * spec->heads, present = 0;
@@ -154,13 +154,13 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.map = palette_find(spec->palette ? spec->palette : spec->kind == HEATMAP_SIGNED ? "polar" : "blues");
-    measure(list, &p);
+    head_grid_measure(list, &p);
     if (p.width < 1.5)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
     p.cells = memory_take(spec->layers * spec->heads, sizeof *p.cells);
-    prepare(&p, notes);
+    head_grid_prepare(&p, notes);
     p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
     draw_thumbnails(list, &p);
     draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);

@@ -47,7 +47,8 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
 }
 
 /* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
-static void add_row(double *sums, const float *row, size_t columns, double offset, bool positive, size_t column_pool)
+static void heatmap_add_row(double *sums, const float *row, size_t columns, double offset, bool positive,
+                            size_t column_pool)
 {
     for (size_t first = 0; first < columns; first += column_pool, sums++) {
         const size_t end = first + column_pool < columns ? first + column_pool : columns;
@@ -74,7 +75,8 @@ void heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap
         for (size_t j = 0; j < columns; j++) sums[j] = 0;
         for (size_t k = first; k < last; k++) {
             const float *row = matrix->values + k * matrix->stride;
-            add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, positive, column_pool);
+            heatmap_add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, positive,
+                            column_pool);
         }
         for (size_t j = 0; j < columns; j++) {
             size_t left = j * column_pool,

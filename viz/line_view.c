@@ -57,7 +57,7 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
 }
 
 /* Prepares values as a heat map does, so that both views of a matrix agree. */
-static void prepare(plan *p, figure_notes *notes)
+static void line_view_prepare(plan *p, figure_notes *notes)
 {
     const line_view *spec = p->spec;
     for (size_t i = 0; i < spec->panel_count; i++) {
@@ -235,7 +235,7 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,
                      p.rows * p.pitch);
     p.cells = memory_take(spec->panel_count, sizeof *p.cells);
-    prepare(&p, notes);
+    line_view_prepare(&p, notes);
     deberta_status status = DEBERTA_OK;
     if (status == DEBERTA_OK) draw_set_page(list, p.style.width_mm, draw_view(list, &p, each, notes) + margin);
     for (size_t i = 0; i < spec->panel_count; i++) heatmap_cells_free(&p.cells[i]);

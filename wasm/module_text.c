@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "program/report/explorer_head.h"
 #include "wasm/module.h"
@@ -42,7 +42,7 @@ int tokenize(const char *text, size_t text_bytes, const char *pair, size_t pair_
     return deberta_tokenize(&module.tokens, module.tokenizer, &given, &module.error);
 }
 
-static const char *name_of(size_t token)
+static const char *module_name_of(size_t token)
 {
     const char *name = deberta_tokens_text(module.tokens, token, NULL);
     return name ? name : "";
@@ -52,14 +52,14 @@ static const char *name_of(size_t token)
 static json_t *label_of(size_t token)
 {
     static const char mark[] = "\u2581";
-    const char *name = name_of(token);
+    const char *name = module_name_of(token);
     const bool marked = strncmp(name, mark, strlen(mark)) == 0;
     const char *plain = marked ? name + strlen(mark) : name;
     if (module.tokens->roles[token] != DEBERTA_TOKEN_TEXT) return json_string(name);
     if (!*plain) return json_string("\u2423");
     const unsigned char first = (unsigned char)*plain;
     const bool inside = !marked && token > 0 && module.tokens->roles[token - 1] == DEBERTA_TOKEN_TEXT &&
-                        strcmp(name_of(token - 1), mark) != 0 && (isalnum(first) || first >= 0x80);
+                        strcmp(module_name_of(token - 1), mark) != 0 && (isalnum(first) || first >= 0x80);
     json_t *label = inside ? json_sprintf("\u00b7%s", plain) : json_string(plain);
     return label ? label : json_string("\uFFFD");
 }

@@ -14,7 +14,7 @@ static bool has_legacy_lm(const reference_model *m)
     return reference_has(m, "cls.predictions.transform.dense.weight");
 }
 
-static size_t rows_of(const reference_model *m, const char *name)
+static size_t reference_heads_rows_of(const reference_model *m, const char *name)
 {
     size_t rank, shape[TENSOR_MAX_RANK];
     return m->source.find(m->source.context, name, &rank, shape) && rank > 0 ? shape[0] : 0;
@@ -24,7 +24,8 @@ size_t reference_head_width(const reference_model *m, deberta_task head)
 {
     bool lm = has_modern_lm(m) || has_legacy_lm(m);
     bool sequence = reference_has(m, "pooler.dense.weight") && !m->classifies_tokens;
-    size_t classes = reference_has(m, "proj.weight") ? 0 : rows_of(m, "classifier.weight"); /* SPEC 8.5 */
+    size_t classes =
+        reference_has(m, "proj.weight") ? 0 : reference_heads_rows_of(m, "classifier.weight"); /* SPEC 8.5 */
     bool table = reference_has(m, "embeddings.position_embeddings.weight") && !m->config.talking_heads;
     bool decodes =
         (m->config.position_biased_input || table) && m->config.embedding_size == m->config.hidden_size; /* SPEC 8.3 */
@@ -34,7 +35,7 @@ size_t reference_head_width(const reference_model *m, deberta_task head)
     case DEBERTA_TASK_RTD: return reference_has(m, "mask_predictions.dense.weight");
     case DEBERTA_TASK_SEQUENCE: return sequence ? classes : 0;
     case DEBERTA_TASK_TOKEN: return sequence ? 0 : classes;
-    case DEBERTA_TASK_QA: return rows_of(m, "qa_outputs.weight");
+    case DEBERTA_TASK_QA: return reference_heads_rows_of(m, "qa_outputs.weight");
     case DEBERTA_TASK_COUNT: break;
     }
     return 0;

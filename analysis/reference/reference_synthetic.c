@@ -1,8 +1,8 @@
 /* Made-up models for the reference: the same weights that the encoder gets, which are a function of name and index.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/load/synthetic_name.h"
 #include "analysis/reference/reference_weights.h"
+#include "core/load/synthetic.h"
 #include "output/scope.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/model/pack.h"
 
 /* ----------------------------------------------------------------------------------------------------------- arrays */
@@ -24,7 +24,7 @@ void count_words(problem_array *a)
     a->words = is_empty ? 0 : (a->blocks - 1) * a->block_stride + (a->rows - 1) * a->ld + a->width;
 }
 
-static problem_array *take(kernel_problem *p, size_t k, problem_array array)
+static problem_array *kernel_problem_take(kernel_problem *p, size_t k, problem_array array)
 {
     array.scale *= p->scale != 0 ? p->scale : 1;
     p->arrays[k] = array;
@@ -34,14 +34,14 @@ static problem_array *take(kernel_problem *p, size_t k, problem_array array)
 
 problem_array *take_vector(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t width, float scale)
 {
-    return take(p, k, (problem_array){name, kind, 1, width, 1, width, width, .scale = scale});
+    return kernel_problem_take(p, k, (problem_array){name, kind, 1, width, 1, width, width, .scale = scale});
 }
 
 problem_array *take_matrix(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t width,
                            float scale)
 {
     const size_t ld = problem_stride(p, width);
-    return take(p, k, (problem_array){name, kind, 1, rows * ld, rows, ld, width, .scale = scale});
+    return kernel_problem_take(p, k, (problem_array){name, kind, 1, rows * ld, rows, ld, width, .scale = scale});
 }
 
 problem_array *take_panels(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t rows, size_t panels,
@@ -50,7 +50,7 @@ problem_array *take_panels(kernel_problem *p, size_t k, const char *name, array_
     const bool by_panels = !p->plain && draw_flag(p);
     const size_t ld = problem_stride(p, by_panels ? PANEL : panels * PANEL);
     const size_t stride = by_panels ? problem_stride(p, rows * ld) : PANEL;
-    return take(p, k, (problem_array){name, kind, panels, stride, rows, ld, PANEL, .scale = scale});
+    return kernel_problem_take(p, k, (problem_array){name, kind, panels, stride, rows, ld, PANEL, .scale = scale});
 }
 
 void take_bytes(kernel_problem *p, size_t k, const char *name, array_kind kind, size_t bytes)

@@ -63,7 +63,7 @@ void problem_exact(const kernel_problem *p, const exact_judge *judge) { descript
 
 /* ------------------------------------------------------------------------------------------------------------- words */
 
-static size_t add_text(char *text, size_t length, size_t capacity, const char *format, size_t number)
+static size_t kernel_slots_add_text(char *text, size_t length, size_t capacity, const char *format, size_t number)
 {
     if (length >= capacity) return length;
     const int more = snprintf(text + length, capacity - length, format, number);
@@ -85,16 +85,17 @@ void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes)
     const kernel_description *d = descriptions[p->slot];
     size_t length = 0;
     if (!capacity_bytes) return;
-    if (d->drawn.rows) length = add_text(text, length, capacity_bytes, "rows %zu, ", p->rows);
-    if (d->drawn.depth) length = add_text(text, length, capacity_bytes, "depth %zu, ", p->depth);
-    if (d->drawn.columns) length = add_text(text, length, capacity_bytes, "columns %zu, ", p->columns);
-    if (d->has_parts) length = add_text(text, length, capacity_bytes, "parts %zu, ", p->parts);
-    if (d->has_function) length = add_text(text, length, capacity_bytes, "function %zu, ", (size_t)p->function);
-    if (d->has_map) length = add_text(text, length, capacity_bytes, maps[p->map], 0);
-    length = add_text(text, length, capacity_bytes, d->has_map ? ", " : "", 0);
-    length = add_text(text, length, capacity_bytes, values[p->values], 0);
+    if (d->drawn.rows) length = kernel_slots_add_text(text, length, capacity_bytes, "rows %zu, ", p->rows);
+    if (d->drawn.depth) length = kernel_slots_add_text(text, length, capacity_bytes, "depth %zu, ", p->depth);
+    if (d->drawn.columns) length = kernel_slots_add_text(text, length, capacity_bytes, "columns %zu, ", p->columns);
+    if (d->has_parts) length = kernel_slots_add_text(text, length, capacity_bytes, "parts %zu, ", p->parts);
+    if (d->has_function)
+        length = kernel_slots_add_text(text, length, capacity_bytes, "function %zu, ", (size_t)p->function);
+    if (d->has_map) length = kernel_slots_add_text(text, length, capacity_bytes, maps[p->map], 0);
+    length = kernel_slots_add_text(text, length, capacity_bytes, d->has_map ? ", " : "", 0);
+    length = kernel_slots_add_text(text, length, capacity_bytes, values[p->values], 0);
     for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-        if (p->options >> k & 1) length = add_text(text, length, capacity_bytes, options[k], 0);
+        if (p->options >> k & 1) length = kernel_slots_add_text(text, length, capacity_bytes, options[k], 0);
 }
 
 problem_work problem_work_of(const kernel_problem *p)

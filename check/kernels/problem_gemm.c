@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "check/kernels/activations.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 static size_t panels_of(const kernel_problem *p) { return p->columns / PANEL; }
 

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "check/kernels/activations.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 enum {
     INT_A,

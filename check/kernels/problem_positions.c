@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "check/kernels/kernel_problem.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/model/positions.h"
 
 enum { MOST_ENTRIES = 1024, MOST_ROWS_OF_ANY = 100 };

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "check/kernels/kernel_problem.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 static array_kind kind_of_output(const kernel_problem *p)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "include/deberta_unstable.h"
 
 /* What is grouped, and of what. */

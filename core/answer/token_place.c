@@ -1,5 +1,5 @@
 /* Where in a text its tokens lie. SPDX-License-Identifier: MIT */
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "include/deberta_unstable.h"
 
 deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text)

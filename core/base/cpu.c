@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/stream.h"
+#include "core/base/text.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #define ARCH_X86 1

@@ -7,7 +7,6 @@
 #include "core/base/parallel.h"
 #include "core/base/thread_pool.h"
 #if THREADS_OPENMP
-#include "core/base/openmp_team.h"
 #endif
 
 /* OpenMP allows a list, one number for each level of nesting: the first is that of our loops. Blanks may stand around

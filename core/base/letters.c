@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 /* Both kinds of rows begin with the last character of a stretch, by which tables ascend. */
 typedef struct lower_run {

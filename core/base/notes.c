@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 deberta_status notes_add(notes *list, deberta_error *err, const char *format, ...)
 {

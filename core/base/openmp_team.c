@@ -1,11 +1,11 @@
 /* The executor on OpenMP. SPDX-License-Identifier: MIT */
-#include "core/base/openmp_team.h"
+#include "core/base/thread_pool.h"
 
 #include <limits.h>
 #include <omp.h>
 #include <stdlib.h>
 
-static void run(executor *self, size_t tasks, parallel_body body, void *context)
+static void openmp_team_run(executor *self, size_t tasks, parallel_body body, void *context)
 {
     if (self->threads == 1 || tasks <= 1) {
         for (size_t task = 0; task < tasks; task++) body(context, task, 0);
@@ -23,7 +23,7 @@ static void free_team(executor *self)
 
 deberta_status openmp_team_create(executor **team, size_t threads, bool pin, deberta_error *err)
 {
-    static const executor_kind kind = {.run = run, .free = free_team};
+    static const executor_kind kind = {.run = openmp_team_run, .free = free_team};
     *team = NULL;
     if (threads == 0 || threads > INT_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a team of %zu threads", threads);
     if (pin && threads > 1)

@@ -1,7 +1,7 @@
 /* Loops for several threads, and who runs them.
  *
  * An executor hands out the tasks of short, frequent loops. The engine knows only what is declared here; behind it are
- * the thread pool (thread_pool.h) or OpenMP (openmp_team.h); executor_create decides which one.
+ * the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

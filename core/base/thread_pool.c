@@ -26,8 +26,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "core/base/affinity.h"
 #include "core/base/clock.h"
+#include "core/base/topology.h"
 
 #ifdef __linux__
 #define HAVE_FUTEX 1
@@ -210,7 +210,7 @@ static void wait_until_empty(thread_pool *pool)
     }
 }
 
-static void run(executor *self, size_t tasks, parallel_body body, void *context)
+static void thread_pool_run(executor *self, size_t tasks, parallel_body body, void *context)
 {
     thread_pool *pool = (thread_pool *)self;
     if (self->threads == 1 || tasks <= 1) {
@@ -349,7 +349,7 @@ static void free_pool(executor *self)
 /* Its threads have not been started. */
 static deberta_status pool_without_threads(thread_pool **pool, size_t threads, deberta_error *err)
 {
-    static const executor_kind kind = {.run = run, .hurry = hurry, .rest = rest, .free = free_pool};
+    static const executor_kind kind = {.run = thread_pool_run, .hurry = hurry, .rest = rest, .free = free_pool};
     if (threads == 0 || threads > UINT_MAX / GATE_INSIDE)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a pool of %zu threads", threads);
     thread_pool *made = aligned_alloc(LINE_BYTES, sizeof *made);

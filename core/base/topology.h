@@ -1,6 +1,10 @@
 /* Cores, caches and where threads may run; the only place that knows hwloc. SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdbool.h>
+
 #include "core/base/status.h"
 
 enum { TOPOLOGY_MAX_WORKERS = 1024 };
@@ -37,3 +41,21 @@ typedef struct topology_source {
 } topology_source;
 
 deberta_status topology_read_source(topology_info *info, const topology_source *source, deberta_error *err);
+
+/* On which processors threads begin, and where they may run. On Linux; elsewhere all is left to the system. */
+
+typedef struct processor_set {
+    bool known;
+#ifdef __linux__
+    cpu_set_t processors;
+#endif
+} processor_set;
+
+/* What the calling thread may use. Not known on machines with more processors than a cpu_set_t has. */
+processor_set affinity_of_caller(void);
+void affinity_restrict_caller(const processor_set *set);
+/* The processor that the calling thread is on just now; -1: not known. */
+int affinity_current_processor(void);
+/* A thread made with these attributes never runs elsewhere; its creation fails with EINVAL if the processor is not
+ * ours. -1 leaves the attributes as they are. 0, or what errno calls the failure. */
+int affinity_bind_new_thread(pthread_attr_t *attributes, int processor);

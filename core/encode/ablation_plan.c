@@ -1,5 +1,5 @@
 /* Ablations as a table of modes by layer, head and term, and the memory that they need. SPDX-License-Identifier: MIT */
-#include "core/encode/ablation_plan.h"
+#include "core/encode/session.h"
 
 #include <string.h>
 

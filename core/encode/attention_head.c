@@ -1,7 +1,7 @@
 /* The operands of one head: where they lie, and how keys and values are packed. SPDX-License-Identifier: MIT */
 #include "core/encode/attention_head.h"
 
-#include "core/encode/ablation.h"
+#include "core/encode/encoder_parts.h"
 
 /* --------------------------------------------------------------------------------------------------------- operands */
 
@@ -45,7 +45,7 @@ static void take_integers(const deberta_session *s, size_t layer, size_t place, 
     }
 }
 
-/* Replaces what the head's terms are made of (ablation_plan.h). */
+/* Replaces what the head's terms are made of (session.h). */
 static void apply_ablation(const deberta_session *s, size_t layer, size_t place, attention_head *head)
 {
     const ablation_plan *plan = &s->ablation;

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/model/attention_operands.h"
 #include "core/encode/session.h"
+#include "core/model/attention_operands.h"
 
 /* One head of one sequence of the session's batch. */
 typedef struct attention_head {
@@ -17,13 +17,13 @@ typedef struct attention_head {
     const float *key_bias;        /* NULL: no holes */
     const float *key_present;     /* 0 for holes, else 1; NULL: no holes */
     panel_operand p2c_keys;       /* what p2c is made of: `keys`, unless ablated; one panel may stand for all */
-    /* Ablations (core/encode/ablation_plan.h); NULL: none. */
+    /* Ablations (core/encode/session.h); NULL: none. */
     const float *c2c_query, *c2p_query; /* in place of every query of that term */
     float *mean_key;                    /* [d][16]: where attention_head_pack leaves the mean key */
     const float *row_bias;              /* [2K]: added to c2p by table row */
 } attention_head;
 
-/* Its sequence's group has begun (attention_layer.h). */
+/* Its sequence's group has begun (encoder_parts.h). */
 attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
 /* Packs its keys; of integers its values, too. */
 void attention_head_pack(deberta_session *session, const attention_head *head, const worker_scratch *scratch);

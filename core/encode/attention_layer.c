@@ -1,10 +1,8 @@
 /* A layer's projections, and how its attention is cut into tasks. SPDX-License-Identifier: MIT */
-#include "core/encode/attention_layer.h"
+#include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention.h"
-#include "core/encode/components.h"
 #include "core/model/linear.h"
-#include "core/encode/talking_heads.h"
 
 enum { TASKS_PER_THREAD = 3 }; /* of attention, at least, before query blocks are made smaller */
 

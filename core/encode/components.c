@@ -1,6 +1,6 @@
 /* What an observer is shown of a layer's attention: each term, their sum, probabilities. SPDX-License-Identifier: MIT
  */
-#include "core/encode/components.h"
+#include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention_rows.h"
 

@@ -1,6 +1,6 @@
 /* The convolution of v2-xlarge and v2-xxlarge over H[0], added after the first layer (SPEC 6.3).
  * SPDX-License-Identifier: MIT */
-#include "core/encode/convolution.h"
+#include "core/encode/encoder_parts.h"
 
 #include <string.h>
 
@@ -55,7 +55,7 @@ typedef struct norm_loop {
     size_t parts;
 } norm_loop;
 
-static void norm_task(void *context, size_t part, size_t worker)
+static void convolution_norm_task(void *context, size_t part, size_t worker)
 {
     (void)worker;
     const norm_loop *loop = context;
@@ -89,6 +89,6 @@ void convolution_run(deberta_session *s)
         linear_run_parallel(&s->kernels, s->executor, &product, 1);
     }
     norm_loop loop = {.session = s, .parts = minimum(s->tokens, 4 * s->threads)};
-    parallel_for(s->executor, loop.parts, norm_task, &loop);
+    parallel_for(s->executor, loop.parts, convolution_norm_task, &loop);
     profile_lap_all(session_profiling(s), PROFILE_CONVOLUTION, time);
 }

@@ -1,11 +1,9 @@
 /* The decoder's queries attend to the keys that the last layer kept.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/encode/decoder.h"
+#include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention.h"
-#include "core/encode/attention_layer.h"
-#include "core/encode/feed_forward.h"
 
 /* Some of the asked positions: of sequences that follow each other and have their keys in memory together. */
 typedef struct emd_loop {

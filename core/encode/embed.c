@@ -1,6 +1,6 @@
 /* Ids to H[0]: look-up, types, absolute positions, projection to h, layer norm (SPEC 2).
  * SPDX-License-Identifier: MIT */
-#include "core/encode/embed.h"
+#include "core/encode/encoder_parts.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct embed_loop {
     const int32_t *ids, *token_types;
 } embed_loop;
 
-static void add_row(float *to, const float *row, size_t count)
+static void embed_add_row(float *to, const float *row, size_t count)
 {
     for (size_t e = 0; e < count; e++) to[e] += row[e];
 }
@@ -31,9 +31,10 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
     }
     DEBERTA_TRY(word_table_read(&model->words, &model->source, (size_t)loop->ids[token], 1, to, err));
     if (config->position_biased_input)
-        add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
+        embed_add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
     if (model->type_table) {
-        add_row(to, model->type_table + (size_t)(loop->token_types ? loop->token_types[token] : 0) * stride, width);
+        embed_add_row(to, model->type_table + (size_t)(loop->token_types ? loop->token_types[token] : 0) * stride,
+                      width);
     }
     return DEBERTA_OK;
 }

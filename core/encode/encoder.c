@@ -6,11 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/encode/ablation.h"
-#include "core/encode/attention_layer.h"
-#include "core/encode/convolution.h"
-#include "core/encode/embed.h"
-#include "core/encode/feed_forward.h"
+#include "core/encode/encoder_parts.h"
 
 /* --------------------------------------------------------------------------------------------------------- checking */
 
@@ -180,8 +176,8 @@ void encoder_layer_again(deberta_session *s, size_t index)
     run_layer(s, index, NULL);
 }
 
-static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
-                          deberta_error *err)
+static deberta_status encoder_run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
+                                  deberta_error *err)
 {
     s->status = DEBERTA_OK;
     embed_run(s, batch->ids, batch->token_types);
@@ -219,15 +215,15 @@ static deberta_status copy_call(deberta_batch *batch, deberta_observer *observer
     return copy_struct(observer, batch->observer, sizeof *observer, "deberta_observer", err);
 }
 
-static deberta_status encode(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
-                             deberta_outputs *outputs, deberta_error *err)
+static deberta_status encoder_encode(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
+                                     deberta_outputs *outputs, deberta_error *err)
 {
     DEBERTA_TRY(check_batch(s, batch, err));
     DEBERTA_TRY(check_observer(s, observer, err));
     s->encoded = false;
     take_batch(s, batch);
     executor_begin(s->executor);
-    const deberta_status status = run(s, batch, batch->observer ? observer : NULL, err);
+    const deberta_status status = encoder_run(s, batch, batch->observer ? observer : NULL, err);
     executor_end(s->executor);
     DEBERTA_TRY(model_intact(s->model, err));
     DEBERTA_TRY(status);
@@ -246,7 +242,7 @@ deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, de
     deberta_observer observer;
     DEBERTA_TRY(copy_call(&batch, &observer, given, outputs, err));
     DEBERTA_TRY(session_enter(s, err));
-    const deberta_status status = encode(s, &batch, &observer, outputs, err);
+    const deberta_status status = encoder_encode(s, &batch, &observer, outputs, err);
     session_leave(s);
     return status;
 }

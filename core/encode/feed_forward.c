@@ -1,6 +1,6 @@
 /* From the context rows to the layer's output: output projection, norm, both matrices, norm.
  * SPDX-License-Identifier: MIT */
-#include "core/encode/feed_forward.h"
+#include "core/encode/encoder_parts.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "core/base/memory_need.h"
+#include "core/base/memory.h"
 #include "core/dispatch.h"
-#include "core/encode/attention_layer.h"
+#include "core/encode/encoder_parts.h"
 #include "core/model/linear.h"
 #include "include/deberta_unstable.h"
 
@@ -151,7 +151,7 @@ static size_t worker_integer_bytes(const deberta_session *s)
     return round_up(maximum(bytes, quantized_rows_bytes(&layer->attention_output, rows)), ARENA_ALIGNMENT_BYTES);
 }
 
-/* Everything a session holds; run twice (arena.h). The position map comes first: whether its steps are small decides
+/* Everything a session holds; run twice (memory.h). The position map comes first: whether its steps are small decides
  * sizes. */
 static void session_carve(deberta_session *s, arena *memory)
 {

@@ -1,5 +1,5 @@
 /* The attention of v1 with talking heads. SPDX-License-Identifier: MIT */
-#include "core/encode/talking_heads.h"
+#include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention_rows.h"
 

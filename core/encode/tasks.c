@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "core/encode/decoder.h"
+#include "core/encode/encoder_parts.h"
 #include "core/model/activation.h"
 #include "core/model/linear.h"
 

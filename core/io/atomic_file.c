@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 
 struct atomic_file {

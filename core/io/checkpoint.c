@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/checkpoint_parts.h"
 #include "core/io/folder_kind.h"
 #include "core/io/json_file.h"

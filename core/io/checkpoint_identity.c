@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/sha256.h"
 #include "core/io/checkpoint_parts.h"
 

@@ -26,7 +26,8 @@ static deberta_status check_name(const deberta_tensor *given, size_t index, debe
 }
 
 /* Everything but that the values are there. */
-static deberta_status describe(stored_tensor *stored, const deberta_tensor *given, size_t index, deberta_error *err)
+static deberta_status checkpoint_memory_describe(stored_tensor *stored, const deberta_tensor *given, size_t index,
+                                                 deberta_error *err)
 {
     DEBERTA_TRY(check_name(given, index, err));
     if ((unsigned)given->dtype >= DEBERTA_DTYPE_COUNT)
@@ -50,7 +51,8 @@ static deberta_status describe(stored_tensor *stored, const deberta_tensor *give
 }
 
 /* The lists, and room for all names one after the other. */
-static deberta_status allocate(weight_file *file, const deberta_tensor *tensors, size_t count, deberta_error *err)
+static deberta_status checkpoint_memory_allocate(weight_file *file, const deberta_tensor *tensors, size_t count,
+                                                 deberta_error *err)
 {
     size_t name_bytes = 1;
     for (size_t i = 0; i < count; i++) {
@@ -69,11 +71,11 @@ static deberta_status list_tensors(weight_file *file, const deberta_tensor *tens
 {
     if (count > TENSOR_MAX_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu tensors are more than %d", count, TENSOR_MAX_COUNT);
-    DEBERTA_TRY(allocate(file, tensors, count, err));
+    DEBERTA_TRY(checkpoint_memory_allocate(file, tensors, count, err));
     char *names = file->contents.names;
     for (size_t i = 0; i < count; i++) {
         stored_tensor *stored = &file->contents.items[i];
-        DEBERTA_TRY(describe(stored, &tensors[i], i, err));
+        DEBERTA_TRY(checkpoint_memory_describe(stored, &tensors[i], i, err));
         stored->tensor.name = strcpy(names, tensors[i].name);
         names += strlen(names) + 1;
         file->memory[i] = tensors[i].values;

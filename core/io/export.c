@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/quote.h"
 
@@ -29,7 +29,8 @@ static deberta_status place_tensors(export_file *file, const export_tensor *tens
 }
 
 /* Opens the file, writes the header and moves the values after it. */
-static deberta_status begin(export_file *file, const tensor_header *header, uint64_t values_bytes, deberta_error *err)
+static deberta_status export_begin(export_file *file, const tensor_header *header, uint64_t values_bytes,
+                                   deberta_error *err)
 {
     DEBERTA_TRY(atomic_file_open(&file->file, file->path, err));
     DEBERTA_TRY(atomic_file_set_size(file->file, header->size_bytes + values_bytes, err));
@@ -63,7 +64,7 @@ deberta_status export_safetensors(export_file **file, const char *path, const ex
         .tensors = tensors, .places = (*file)->places, .count = count, .notes = notes, .note_count = note_count};
     deberta_status status = place_tensors(*file, tensors, &values_bytes, err);
     if (status == DEBERTA_OK) status = tensor_header_safetensors(&header, &contents, 0, path, err);
-    if (status == DEBERTA_OK) status = begin(*file, &header, values_bytes, err);
+    if (status == DEBERTA_OK) status = export_begin(*file, &header, values_bytes, err);
     free(header.bytes);
     if (status != DEBERTA_OK) export_discard(file);
     return status;

@@ -2,7 +2,7 @@
 #include "core/io/file_digest.h"
 
 #include "core/base/cpu.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 

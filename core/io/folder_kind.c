@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/grow.h"
-#include "core/base/path.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/io/hub_name.h"
 #include "core/io/json_file.h"
 

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <stdbool.h>
+
 #include "core/base/notes.h"
 
 /* DEBERTA_OK for a folder with a config.json, and for what nothing is known of: opening it says what is wrong.
@@ -19,3 +21,12 @@ deberta_status folder_note_rest(const char *path, notes *list, deberta_error *er
 /* Weights of a kind that is not read, for the refusal of a folder without others: "; NAME is ..., what helps", or "".
  */
 const char *folder_other_weights(const char *path, char *room, size_t room_bytes);
+
+/* Is a file one of those that a place holds? By device and inode, so other spellings, links and mounts do not matter.
+ */
+
+/* place: a file, which holds itself, or a folder, which holds its files and those of the folders in it (generator/,
+ * 1_Pooling/), whatever links they are. False where either does not exist, and for what is no regular file. */
+bool place_holds(const char *place, const char *path);
+/* Is this open file, such as standard input, the one that the path names? */
+bool descriptor_is_file(int descriptor, const char *path);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/path.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/record_keys.h"
@@ -93,8 +93,8 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
 /* Rows of different lengths are refused rather than padded: nobody said with what. */
-static deberta_status read_row(int64_t *values, size_t columns, int which, size_t row, const json_t *list,
-                               const char *where, deberta_error *err)
+static deberta_status input_file_read_row(int64_t *values, size_t columns, int which, size_t row, const json_t *list,
+                                          const char *where, deberta_error *err)
 {
     if (!json_is_array(list))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: row %zu of %s is %s, expected a list of integers", where, row,
@@ -120,8 +120,8 @@ static deberta_status read_lists(input_file *input, int which, const json_t *lis
     size_t rows = json_array_size(lists), columns = json_array_size(json_array_get(lists, 0));
     DEBERTA_TRY(take_shape(input, which, rows, columns, where, err));
     for (size_t row = 0; row < rows; row++)
-        DEBERTA_TRY(read_row(*array_of(input, which) + row * columns, columns, which, row, json_array_get(lists, row),
-                             where, err));
+        DEBERTA_TRY(input_file_read_row(*array_of(input, which) + row * columns, columns, which, row,
+                                        json_array_get(lists, row), where, err));
     return DEBERTA_OK;
 }
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/byte_order_mark.h"
-#include "core/base/plain_numbers.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
 /* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
@@ -84,7 +84,8 @@ static quoted key_before(const char *text, size_t position)
 }
 
 /* jansson's own sentence, but for the two cases where a better one is known. */
-static deberta_status refuse(const json_error_t *error, const char *text, const char *where, deberta_error *err)
+static deberta_status json_file_refuse(const json_error_t *error, const char *text, const char *where,
+                                       deberta_error *err)
 {
     enum json_error_code code = json_error_code(error);
     if (code == json_error_out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its JSON", where);
@@ -110,7 +111,7 @@ static deberta_status parse(json_t **root, const char *text, size_t size_bytes, 
     const size_t flags = JSON_REJECT_DUPLICATES | (limits->integers_as_real ? JSON_DECODE_INT_AS_REAL : 0) |
                          (limits->long_texts ? JSON_ALLOW_NUL : 0);
     json_t *value = json_loadb(text, size_bytes, flags, &error);
-    if (!value) return refuse(&error, text, where, err);
+    if (!value) return json_file_refuse(&error, text, where, err);
     if (json_typeof(value) != wanted) {
         quoted found = json_describe(value);
         json_decref(value);
@@ -168,7 +169,7 @@ typedef struct text_buffer {
     bool lost;
 } text_buffer;
 
-static int add_text(const char *text, size_t bytes, void *context)
+static int json_file_add_text(const char *text, size_t bytes, void *context)
 {
     text_buffer *buffer = context;
     if (buffer->lost) return -1;
@@ -189,7 +190,7 @@ static int add_text(const char *text, size_t bytes, void *context)
 char *json_print(const json_t *value, size_t flags)
 {
     text_buffer buffer = {0};
-    if (json_dump_callback(value, add_text, &buffer, flags) == 0 && !buffer.lost) return buffer.text;
+    if (json_dump_callback(value, json_file_add_text, &buffer, flags) == 0 && !buffer.lost) return buffer.text;
     free(buffer.text);
     return NULL;
 }

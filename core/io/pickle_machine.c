@@ -119,7 +119,7 @@ static deberta_status new_container(pickle *p, pickle_kind kind, pickle_value *v
 }
 
 /* Constant time, whatever the length: a batch of items must not cost its square. */
-static deberta_status append(pickle *p, pickle_value to, pickle_value value)
+static deberta_status pickle_machine_append(pickle *p, pickle_value to, pickle_value value)
 {
     pickle_cell *fresh = pickle_pool_add(&p->cells);
     if (!fresh) return pickle_out_of_room(p, &p->cells);
@@ -139,7 +139,8 @@ deberta_status pickle_make_tuple(pickle *p, size_t first)
 {
     pickle_value tuple;
     DEBERTA_TRY(new_container(p, PICKLE_TUPLE, &tuple));
-    for (size_t i = first; i < p->stack.count; i++) DEBERTA_TRY(append(p, tuple, pickle_stack_items(p)[i]));
+    for (size_t i = first; i < p->stack.count; i++)
+        DEBERTA_TRY(pickle_machine_append(p, tuple, pickle_stack_items(p)[i]));
     p->stack.count = first;
     return pickle_push(p, tuple);
 }
@@ -159,7 +160,7 @@ deberta_status pickle_push_container(pickle *p, pickle_kind kind)
 }
 
 /* Moves the operands from `first` into the container below them: a list takes any number, a dict pairs. */
-static deberta_status fill(pickle *p, pickle_kind kind, size_t first)
+static deberta_status pickle_machine_fill(pickle *p, pickle_kind kind, size_t first)
 {
     if (first <= pickle_stack_floor(p)) PICKLE_REFUSE(p, "%s", "an operand is missing on the stack");
     pickle_value target = pickle_stack_items(p)[first - 1];
@@ -168,7 +169,8 @@ static deberta_status fill(pickle *p, pickle_kind kind, size_t first)
                       pickle_kind_name((pickle_value){.kind = kind}));
     if (kind == PICKLE_DICT && (p->stack.count - first) % 2 != 0)
         PICKLE_REFUSE(p, "%s", "a key of a dict has no value");
-    for (size_t i = first; i < p->stack.count; i++) DEBERTA_TRY(append(p, target, pickle_stack_items(p)[i]));
+    for (size_t i = first; i < p->stack.count; i++)
+        DEBERTA_TRY(pickle_machine_append(p, target, pickle_stack_items(p)[i]));
     if (kind == PICKLE_DICT)
         for (size_t i = first; i < p->stack.count; i += 2)
             pickle_container_of(p, target)->tensors +=
@@ -182,14 +184,14 @@ deberta_status pickle_fill_from_mark(pickle *p, pickle_kind kind)
 {
     size_t first;
     DEBERTA_TRY(pickle_pop_mark(p, &first));
-    return fill(p, kind, first);
+    return pickle_machine_fill(p, kind, first);
 }
 
 /* APPEND and SETITEM: one item, one pair. */
 deberta_status pickle_fill_with(pickle *p, pickle_kind kind, size_t operands)
 {
     if (p->stack.count - pickle_stack_floor(p) < operands) PICKLE_REFUSE(p, "%s", "an operand is missing on the stack");
-    return fill(p, kind, p->stack.count - operands);
+    return pickle_machine_fill(p, kind, p->stack.count - operands);
 }
 
 /* -------------------------------------------------------------------------------------------------------- results */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "core/io/mapped_file.h"
-#include "core/io/pickle_tensors.h"
+#include "core/io/pickle_machine.h"
 
 /* A tensor in a state dict takes about 150 bytes. */
 enum { MAX_PICKLE_BYTES = 64 << 20, MAX_PROTOCOL = 5 };
@@ -13,7 +13,7 @@ enum { MAX_PICKLE_BYTES = 64 << 20, MAX_PROTOCOL = 5 };
 /* ------------------------------------------------------------------------------------------- operands in the stream */
 
 /* The next `count` bytes, which the stream moves past. */
-static deberta_status take(pickle *p, size_t count, const uint8_t **bytes)
+static deberta_status pickle_read_take(pickle *p, size_t count, const uint8_t **bytes)
 {
     if (!range_is_inside(p->at, count, p->size_bytes))
         PICKLE_REFUSE(p, "%zu bytes are needed, %zu are left", count, p->size_bytes - p->at);
@@ -26,7 +26,7 @@ static deberta_status take(pickle *p, size_t count, const uint8_t **bytes)
 static deberta_status take_number(pickle *p, size_t width, uint64_t *number)
 {
     const uint8_t *bytes;
-    DEBERTA_TRY(take(p, width, &bytes));
+    DEBERTA_TRY(pickle_read_take(p, width, &bytes));
     *number = 0;
     for (size_t i = width; i-- > 0;) *number = *number << 8 | bytes[i];
     return DEBERTA_OK;
@@ -38,7 +38,7 @@ static deberta_status push_text(pickle *p, pickle_kind kind, size_t width)
     uint64_t length;
     const uint8_t *bytes;
     DEBERTA_TRY(take_number(p, width, &length));
-    DEBERTA_TRY(take(p, length, &bytes));
+    DEBERTA_TRY(pickle_read_take(p, length, &bytes));
     return pickle_push(p,
                        (pickle_value){.kind = kind, .length_bytes = (uint32_t)length, .as.text = (const char *)bytes});
 }
@@ -65,7 +65,7 @@ static deberta_status push_number(pickle *p, size_t width)
 }
 
 /* A line of text without its newline. */
-static deberta_status take_line(pickle *p, const char **line, size_t *length_bytes)
+static deberta_status pickle_read_take_line(pickle *p, const char **line, size_t *length_bytes)
 {
     const uint8_t *begin = p->bytes + p->at, *end = memchr(begin, '\n', p->size_bytes - p->at);
     if (!end) PICKLE_REFUSE(p, "%s", "the name of a global has no end");
@@ -80,8 +80,8 @@ static deberta_status push_named_global(pickle *p)
 {
     const char *module, *name;
     size_t module_bytes, name_bytes;
-    DEBERTA_TRY(take_line(p, &module, &module_bytes));
-    DEBERTA_TRY(take_line(p, &name, &name_bytes));
+    DEBERTA_TRY(pickle_read_take_line(p, &module, &module_bytes));
+    DEBERTA_TRY(pickle_read_take_line(p, &name, &name_bytes));
     return pickle_push_global(p, module, module_bytes, name, name_bytes);
 }
 
@@ -129,7 +129,7 @@ static deberta_status memo_operand(pickle *p, size_t width, deberta_status (*act
 static deberta_status skip(pickle *p, size_t count)
 {
     const uint8_t *ignored;
-    return take(p, count, &ignored);
+    return pickle_read_take(p, count, &ignored);
 }
 
 /* What is on top of the stack now is the result. */
@@ -198,10 +198,10 @@ static deberta_status step(pickle *p)
 }
 
 /* Each step consumes at least one byte, so this ends. */
-static deberta_status run(pickle *p)
+static deberta_status pickle_read_run(pickle *p)
 {
     const uint8_t *head;
-    DEBERTA_TRY(take(p, 2, &head));
+    DEBERTA_TRY(pickle_read_take(p, 2, &head));
     if (head[0] != 0x80 || head[1] < 2 || head[1] > MAX_PROTOCOL)
         PICKLE_REFUSE(p, "it begins with 0x%02x 0x%02x, expected protocol 2 to %d", head[0], head[1], MAX_PROTOCOL);
     while (!p->stopped) DEBERTA_TRY(step(p));
@@ -225,7 +225,7 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
     p->containers.item_bytes = sizeof(pickle_container);
     p->storages.item_bytes = sizeof(pickle_storage);
     p->tensors.item_bytes = sizeof(pickle_tensor);
-    deberta_status status = run(p);
+    deberta_status status = pickle_read_run(p);
     if (status != DEBERTA_OK) {
         pickle_free(&p);
         return status;

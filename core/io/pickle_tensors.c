@@ -1,7 +1,7 @@
 /* The opcodes of storages and tensors check what they are given: names, geometry and extent.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/io/pickle_tensors.h"
+#include "core/io/pickle_machine.h"
 
 #include "core/io/mapped_file.h"
 

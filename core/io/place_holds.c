@@ -1,11 +1,11 @@
 /* A folder is walked, and each of its files is compared. SPDX-License-Identifier: MIT */
-#include "core/io/place_holds.h"
+#include "core/io/folder_kind.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core/base/path.h"
+#include "core/base/text.h"
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {

@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 /* Longer texts keep their beginning and their end: names of tensors and files differ at the end. */
 enum { HEAD_BYTES = 44, TAIL_BYTES = 72, LONGEST_BYTES = HEAD_BYTES + TAIL_BYTES };
 
-static void append(quoted *out, size_t *used, const char *bytes, size_t count)
+static void quote_append(quoted *out, size_t *used, const char *bytes, size_t count)
 {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < count;) {
@@ -34,15 +34,15 @@ quoted quote_bytes(const void *bytes, size_t count_bytes)
     const char *at = bytes;
     size_t used = 0;
     if (count_bytes <= LONGEST_BYTES) {
-        append(&out, &used, at, count_bytes);
+        quote_append(&out, &used, at, count_bytes);
         return out;
     }
     /* Do not cut inside a character: step back to, or on to, the next first byte. */
     size_t head = HEAD_BYTES, tail = count_bytes - TAIL_BYTES;
     while (head > HEAD_BYTES - 3 && utf8_is_continuation(at[head])) head--;
     while (tail < count_bytes - TAIL_BYTES + 3 && utf8_is_continuation(at[tail])) tail++;
-    append(&out, &used, at, head);
-    append(&out, &used, "...", 3);
-    append(&out, &used, at + tail, count_bytes - tail);
+    quote_append(&out, &used, at, head);
+    quote_append(&out, &used, "...", 3);
+    quote_append(&out, &used, at + tail, count_bytes - tail);
     return out;
 }

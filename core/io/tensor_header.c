@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/json_file.h"
 #include "core/io/quote.h"
 
@@ -33,7 +33,7 @@ deberta_status tensor_place_values(tensor_place *place, const export_tensor *dec
 /* ----------------------------------------------------------------------------------------------------- safetensors */
 
 /* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}; NULL without memory. */
-static json_t *describe(const export_tensor *declared, const tensor_place *place)
+static json_t *tensor_header_describe(const export_tensor *declared, const tensor_place *place)
 {
     uint64_t end = place->offset_bytes + place->elements * place->element_bytes;
     json_t *shape = json_array();
@@ -48,7 +48,8 @@ static json_t *describe(const export_tensor *declared, const tensor_place *place
 }
 
 /* Adds name: value. A text that is not UTF-8 or a name that is there already is the caller's fault. */
-static deberta_status add(json_t *object, const char *path, const char *name, json_t *value, deberta_error *err)
+static deberta_status tensor_header_add(json_t *object, const char *path, const char *name, json_t *value,
+                                        deberta_error *err)
 {
     if (!utf8_is_valid(name, strlen(name)) || json_object_get(object, name)) {
         json_decref(value);
@@ -65,17 +66,17 @@ static deberta_status describe_all(json_t *header, const tensor_contents *conten
                                    deberta_error *err)
 {
     json_t *metadata = json_object();
-    DEBERTA_TRY(add(header, path, "__metadata__", metadata, err));
+    DEBERTA_TRY(tensor_header_add(header, path, "__metadata__", metadata, err));
     for (size_t i = 0; i < contents->note_count; i++) {
         const export_note *note = &contents->notes[i];
         if (!utf8_is_valid(note->value, strlen(note->value)))
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: the metadata '%s' is not UTF-8: '%s'", QUOTE(path),
                          QUOTE(note->key), QUOTE(note->value));
-        DEBERTA_TRY(add(metadata, path, note->key, json_string(note->value), err));
+        DEBERTA_TRY(tensor_header_add(metadata, path, note->key, json_string(note->value), err));
     }
     for (size_t i = 0; i < contents->count; i++)
-        DEBERTA_TRY(
-            add(header, path, contents->tensors[i].name, describe(&contents->tensors[i], &contents->places[i]), err));
+        DEBERTA_TRY(tensor_header_add(header, path, contents->tensors[i].name,
+                                      tensor_header_describe(&contents->tensors[i], &contents->places[i]), err));
     return DEBERTA_OK;
 }
 

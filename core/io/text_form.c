@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 #include "core/io/record_keys.h"
 

@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/byte_order_mark.h"
-#include "core/base/no_texts.h"
+#include "core/base/text.h"
 #include "core/io/json_file.h"
 
 /* As much as a line of the other readers may have. */

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "core/io/json_file.h"
 #include "include/deberta_unstable.h"
 

@@ -166,7 +166,7 @@ deberta_status zip_reader_check(const zip_reader *reader, const zip_member *memb
 }
 
 /* One byte more than the size is asked for: at its end libzip compares the checksum. */
-static bool read_all(zip_file_t *file, uint8_t *buffer, uint64_t size_bytes)
+static bool zip_reader_read_all(zip_file_t *file, uint8_t *buffer, uint64_t size_bytes)
 {
     uint64_t done = 0;
     uint8_t beyond;
@@ -183,7 +183,7 @@ deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uin
     DEBERTA_TRY(zip_reader_check(reader, member, err));
     deberta_status status = DEBERTA_OK;
     zip_file_t *file = zip_fopen_index(reader->archive, member->index, 0);
-    if (!file || !read_all(file, buffer, member->size_bytes)) {
+    if (!file || !zip_reader_read_all(file, buffer, member->size_bytes)) {
         zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(reader->archive);
         bool memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
         status =

@@ -1,6 +1,6 @@
 /* Which tensors the embeddings, the relative table, the layers and the convolution consist of.
  * SPDX-License-Identifier: MIT */
-#include "core/load/load_layers.h"
+#include "core/load/load_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Which tensors project the relative table, and what a layer keeps of them. SPDX-License-Identifier: MIT */
-#include "core/load/load_positions.h"
+#include "core/load/load_parts.h"
 
 /* ---------------------------------------------------------------------------------------------------------- tensors */
 

@@ -1,9 +1,7 @@
 /* Which output heads the files hold, and their tensors (SPEC 8). SPDX-License-Identifier: MIT */
-#include "core/load/load_tasks.h"
+#include "core/load/load_parts.h"
 
 #include <string.h>
-
-#include "core/load/load_layers.h"
 
 static bool architecture_has(const model_config *config, const char *part)
 {

@@ -93,8 +93,8 @@ static const float *view_panel(const matrix_reading *reading, size_t panel)
 
 /* Row `output` of the packed matrix, as zeros or as what is stored; packed [depth] must be zero where nothing is
  * stored. */
-static deberta_status read_row(const matrix_reading *reading, size_t output, float *stored, float *packed,
-                               deberta_error *err)
+static deberta_status matrix_loader_read_row(const matrix_reading *reading, size_t output, float *stored, float *packed,
+                                             deberta_error *err)
 {
     const matrix_plan *plan = reading->plan;
     memset(packed, 0, plan->depth * sizeof *packed);
@@ -137,7 +137,8 @@ static const float *panel_rows(matrix_reading *reading, size_t panel, size_t wor
     if (view) return view;
     for (size_t lane = 0; lane < PANEL; lane++) {
         deberta_error error;
-        deberta_status status = read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
+        deberta_status status =
+            matrix_loader_read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
         if (status == DEBERTA_OK) continue;
         note_failure(reading, status, &error);
         return NULL;

@@ -5,13 +5,13 @@
 
 #include "core/base/notes.h"
 #include "core/io/mapped_file.h"
+#include "core/load/packed_file.h"
+#include "core/load/synthetic.h"
+#include "core/load/weight_loader.h"
+#include "core/load/word_table.h"
 #include "core/model/attention_operands.h"
 #include "core/model/config.h"
-#include "core/load/packed_file.h"
-#include "core/model/position_fold.h"
 #include "core/model/positions.h"
-#include "core/load/synthetic.h"
-#include "core/load/word_table.h"
 
 typedef struct layer_norm {
     float *gamma, *beta;
@@ -133,3 +133,12 @@ static inline size_t model_position_tile_rows(const deberta_model *model)
 void model_fill_info(deberta_model *model);
 /* DEBERTA_E_FILE: a file that it reads became shorter or unreadable. */
 deberta_status model_intact(const deberta_model *model, deberta_error *err);
+
+/* What of a checkpoint was used, and what becomes of the rest: nothing inside the base model is passed over in silence.
+ */
+
+/* Goes through the names of model->files once the model's tensors were looked for, and frees the account. opened: how
+ * that went. Where it went well, what nobody used below "encoder." or "embeddings." is refused (DEBERTA_E_UNSUPPORTED)
+ * or becomes a note; where a tensor was missing, adapters that are there in its place are the reason that is given. */
+deberta_status tensor_account_close(tensor_account *account, deberta_model *model, deberta_status opened,
+                                    deberta_error *err);

@@ -6,11 +6,10 @@
 #include "core/dispatch.h"
 #include "core/io/folder_kind.h"
 #include "core/io/quote.h"
-#include "core/load/load_layers.h"
-#include "core/load/load_tasks.h"
+#include "core/load/load_parts.h"
+#include "core/load/model.h"
 #include "core/load/model_sections.h"
-#include "core/load/synthetic_name.h"
-#include "core/load/tensor_account.h"
+#include "core/load/synthetic.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
@@ -147,8 +146,8 @@ static deberta_status load_parts(weight_loader *loader, deberta_model *model, po
 }
 
 /* All that is known without weights: each is there and fits, and how much memory they will take. */
-static deberta_status measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
-                              size_t limit_bytes, deberta_error *err)
+static deberta_status model_open_measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                                         size_t limit_bytes, deberta_error *err)
 {
     tensor_account account = {0};
     loader->pass = LOAD_CHECK;
@@ -273,7 +272,7 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
                             .listener = internal->listener,
                             .digits = model->digits,
                             .unsmoothed = model->unsmoothed};
-    DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
+    DEBERTA_TRY(model_open_measure(model, &loader, &workspace, options->memory_limit_bytes, err));
     DEBERTA_TRY(find_packed(model, internal, err));
     model->described_only = options->describe_only != 0;
     if (model->described_only) return DEBERTA_OK;

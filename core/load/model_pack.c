@@ -3,7 +3,7 @@
 
 #include "core/load/model_sections.h"
 #include "core/load/packed_file.h"
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 
 /* The model whose packed weights are to be written, or, described_only, to be checked. */
 static deberta_status open_for_packing(deberta_model **model, const char *path, const deberta_pack_options *given,

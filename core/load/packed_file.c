@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "core/base/cpu.h"
-#include "core/base/integers.h"
-#include "core/base/path.h"
+#include "core/base/numbers.h"
 #include "core/base/sha256.h"
+#include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/file_digest.h"
 

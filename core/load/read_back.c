@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "core/io/quote.h"
-#include "core/load/load_layers.h"
-#include "core/load/load_tasks.h"
+#include "core/load/load_parts.h"
 #include "include/deberta_unstable.h"
 
 typedef struct reader {

@@ -23,8 +23,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/model/config.h"
 #include "core/kernels.h"
+#include "core/model/config.h"
 
 typedef struct channel_spread {
     float *mean, *deviation; /* of every channel */

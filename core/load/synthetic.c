@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/hash.h"
+#include "core/base/numbers.h"
 
 /* ---------------------------------------------------------------------------------------------------------- finding */
 

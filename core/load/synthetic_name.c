@@ -1,7 +1,7 @@
 /* A name is parsed into a config.json text, so that made-up models pass the checks of stored ones.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 
 #include <errno.h>
 #include <stdio.h>

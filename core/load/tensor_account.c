@@ -1,13 +1,13 @@
 /* The list of tensors that may be left over, with the reasons. docs/followed.md shows it; a test compares.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/load/tensor_account.h"
+#include "core/load/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 #include "core/io/quote.h"
 
 typedef enum leftover_use {
@@ -115,7 +115,7 @@ typedef struct leftover_sums {
     quoted outside;
 } leftover_sums;
 
-static deberta_status refuse(const deberta_model *model, stored_name name, deberta_error *err)
+static deberta_status tensor_account_refuse(const deberta_model *model, stored_name name, deberta_error *err)
 {
     DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: tensor '%s' is no part of DeBERTa, and would be passed over: %s",
                  model->files.name, QUOTE_N(name.text, name.bytes),
@@ -125,7 +125,8 @@ static deberta_status refuse(const deberta_model *model, stored_name name, deber
 }
 
 /* A name below "encoder." or "embeddings." that nothing used. */
-static deberta_status judge(const deberta_model *model, stored_name name, leftover_sums *sums, deberta_error *err)
+static deberta_status tensor_account_judge(const deberta_model *model, stored_name name, leftover_sums *sums,
+                                           deberta_error *err)
 {
     stored_name inner = name;
     size_t layer = 0;
@@ -137,7 +138,7 @@ static deberta_status judge(const deberta_model *model, stored_name name, leftov
     }
     if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* fewer were asked for */
     const struct leftover *known = find_leftover(inner);
-    if (!known) return refuse(model, name, err);
+    if (!known) return tensor_account_refuse(model, name, err);
     /* What transformers makes without reading it, where no term of attention needs the table. */
     const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
                        (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
@@ -177,13 +178,13 @@ static deberta_status go_through(const tensor_account *account, deberta_model *m
     for (size_t cursor = 0; (name.text = files->next(files->context, &cursor, &name.bytes, &is_outside));) {
         const bool inside = !is_outside && (begins_with(name, "encoder.") || begins_with(name, "embeddings."));
         if (!opened) {
-            if (inside && is_of_adapter(name)) return refuse(model, name, err);
+            if (inside && is_of_adapter(name)) return tensor_account_refuse(model, name, err);
             continue;
         }
         if (account->count && bsearch(&name.text, account->names, account->count, sizeof *account->names, by_address))
             continue;
         if (inside)
-            DEBERTA_TRY(judge(model, name, &sums, err));
+            DEBERTA_TRY(tensor_account_judge(model, name, &sums, err));
         else if (!sums.adapter_outside && is_of_adapter(name)) {
             sums.adapter_outside = true;
             sums.outside = quote_bytes(name.text, name.bytes);

@@ -13,11 +13,11 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 #include "core/base/parallel.h"
 #include "core/io/checkpoint.h"
-#include "core/model/quantized.h"
 #include "core/load/smoothing.h"
+#include "core/model/quantized.h"
 
 typedef struct weight_tensor {
     const char *place; /* its file, for messages */

@@ -9,18 +9,19 @@
  * compilers can use vectors. */
 static const float whole_numbers = 0x1.8p23f;
 
-static size_t rows_of(const word_table *table) { return table->stored.shape[0]; }
-static size_t width_of(const word_table *table) { return table->stored.shape[1]; }
+static size_t word_table_rows_of(const word_table *table) { return table->stored.shape[0]; }
+static size_t word_table_width_of(const word_table *table) { return table->stored.shape[1]; }
 
 static size_t scales_bytes(const word_table *table)
 {
-    return round_up(rows_of(table) * sizeof(float), ARENA_ALIGNMENT_BYTES);
+    return round_up(word_table_rows_of(table) * sizeof(float), ARENA_ALIGNMENT_BYTES);
 }
 
 size_t word_table_bytes(const word_table *table)
 {
     if (!table->digits) return 0;
-    return scales_bytes(table) + round_up(rows_of(table) * width_of(table) * table->digits, ARENA_ALIGNMENT_BYTES);
+    return scales_bytes(table) +
+           round_up(word_table_rows_of(table) * word_table_width_of(table) * table->digits, ARENA_ALIGNMENT_BYTES);
 }
 
 void word_table_view(word_table *table, const void *memory)
@@ -49,7 +50,7 @@ static float largest_of(const float *row, size_t width)
 static float scale_of(const word_table *table, const float *row, float *inverse)
 {
     const float most = table->digits == 1 ? INT8_MAX : INT16_MAX;
-    const float largest = largest_of(row, width_of(table));
+    const float largest = largest_of(row, word_table_width_of(table));
     *inverse = largest >= 0x1p-100f && largest < INFINITY ? most / largest : 0;
     if (!(largest < INFINITY)) return NAN;
     return *inverse > 0 ? largest / most : 0;
@@ -61,7 +62,7 @@ static void round_row(const word_table *table, float *row)
 {
     float inverse;
     const float scale = scale_of(table, row, &inverse);
-    const size_t width = width_of(table);
+    const size_t width = word_table_width_of(table);
     if (inverse > 0)
         for (size_t e = 0; e < width; e++) row[e] = whole_number(row[e] * inverse) * scale;
     else
@@ -71,7 +72,7 @@ static void round_row(const word_table *table, float *row)
 static void store_row(const word_table *table, size_t row, const float *from, float *scales, void *integers)
 {
     float inverse;
-    const size_t width = width_of(table), at = row * width;
+    const size_t width = word_table_width_of(table), at = row * width;
     int8_t *bytes = integers;
     int16_t *pairs = integers;
     scales[row] = scale_of(table, from, &inverse);
@@ -87,7 +88,7 @@ static void store_row(const word_table *table, size_t row, const float *from, fl
 deberta_status word_table_store(const word_table *table, const weight_source *source, void *memory, deberta_error *err)
 {
     enum { ROWS = 64 };
-    const size_t rows = rows_of(table), width = width_of(table);
+    const size_t rows = word_table_rows_of(table), width = word_table_width_of(table);
     float *values = malloc(ROWS * width * sizeof *values), *scales = memory;
     deberta_status status = DEBERTA_OK;
     if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %d rows of %zu weights", ROWS, width);
@@ -104,9 +105,9 @@ deberta_status word_table_store(const word_table *table, const weight_source *so
 }
 
 /* One row of the integers. */
-static void read_row(const word_table *table, size_t row, float *values)
+static void word_table_read_row(const word_table *table, size_t row, float *values)
 {
-    const size_t width = width_of(table);
+    const size_t width = word_table_width_of(table);
     const float scale = table->scales[row];
     const int8_t *bytes = (const int8_t *)table->integers + row * width;
     const int16_t *pairs = (const int16_t *)table->integers + row * width;
@@ -119,12 +120,12 @@ static void read_row(const word_table *table, size_t row, float *values)
 deberta_status word_table_read(const word_table *table, const weight_source *source, size_t first, size_t rows,
                                float *values, deberta_error *err)
 {
-    const size_t width = width_of(table);
+    const size_t width = word_table_width_of(table);
     if (!table->integers)
         DEBERTA_TRY(source->read(source->context, &table->stored, first * width, rows * width, values, err));
     for (size_t k = 0; k < rows; k++) {
         if (table->integers)
-            read_row(table, first + k, values + k * width);
+            word_table_read_row(table, first + k, values + k * width);
         else if (table->digits)
             round_row(table, values + k * width);
     }

@@ -5,7 +5,7 @@
 
 /* ----------------------------------------------------------------------------------------------------------- memory */
 
-static void *take(arena *memory, size_t rows, size_t columns, size_t bytes)
+static void *attention_operands_take(arena *memory, size_t rows, size_t columns, size_t bytes)
 {
     size_t count = 0;
     if (!size_multiply(rows, columns, &count)) memory->overflow = true;
@@ -15,10 +15,10 @@ static void *take(arena *memory, size_t rows, size_t columns, size_t bytes)
 integer_rows integer_rows_take(arena *memory, size_t rows, size_t depth, size_t planes)
 {
     size_t capacity = round_up(rows, DIGIT_TILE_ROWS), row_bytes = operand_depth(depth);
-    integer_rows found = {.digits = take(memory, capacity, row_bytes * planes, 1)};
-    found.scale = take(memory, capacity, 1, sizeof *found.scale);
+    integer_rows found = {.digits = attention_operands_take(memory, capacity, row_bytes * planes, 1)};
+    found.scale = attention_operands_take(memory, capacity, 1, sizeof *found.scale);
     if (planes == 1)
-        found.zero = take(memory, capacity, 1, sizeof *found.zero);
+        found.zero = attention_operands_take(memory, capacity, 1, sizeof *found.zero);
     else
         found.plane_bytes = capacity * row_bytes;
     return found;
@@ -26,9 +26,9 @@ integer_rows integer_rows_take(arena *memory, size_t rows, size_t depth, size_t 
 
 integer_panels integer_panels_take(arena *memory, size_t panels, size_t depth)
 {
-    integer_panels found = {.digits = take(memory, panels * PANEL, operand_depth(depth), 1)};
-    found.scale = take(memory, panels, PANEL, sizeof *found.scale);
-    found.sum = take(memory, panels, PANEL, sizeof *found.sum);
+    integer_panels found = {.digits = attention_operands_take(memory, panels * PANEL, operand_depth(depth), 1)};
+    found.scale = attention_operands_take(memory, panels, PANEL, sizeof *found.scale);
+    found.sum = attention_operands_take(memory, panels, PANEL, sizeof *found.sum);
     return found;
 }
 

@@ -10,8 +10,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/arena.h"
-#include "core/base/integers.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "core/kernels.h"
 
 /* Rows as quantize_task makes them; `depth` is rounded up to whole tiles in all of these. */

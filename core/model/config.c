@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/folder_kind.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
@@ -42,7 +42,8 @@ static const json_t *present(const json_t *object, const char *key)
 }
 
 /* For values of which not the range but the kind is wrong. */
-static deberta_status refuse(const config_source *source, const char *key, const json_t *found, const char *expected)
+static deberta_status config_refuse(const config_source *source, const char *key, const json_t *found,
+                                    const char *expected)
 {
     DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: %s is %s, expected %s", source->where, key,
                  json_describe(found).text, expected);
@@ -65,7 +66,7 @@ static deberta_status read_flag(const config_source *source, const char *key, bo
 {
     const json_t *value = present(source->object, key);
     if (!value) return DEBERTA_OK;
-    if (!json_is_boolean(value)) return refuse(source, key, value, "true or false");
+    if (!json_is_boolean(value)) return config_refuse(source, key, value, "true or false");
     *flag = json_is_true(value);
     return DEBERTA_OK;
 }
@@ -128,7 +129,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
     double epsilon = json_number_value(value);
     /* Below FLT_MIN it would be a subnormal or zero, and a constant row a division by zero. */
     if (!json_is_number(value) || !(epsilon >= FLT_MIN && epsilon <= 1))
-        return refuse(source, "layer_norm_eps", value, "a number from 1.2e-38 to 1");
+        return config_refuse(source, "layer_norm_eps", value, "a number from 1.2e-38 to 1");
     config->layer_norm_eps = (float)epsilon;
     return DEBERTA_OK;
 }
@@ -167,7 +168,7 @@ static deberta_status read_activation(const config_source *source, const char *k
             }
     char expected[256];
     list_activations(expected, sizeof expected);
-    return refuse(source, key, value, expected);
+    return config_refuse(source, key, value, expected);
 }
 
 /* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
@@ -176,7 +177,7 @@ static deberta_status read_pooler(model_config *config, const config_source *sou
 {
     config->pooler_activation = source->dialect == DIALECT_MICROSOFT ? config->hidden_activation : ACTIVATION_GELU;
     const json_t *pooling = present(source->object, "pooling");
-    if (pooling && !json_is_object(pooling)) return refuse(source, "pooling", pooling, "an object");
+    if (pooling && !json_is_object(pooling)) return config_refuse(source, "pooling", pooling, "an object");
     if (pooling) {
         config_source inner = *source;
         inner.object = pooling;
@@ -260,11 +261,11 @@ static deberta_status read_terms(model_config *config, const config_source *sour
         entries = json_array_size(value);
         for (size_t i = 0; i < entries; i++) {
             const json_t *entry = json_array_get(value, i);
-            if (!json_is_string(entry)) return refuse(source, "an entry of pos_att_type", entry, "c2p or p2c");
+            if (!json_is_string(entry)) return config_refuse(source, "an entry of pos_att_type", entry, "c2p or p2c");
             DEBERTA_TRY(read_term(config, source, json_string_value(entry), json_string_length(entry)));
         }
     } else if (value) {
-        return refuse(source, "pos_att_type", value, "a text like \"c2p|p2c\" or a list");
+        return config_refuse(source, "pos_att_type", value, "a text like \"c2p|p2c\" or a list");
     } else if (source->dialect == DIALECT_MICROSOFT && !json_object_get(source->object, "pos_att_type")) {
         config->c2p = true; /* Microsoft's default, SPEC 1.1 */
     }
@@ -283,7 +284,7 @@ static deberta_status read_norm_relative(model_config *config, const config_sour
     const json_t *value = json_object_get(source->object, "norm_rel_ebd");
     if (!value) return DEBERTA_OK;
     /* null is not "none": transformers ends in an error there. */
-    if (!json_is_string(value)) return refuse(source, "norm_rel_ebd", value, expected);
+    if (!json_is_string(value)) return config_refuse(source, "norm_rel_ebd", value, expected);
     for (const char *piece = json_string_value(value);; piece++) {
         size_t length = strcspn(piece, "|");
         config->norm_relative |= piece_is(piece, length, "layer_norm");
@@ -364,7 +365,8 @@ static bool parse_label_key(const char *key, unsigned long *number)
 static deberta_status copy_label(model_config *config, const config_source *source, size_t label, const json_t *name)
 {
     if (json_is_null(name)) return DEBERTA_OK;
-    if (!json_is_string(name) && !json_is_integer(name)) return refuse(source, "a value of id2label", name, "a text");
+    if (!json_is_string(name) && !json_is_integer(name))
+        return config_refuse(source, "a value of id2label", name, "a text");
     quoted number = {""};
     if (!json_is_string(name)) number = json_describe(name);
     config->label_names[label] = strdup(json_is_string(name) ? json_string_value(name) : number.text);
@@ -397,7 +399,7 @@ static deberta_status read_labels(model_config *config, const config_source *sou
     DEBERTA_TRY(read_integer(source, "num_labels", 0, MOST_LABELS, &count));
     config->labels = (size_t)count;
     json_t *map = (json_t *)present(source->object, "id2label");
-    if (map && !json_is_object(map)) return refuse(source, "id2label", map, "an object");
+    if (map && !json_is_object(map)) return config_refuse(source, "id2label", map, "an object");
     if (map) DEBERTA_TRY(count_labels(source, map, &config->labels));
     config->label_names = calloc(config->labels + 1, sizeof *config->label_names);
     if (!config->label_names) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
@@ -423,8 +425,8 @@ static deberta_status read_problem(model_config *config, const config_source *so
             config->problem = problem;
             return DEBERTA_OK;
         }
-    return refuse(source, "problem_type", value,
-                  "regression, single_label_classification or multi_label_classification");
+    return config_refuse(source, "problem_type", value,
+                         "regression, single_label_classification or multi_label_classification");
 }
 
 /* Names the class that wrote the file, which tells a token head from a sequence head. */
@@ -434,7 +436,7 @@ static deberta_status read_architecture(model_config *config, const config_sourc
     if (!value) return DEBERTA_OK;
     const json_t *first = json_array_get(value, 0);
     if (!json_is_array(value) || (first && !json_is_string(first)))
-        return refuse(source, "architectures", value, "a list of names");
+        return config_refuse(source, "architectures", value, "a list of names");
     if (!first) return DEBERTA_OK;
     config->architecture = strdup(json_string_value(first));
     if (!config->architecture) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for a name", source->where);
@@ -488,7 +490,7 @@ static deberta_status check_addressable(const model_config *config, const config
                  bytes_at_most(config) / 1e9);
 }
 
-static deberta_status read_all(model_config *config, config_source *source)
+static deberta_status config_read_all(model_config *config, config_source *source)
 {
     /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator":
      * {...}}. The discriminator is the model that is kept, so its object is taken where the outer one describes none.
@@ -522,7 +524,7 @@ static deberta_status read_all(model_config *config, config_source *source)
 static deberta_status config_from_json(model_config *config, const json_t *root, const char *where, deberta_error *err)
 {
     config_source source = {.object = root, .where = where, .err = err};
-    deberta_status status = read_all(config, &source);
+    deberta_status status = config_read_all(config, &source);
     if (status != DEBERTA_OK) config_free(config);
     return status;
 }

@@ -12,8 +12,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/arena.h"
-#include "core/base/integers.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "core/kernels.h"
 
 typedef struct packed_matrix {

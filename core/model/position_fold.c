@@ -1,5 +1,5 @@
 /* PK and PQ of one layer, head by head. SPDX-License-Identifier: MIT */
-#include "core/model/position_fold.h"
+#include "core/model/positions.h"
 
 #include "core/model/linear.h"
 

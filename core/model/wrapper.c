@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "core/io/quote.h"
 #include "core/io/json_file.h"
+#include "core/io/quote.h"
 
 /* type: the model_type of its config.json; NULL: it has none, but the key and no sizes. key, inner: where the name of
  * the model inside stands, in an object of the config where inner is not NULL. */
@@ -19,7 +19,8 @@ static const struct wrapper {
     {NULL, "a class", "base_model", NULL},
 };
 
-static deberta_status refuse(const json_t *config, const struct wrapper *around, const char *where, deberta_error *err)
+static deberta_status wrapper_refuse(const json_t *config, const struct wrapper *around, const char *where,
+                                     deberta_error *err)
 {
     const json_t *named = json_object_get(config, around->key);
     if (around->inner) named = json_object_get(named, around->inner);
@@ -38,7 +39,7 @@ deberta_status wrapper_check_config(const json_t *config, const char *where, deb
         if (around->type
                 ? type && strcmp(type, around->type) == 0
                 : json_is_string(json_object_get(config, around->key)) && !json_object_get(config, "hidden_size"))
-            return refuse(config, around, where, err);
+            return wrapper_refuse(config, around, where, err);
     }
     return DEBERTA_OK;
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 
 deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, const char *where, deberta_error *err)

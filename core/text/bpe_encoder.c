@@ -1,7 +1,7 @@
 /* bpe_encoder.bin: out of its container, and into a vocabulary.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/text/bpe_encoder.h"
+#include "core/text/bpe_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/torch_container.h"
-#include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
 
 enum {

@@ -16,3 +16,12 @@ deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t byte
 
 /* Tokens and merges, not finished. NULL on failure. */
 deberta_status bpe_files_load(byte_bpe **bpe, const char *vocabulary_path, const char *merges_path, deberta_error *err);
+
+/* bpe_encoder.bin, in which Microsoft keeps the vocabulary of v1 (SPEC 11.1): a dict saved with torch.save.
+ *
+ *     "encoder"   GPT-2's tokens and their ids, as a dict or as the JSON text of one
+ *     "vocab"     the merges, as a list of pairs or as the text of a merges.txt
+ *     "dict_map"  a list of (GPT-2's id as a text, count): DeBERTa's ids are 4 and up in its order */
+
+/* Tokens and merges, not finished; [PAD], [CLS], [SEP] and [UNK] are 0 to 3. NULL on failure. */
+deberta_status bpe_encoder_load(byte_bpe **bpe, const char *path, deberta_error *err);

@@ -1,10 +1,10 @@
 /* Lower case of a text, which knows where each byte came from.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/text/lower_case.h"
+#include "core/text/unicode.h"
 
 #include "core/base/letters.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, deberta_error *err)
 {

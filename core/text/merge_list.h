@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 /* Its index is the byte that it begins at, `next` the byte that it ends at, where the next one begins. */
 typedef struct merge_symbol {

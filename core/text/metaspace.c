@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
-#include "core/text/lower_case.h"
 #include "core/text/unicode.h"
 
 static const char space_mark[] = "\xE2\x96\x81";

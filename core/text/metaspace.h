@@ -8,7 +8,7 @@
 #pragma once
 
 #include "core/text/added_tokens.h"
-#include "core/text/nfc.h"
+#include "core/text/unicode.h"
 #include "core/text/unigram.h"
 
 typedef struct metaspace metaspace;

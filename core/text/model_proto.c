@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 

@@ -1,13 +1,12 @@
 /* Decompose, order, compose: run by run.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/text/nfc.h"
+#include "core/text/unicode.h"
 
 #include <stdlib.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
-#include "core/text/unicode.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 
 /* The first character that is taken apart in form C, in form KC; no mark comes before either. */
 enum { FIRST_COMPOSED = 0xC0, FIRST_COMPATIBLE = 0xA0 };

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
 /* What stands for a space in pieces: U+2581, or the space itself in models that do not escape it. */

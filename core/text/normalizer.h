@@ -8,8 +8,8 @@
 #pragma once
 
 #include "core/text/model_proto.h"
-#include "core/text/nfc.h"
 #include "core/text/traced_text.h"
+#include "core/text/unicode.h"
 
 typedef struct normalizer normalizer;
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 
 /* A symbol is its node in the trie of pieces, or TRIE_NO_NODE if no piece begins with it, or: */
 enum { FROZEN = -2 }; /* a user-defined piece, which is never merged */

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "core/text/lower_case.h"
+#include "core/text/unicode.h"
 
 struct sentencepiece {
     piece_model model;

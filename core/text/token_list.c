@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
 {

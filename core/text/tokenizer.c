@@ -11,10 +11,8 @@
 
 #include "core/io/folder_kind.h"
 #include "core/io/mapped_file.h"
-#include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/json_value.h"
-#include "core/text/tokenizer_beside.h"
 #include "core/text/tokenizer_config.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/tokenizer_json.h"

@@ -2,7 +2,7 @@
  * give the same ids, and a folder of one tokenizer holds both. So they are compared.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/text/tokenizer_beside.h"
+#include "core/text/tokenizer_inside.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,8 +91,9 @@ static deberta_status take_added(tokenizer_config *config, const added_tokens *f
     return DEBERTA_OK;
 }
 
-static deberta_status compare(tokenizer_config *config, const piece_model *here, const tokenizer_config *said,
-                              const piece_model *there, bool is_bpe, differences *list)
+static deberta_status tokenizer_beside_compare(tokenizer_config *config, const piece_model *here,
+                                               const tokenizer_config *said, const piece_model *there, bool is_bpe,
+                                               differences *list)
 {
     if (is_bpe || here->algorithm != PIECES_UNIGRAM) {
         differ(list, "the way of cutting (%s, in tokenizer.json %s)",
@@ -127,7 +128,8 @@ static deberta_status read_beside(tokenizer_config *config, const piece_model *m
         status = take_added(config, &said.added, model, &list, where.text, err);
     for (size_t i = 0; i < said.notes.count && status == DEBERTA_OK; i++)
         status = notes_add(&config->notes, err, "%s", said.notes.sentences[i]);
-    if (status == DEBERTA_OK && readable) status = compare(config, model, &said, &there, bpe != NULL, &list);
+    if (status == DEBERTA_OK && readable)
+        status = tokenizer_beside_compare(config, model, &said, &there, bpe != NULL, &list);
     if (status == DEBERTA_OK && !readable) {
         char *advice = strstr(error.message, "; put the spm.model");
         if (advice) *advice = 0;

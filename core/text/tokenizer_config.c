@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/json_file.h"
 #include "core/text/json_value.h"
 #include "core/text/tokenizer_keys.h"

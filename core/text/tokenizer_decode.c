@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/text/tokenizer_inside.h"
 
 /* A growing text. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/tokenizer.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/traced_text.h"
@@ -175,8 +175,9 @@ static deberta_status encode_segment(const deberta_tokenizer *t, const char *tex
     return append_frame(t, DEBERTA_SPECIAL_SEP, list, err);
 }
 
-static deberta_status encode(const deberta_tokenizer *t, const char *text, size_t bytes, const char *pair,
-                             size_t pair_bytes, const tokenizer_options *options, token_list *list, deberta_error *err)
+static deberta_status tokenizer_encode_all(const deberta_tokenizer *t, const char *text, size_t bytes, const char *pair,
+                                           size_t pair_bytes, const tokenizer_options *options, token_list *list,
+                                           deberta_error *err)
 {
     static const tokenizer_options defaults = {0};
     if (!options) options = &defaults;
@@ -199,7 +200,7 @@ deberta_status tokenizer_encode(const deberta_tokenizer *t, const char *text, si
                                 deberta_error *err)
 {
     token_list_clear(list);
-    deberta_status status = encode(t, text, bytes, pair, pair_bytes, options, list, err);
+    deberta_status status = tokenizer_encode_all(t, text, bytes, pair, pair_bytes, options, list, err);
     if (status != DEBERTA_OK) token_list_clear(list);
     return status;
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 
 deberta_status traced_text_reserve(traced_text *traced, size_t bytes, deberta_error *err)
 {

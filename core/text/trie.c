@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 #include "core/io/quote.h"
 
 enum {

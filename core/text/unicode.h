@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/text/traced_text.h"
+
 /* The most parts of a character that is taken apart as far as it goes. */
 enum { UNICODE_MAX_PARTS = 4, UNICODE_MAX_COMPATIBLE_PARTS = 18 };
 
@@ -26,3 +28,34 @@ bool unicode_may_follow(uint32_t character);
 
 /* ASCII's punctuation and symbols, and the category P. */
 bool unicode_is_punctuation(uint32_t character);
+
+/* Lower case, character by character as Python's str.lower() does it, which is what transformers calls: U+0130 becomes
+ * two characters; a final sigma is not special. The tables are our own (core/base/letters.h), so that the host's locale
+ * does not matter. */
+
+/* text: valid UTF-8, below 2^31 bytes. */
+deberta_status lower_case_run(traced_text *out, const char *text, size_t bytes, deberta_error *err);
+
+/* Unicode's normalisation forms C and KC, character by character: what composes is composed, marks come in their one
+ * order. Form KC writes characters that only look otherwise as those that they stand for.
+ *
+ * Characters collect in a run until one comes that the run before it cannot change. */
+
+typedef struct nfc_character {
+    uint32_t code, origin, place; /* place: in its run */
+    uint8_t class;
+} nfc_character;
+
+/* Zero-initialised at first; reusable after nfc_end. */
+typedef struct nfc_run {
+    nfc_character *items;
+    size_t count, capacity;
+    bool compatible; /* form KC; to be set before the first character */
+} nfc_run;
+
+/* origin: where in the source the character came from; ascending. The origin of a composed character is that of its
+ * first part; of marks that changed places, the least that keeps origins ascending. */
+deberta_status nfc_put(nfc_run *run, traced_text *out, uint32_t character, size_t origin, deberta_error *err);
+/* What is left. The end of `out` is the caller's to set. */
+deberta_status nfc_end(nfc_run *run, traced_text *out, deberta_error *err);
+void nfc_free(nfc_run *run);

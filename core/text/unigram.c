@@ -6,8 +6,8 @@
 #include <float.h>
 #include <stdlib.h>
 
-#include "core/base/grow.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 
 /* An unknown character is that much worse than the worst piece. */
 static const float unknown_penalty = 10;

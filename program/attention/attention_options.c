@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "program/attention/figure_data.h"
 #include "program/frame/input/input.h"
 #include "program/frame/text_output.h"
-#include "core/base/path.h"
 
 const char *const figure_measures[] = {"variance", "shapley", "kl", NULL},
                   *const figure_forms[] = {"map", "bars", NULL}, *const figure_statistics[] = {"median", "mean", NULL},

@@ -6,9 +6,9 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/frame/figure_style.h"
 #include "program/attention/token_view.h"
 #include "program/frame/ablate.h"
+#include "program/frame/figure_style.h"
 #include "viz/attention_figure.h"
 
 /* Sets of components, a bit each. */

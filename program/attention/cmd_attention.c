@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "program/commands.h"
 #include "program/attention/figure_kind.h"
+#include "program/commands.h"
 #include "program/frame/text_output.h"
 
 #define KIND_COMMAND(name) &figure_##name.command,
@@ -20,7 +20,7 @@ static void print_kinds(const common_options *options)
 }
 
 /* Without the name of a kind: components. */
-static int run(const common_options *options)
+static int cmd_attention_run(const common_options *options)
 {
     const char *first = options->arguments[0];
     if (!first) usage_wrong(options, "expected MODEL, a folder or synthetic:<shape>");
@@ -45,7 +45,7 @@ const command command_attention = {
                "  deberta attention lines models/demo --text 'a new store' --layers 2 --heads 0,1 -o lines.pdf\n"
                "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
                "attention.pdf\n",
-    .run = run,
+    .run = cmd_attention_run,
     .subcommands = kinds,
     .without = "json seed",
 };

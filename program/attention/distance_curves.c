@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "include/deberta_unstable.h"
 #include "program/frame/options.h"
 #include "viz/chart.h"
-#include "include/deberta_unstable.h"
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
@@ -161,7 +161,7 @@ static void share_axes(chart_panel *panels, size_t count, const char *quantity)
     }
 }
 
-static void tell(figure_sheet *sheet, const bucket_edges *edges, const char *over)
+static void distance_curves_tell(figure_sheet *sheet, const bucket_edges *edges, const char *over)
 {
     const attention_options *asked = sheet->source->asked;
     sheet_note(sheet, "%s over %s, ribbon: quantiles %g to %g. ",
@@ -189,7 +189,7 @@ void distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bo
     }
     share_axes(panels, chart.panel_count, source->unit);
     share_axes(panels, chart.panel_count, probability);
-    tell(sheet, &edges, over);
+    distance_curves_tell(sheet, &edges, over);
     chart.style = sheet->style;
     sheet_finish(sheet, chart_layout, &chart);
 }

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "program/frame/unfinished.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "output/text_table.h"
+#include "program/frame/unfinished.h"
 
 enum { MOST_NOTES = 24 };
 

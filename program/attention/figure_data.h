@@ -8,9 +8,9 @@
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/frame/options.h"
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
+#include "program/frame/options.h"
 #include "viz/figure.h"
 
 static const size_t no_index = SIZE_MAX; /* of a matrix that belongs to no layer or head */

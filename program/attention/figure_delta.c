@@ -5,7 +5,8 @@
 
 /* The probabilities; of a term their change without it. Computed on the whole text: what is not shown takes part in the
  * softmax. */
-static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
+static const float *figure_delta_matrix_of(void *context, const figure_source *source, size_t index,
+                                           const panel_column *column)
 {
     if (column->component == DEBERTA_PROBABILITIES) return captured_matrix(context, source, index, column);
     const size_t n = source->view.span[1];
@@ -17,7 +18,7 @@ static const float *matrix_of(void *context, const figure_source *source, size_t
     return change;
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_delta_draw(figure_source *source, figure_sheet *sheet)
 {
     static const char *const titles[ATTENTION_TERMS] = {
         "\u0394p of content to content", "\u0394p of content to position", "\u0394p of position to content"};
@@ -36,7 +37,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
     panels_open(sheet, &figure);
     figure.keep_row_mean = true;
     figure.units[HEATMAP_SIGNED] = "change of probability";
-    panels_of_heads(sheet, &figure, columns, count, matrix_of, NULL);
+    panels_of_heads(sheet, &figure, columns, count, figure_delta_matrix_of, NULL);
     panels_finish(sheet, &figure);
 }
 
@@ -49,5 +50,5 @@ const figure_kind figure_delta = {
     FIGURE_COMMAND("delta", "the probabilities, and their change when one term is left out",
                    FIGURE_TEXT " --layers 2 --heads 0,1 -o delta.pdf", groups, FIRST_HEAD,
                    .components = SHOW_TERMS | SHOW_PROBABILITIES),
-    .draw = draw,
+    .draw = figure_delta_draw,
 };

@@ -252,7 +252,7 @@ static void say_identical(figure_sheet *sheet, attention_figure *figure)
         say_note(options, "note: both sides are identical, every difference is 0");
 }
 
-static void tell(figure_sheet *sheet, const other_side *other)
+static void figure_difference_tell(figure_sheet *sheet, const other_side *other)
 {
     const figure_source *source = sheet->source;
     const attention_options *asked = source->asked;
@@ -297,7 +297,7 @@ static void encode_both(figure_source *source, figure_sheet *sheet, other_side *
         open_other_text(source, other);
     source_encode(source);
     encode_other(source, other);
-    tell(sheet, other);
+    figure_difference_tell(sheet, other);
 }
 
 static void draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
@@ -324,7 +324,7 @@ static void draw_both(figure_source *source, figure_sheet *sheet, other_side *ot
     panels_finish(sheet, &figure);
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_difference_draw(figure_source *source, figure_sheet *sheet)
 {
     other_side other = {0};
     draw_both(source, sheet, &other);
@@ -348,5 +348,5 @@ const figure_kind figure_difference = {
         "difference", "one text minus another of equal length, one model minus another, or before minus after --ablate",
         FIGURE_TEXT " --minus models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
     .all_rows = true,
-    .draw = draw,
+    .draw = figure_difference_draw,
 };

@@ -3,8 +3,8 @@
 #include "program/attention/distance_curves.h"
 #include "program/attention/figure_kind.h"
 
-static void fill(const figure_source *source, double *const column[DISTANCE_STATISTICS], size_t first, size_t entries,
-                 const float *matrix)
+static void figure_distance_fill(const figure_source *source, double *const column[DISTANCE_STATISTICS], size_t first,
+                                 size_t entries, const float *matrix)
 {
     attention_by_distance curve;
     attention_by_distance_measure(&curve, matrix, source->view.count, source_positions(source), source_mask(source),
@@ -21,22 +21,23 @@ static void fill(const figure_source *source, double *const column[DISTANCE_STAT
 
 /* The curve of one matrix into its columns. Logits are drawn without what is constant over the keys, unless that is to
  * stay. */
-static void measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
+static void figure_distance_measure(const figure_source *source, distance_curves *curves, size_t index,
+                                    deberta_component component)
 {
     const size_t n = source->view.count, first = index * curves->entries;
     const unsigned char *mask = source_mask(source);
     const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
     if (distance_curves_differ(source, component))
-        fill(source, curves->plain[component], first, curves->entries, matrix);
+        figure_distance_fill(source, curves->plain[component], first, curves->entries, matrix);
     if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
         float *centred = options_take(source->options, n * n, sizeof *centred);
         attention_centre_rows(centred, matrix, n, mask);
         matrix = centred;
     }
-    fill(source, curves->column[component], first, curves->entries, matrix);
+    figure_distance_fill(source, curves->column[component], first, curves->entries, matrix);
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_distance_draw(figure_source *source, figure_sheet *sheet)
 {
     const size_t *positions = source_positions(source), last = source->view.count - 1;
     const bool words = source->asked->shown.words;
@@ -44,7 +45,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
     source_encode(source);
     for (size_t k = 0; k < source_heads(source); k++)
         for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            if (source->components[c]) measure(source, &curves, k, c);
+            if (source->components[c]) figure_distance_measure(source, &curves, k, c);
     sheet_caption(sheet, "Components of attention against the distance between query and key. ");
     distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");
 }
@@ -57,5 +58,5 @@ const figure_kind figure_distance = {
     FIGURE_COMMAND("distance", "each component and the probabilities against the distance of query and key",
                    FIGURE_TEXT " --layers 2 --heads 0,1 -o distance.pdf", groups, FIRST_HEAD,
                    .components = SHOW_TERMS | SHOW_PROBABILITIES),
-    .draw = draw,
+    .draw = figure_distance_draw,
 };

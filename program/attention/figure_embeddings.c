@@ -39,7 +39,7 @@ static void read_parts(figure_source *source, embedding_parts *parts)
     for (size_t k = 0; k < cells; k++) parts->whole[SUM][k] = parts->whole[CONTENT][k] + parts->whole[POSITION][k];
 }
 
-static void measure(figure_sheet *sheet, embedding_parts *parts)
+static void figure_embeddings_measure(figure_sheet *sheet, embedding_parts *parts)
 {
     const figure_source *source = sheet->source;
     const size_t count = source->view.count;
@@ -143,7 +143,7 @@ static void draw_parts(figure_sheet *sheet, const embedding_parts *parts)
     sheet_finish(sheet, layout, &figure);
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_embeddings_draw(figure_source *source, figure_sheet *sheet)
 {
     const deberta_model_info *info = &source->info;
     embedding_parts parts;
@@ -155,7 +155,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
                     info->name, info->embedding_size, info->hidden_size);
     panels_check_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true});
     read_parts(source, &parts);
-    measure(sheet, &parts);
+    figure_embeddings_measure(sheet, &parts);
     draw_parts(sheet, &parts);
 }
 
@@ -167,5 +167,5 @@ const figure_kind figure_embeddings = {
     FIGURE_COMMAND("embeddings", "content, absolute position and their sum, where the model adds them, with norms",
                    FIGURE_TEXT " -o embeddings.pdf", groups, FIRST_HEAD, .components = SHOW_LOGITS),
     .hidden = true,
-    .draw = draw,
+    .draw = figure_embeddings_draw,
 };

@@ -6,7 +6,7 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_entropy_draw(figure_source *source, figure_sheet *sheet)
 {
     double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
     const size_t count = source->view.count;
@@ -53,5 +53,5 @@ static const option_group groups[] = FIGURE_GROUPS(part, look);
 const figure_kind figure_entropy = {
     FIGURE_COMMAND("entropy", "entropy, mean distance and direction of the attention of each head",
                    FIGURE_TEXT " -o entropy.pdf", groups, EVERY_HEAD, .components = SHOW_PROBABILITIES),
-    .draw = draw,
+    .draw = figure_entropy_draw,
 };

@@ -35,7 +35,7 @@ static void on_row(void *context, const reference_attention_row *row)
 }
 
 /* The reference reads the same ids, in float64 from the embeddings on. */
-static void compare(error_work *work)
+static void figure_error_compare(error_work *work)
 {
     const figure_source *source = work->source;
     const size_t n = source->view.span[1], matrices = source_heads(source) * DEBERTA_COMPONENT_COUNT;
@@ -53,20 +53,21 @@ static void compare(error_work *work)
     reference_free(&reference);
 }
 
-static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
+static const float *figure_error_matrix_of(void *context, const figure_source *source, size_t index,
+                                           const panel_column *column)
 {
     (void)source;
     return ((error_work *)context)->difference[index * DEBERTA_COMPONENT_COUNT + column->component];
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_error_draw(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     error_work work = {.source = source};
     const char *precision = deberta_precision_name(source->info.precision);
     attention_figure figure;
     source_encode(source);
-    compare(&work);
+    figure_error_compare(&work);
     sheet_note(sheet, "|%s \u2212 float64|, %s; largest%s %.3g. ", precision,
                deberta_isa_name(deberta_session_isa(source->session)),
                source->asked->shown.words ? " between two pieces, which words average," : "", work.worst);
@@ -85,7 +86,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
                           : source->asked->logarithmic                  ? HEATMAP_LOG
                                                                         : HEATMAP_RANGE;
     }
-    panels_of_heads(sheet, &figure, columns, count, matrix_of, &work);
+    panels_of_heads(sheet, &figure, columns, count, figure_error_matrix_of, &work);
     panels_begin_at_zero(&figure, 0);
     panels_finish(sheet, &figure);
 }
@@ -98,5 +99,5 @@ const figure_kind figure_error = {
     FIGURE_COMMAND("error", "the absolute error of float32 (or --precision) against the float64 reference, by cell",
                    FIGURE_TEXT " --layers all --components probs -o error.pdf", groups, FIRST_HEAD,
                    .components = SHOW_LOGITS | SHOW_PROBABILITIES),
-    .draw = draw,
+    .draw = figure_error_draw,
 };

@@ -1,12 +1,13 @@
 /* `attention four-types`: the three terms of a logit, and the fourth product, which the model leaves out.
  * SPDX-License-Identifier: MIT */
+#include "include/deberta_unstable.h"
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"
-#include "include/deberta_unstable.h"
 
 /* Three captured terms and, of the tables alone, the product of both positions: a value for each distance. */
-static const float *matrix_of(void *reference, const figure_source *source, size_t index, const panel_column *column)
+static const float *figure_four_types_matrix_of(void *reference, const figure_source *source, size_t index,
+                                                const panel_column *column)
 {
     const size_t n = source->view.span[1];
     deberta_error error = {0};
@@ -24,7 +25,7 @@ static const float *matrix_of(void *reference, const figure_source *source, size
     return gathered;
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_four_types_draw(figure_source *source, figure_sheet *sheet)
 {
     const panel_column columns[4] = {
         component_column(source, DEBERTA_C2C),
@@ -45,7 +46,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
                          "model leaves out. ");
     panels_open(sheet, &figure);
     if (!figure.columns) figure.columns = 2;
-    panels_of_heads(sheet, &figure, columns, 4, matrix_of, reference);
+    panels_of_heads(sheet, &figure, columns, 4, figure_four_types_matrix_of, reference);
     reference_free(&reference);
     panels_finish(sheet, &figure);
 }
@@ -58,5 +59,5 @@ static const option_group groups[] = FIGURE_GROUPS(part, look);
 const figure_kind figure_four_types = {
     FIGURE_COMMAND("four-types", "c2c, c2p, p2c and, computed afterwards, p2p, two by two",
                    FIGURE_TEXT " --layers 2 -o four.pdf", groups, FIRST_HEAD, .components = SHOW_TERMS),
-    .draw = draw,
+    .draw = figure_four_types_draw,
 };

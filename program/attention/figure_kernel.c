@@ -30,7 +30,7 @@ static void open_samples(kernel_work *w, size_t reach)
 }
 
 /* One captured text into the samples; terms without what is constant over the keys, unless that is to stay. */
-static void add_text(kernel_work *w, const capture *captured, const token_view *view)
+static void figure_kernel_add_text(kernel_work *w, const capture *captured, const token_view *view)
 {
     const figure_source *source = w->source;
     const unsigned char *mask = source->input.mask ? source->input.mask + view->first_token : NULL;
@@ -57,7 +57,7 @@ static void run_text(kernel_work *w, size_t row)
     source_open_capture(source, &source->info, &view, &captured);
     const deberta_observer observer = capture_observer(&captured);
     source_observe(source, source->session, row, &observer);
-    add_text(w, &captured, &view);
+    figure_kernel_add_text(w, &captured, &view);
     capture_free(&captured);
     token_view_free(&view);
 }
@@ -94,7 +94,7 @@ static void summarise(const kernel_work *w, const distance_sample *sample, size_
     }
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_kernel_draw(figure_source *source, figure_sheet *sheet)
 {
     kernel_work w = {.source = source};
     size_t longest = 1;
@@ -125,5 +125,5 @@ const figure_kind figure_kernel = {
                            "--file texts.txt --layers 2 --heads all -o kernel.pdf", groups, FIRST_HEAD,
                            .components = 1u << DEBERTA_C2P | 1u << DEBERTA_P2C, .statistic = STATISTIC_MEAN),
     .all_rows = true,
-    .draw = draw,
+    .draw = figure_kernel_draw,
 };

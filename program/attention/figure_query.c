@@ -81,7 +81,7 @@ static void fill_panel(const figure_source *source, const query_table *table, si
     }
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_query_draw(figure_source *source, figure_sheet *sheet)
 {
     const attention_options *asked = source->asked;
     const size_t heads = source_heads(source);
@@ -124,5 +124,5 @@ const figure_kind figure_query = {
     FIGURE_COMMAND("query", "the terms of one query's logits over the keys, as stacked bars with their sum",
                    FIGURE_TEXT " --query 3 --layers 2 --heads 0,1 -o query.pdf", groups, FIRST_HEAD,
                    .components = SHOW_TERMS | SHOW_LOGITS),
-    .draw = draw,
+    .draw = figure_query_draw,
 };

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/attention/figure_source.h"
 #include "analysis/reference/reference.h"
+#include "program/attention/figure_source.h"
 
 /* The model in float64, with its --reference. Free with reference_free. */
 reference_model *figure_reference_open(const figure_source *source);

@@ -39,7 +39,7 @@ static attention_panel add_panel(figure_sheet *sheet, const double *rollout, siz
     return panels_add(sheet, &column, layer, no_index, whole);
 }
 
-static void fill(figure_source *source, figure_sheet *sheet, attention_panel *panels)
+static void figure_rollout_fill(figure_source *source, figure_sheet *sheet, attention_panel *panels)
 {
     const size_t n = source->view.span[1], last = source->layers[source->layer_count - 1];
     double *rollout = options_take(source->options, n * n, sizeof *rollout);
@@ -51,7 +51,7 @@ static void fill(figure_source *source, figure_sheet *sheet, attention_panel *pa
     }
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_rollout_draw(figure_source *source, figure_sheet *sheet)
 {
     attention_panel *panels = options_take(source->options, source->layer_count, sizeof *panels);
     attention_figure figure;
@@ -69,7 +69,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_POSITIVE] = figure.units[HEATMAP_LOG] = "share of the input token";
     figure.key_axis = "input token";
     figure.query_axis = "position";
-    fill(source, sheet, panels);
+    figure_rollout_fill(source, sheet, panels);
     panels_finish(sheet, &figure);
 }
 
@@ -85,5 +85,5 @@ const figure_kind figure_rollout = {
         "rollout", "attention rollout (Abnar and Zuidema 2020) from the input to each chosen layer",
         FIGURE_TEXT " --layers 0,2,4 -o rollout.pdf", groups, EVERY_HEAD, .components = SHOW_PROBABILITIES,
         .scales = {[HEATMAP_POSITIVE] = {.policy = HEATMAP_PANEL}, [HEATMAP_LOG] = {.policy = HEATMAP_PANEL}}),
-    .draw = draw,
+    .draw = figure_rollout_draw,
 };

@@ -142,7 +142,7 @@ static void check_form(const attention_options *asked)
             option_wrong(options, of_maps[k], "--form bars does not take it; --form map does");
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_shares_draw(figure_source *source, figure_sheet *sheet)
 {
     const measure_look *look = &looks[source->asked->measure];
     shares s;
@@ -179,5 +179,5 @@ static const option_group groups[] = FIGURE_GROUPS(part, look_rows);
 const figure_kind figure_shares = {
     FIGURE_COMMAND("shares", "what each term is worth to each head: share of variance, Shapley value or KL",
                    FIGURE_TEXT " --measure shapley -o shares.pdf", groups, EVERY_HEAD, .components = SHOW_TERMS),
-    .draw = draw,
+    .draw = figure_shares_draw,
 };

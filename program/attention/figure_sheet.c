@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "program/frame/open_model.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "output/text_table.h"
+#include "program/frame/open_model.h"
 
 /* ------------------------------------------------------------------------------------------------------------ LaTeX */
 
@@ -122,7 +122,7 @@ static deberta_status figure_latex_write(const figure_source *source, const figu
 
 /* ---------------------------------------------------------------------------------------------------- provenance */
 
-static void add(figure_sheet *sheet, const char *key, const char *value)
+static void figure_sheet_add(figure_sheet *sheet, const char *key, const char *value)
 {
     if (value && *value && sheet->style.provenance_count < FIGURE_MOST_PROVENANCE)
         sheet->provenance[sheet->style.provenance_count++] = (provenance_entry){key, value};
@@ -172,27 +172,27 @@ static void add_provenance(figure_sheet *sheet, figure_source *source)
     deberta_error error = {0};
     if (!*source->digest && writes_provenance(source->asked))
         must(options, deberta_model_digest(source->model, source->digest, &error), &error);
-    add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
-    add(sheet, "Figure", figure_name(source));
-    if (!source->asked->anonymous) add(sheet, "Model", source->info.name);
+    figure_sheet_add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
+    figure_sheet_add(sheet, "Figure", figure_name(source));
+    if (!source->asked->anonymous) figure_sheet_add(sheet, "Model", source->info.name);
     if (!source->asked->anonymous) { /* the digest of a published checkpoint names it too */
-        add(sheet, "Model SHA-256", source->digest);
-        add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
-        add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
-        add(sheet, "Input ids", list_ids(source));
+        figure_sheet_add(sheet, "Model SHA-256", source->digest);
+        figure_sheet_add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
+        figure_sheet_add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
+        figure_sheet_add(sheet, "Input ids", list_ids(source));
     }
-    add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
-    add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
-    add(sheet, "Precision", low_precision_name(options));
+    figure_sheet_add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
+    figure_sheet_add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
+    figure_sheet_add(sheet, "Precision", low_precision_name(options));
     if (option_given(options, &options->seed))
-        add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
-    if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
+        figure_sheet_add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
+    if (!source->asked->anonymous) figure_sheet_add(sheet, "Command", options_command_line(options, false));
     sheet->style.provenance = sheet->provenance;
 }
 
 /* --------------------------------------------------------------------------------------------------------- texts */
 
-static void append(const figure_sheet *sheet, const char **text, const char *format, va_list arguments)
+static void figure_sheet_append(const figure_sheet *sheet, const char **text, const char *format, va_list arguments)
 {
     const char *added = options_print(sheet->source->options, format, arguments);
     *text = options_text(sheet->source->options, "%s%s", *text ? *text : "", added);
@@ -202,7 +202,7 @@ void sheet_note(figure_sheet *sheet, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    append(sheet, &sheet->style.note, format, arguments);
+    figure_sheet_append(sheet, &sheet->style.note, format, arguments);
     va_end(arguments);
 }
 
@@ -210,7 +210,7 @@ void sheet_caption(figure_sheet *sheet, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    append(sheet, &sheet->caption, format, arguments);
+    figure_sheet_append(sheet, &sheet->caption, format, arguments);
     va_end(arguments);
 }
 
@@ -341,7 +341,7 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words)
     return text;
 }
 
-static void tell(const figure_sheet *sheet, const figure_notes *notes)
+static void figure_sheet_tell(const figure_sheet *sheet, const figure_notes *notes)
 {
     const common_options *options = sheet->source->options;
     if (notes->missing_glyphs)
@@ -369,5 +369,5 @@ void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *fi
     figure_data_discard(&files.data);
     atomic_file_discard(&files.latex);
     source_must(sheet->source, status, &error);
-    tell(sheet, notes);
+    figure_sheet_tell(sheet, notes);
 }

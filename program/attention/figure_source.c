@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
-#include "core/base/integers.h"
-#include "core/base/memory_need.h"
 
 const char *figure_name(const figure_source *source)
 {
@@ -62,7 +62,7 @@ static void prefer_ablated(const figure_source *source, const void *member, size
     if (count == 1 && ablated != DEBERTA_EVERY && !option_given(source->options, member)) chosen[0] = ablated;
 }
 
-static void choose(figure_source *source)
+static void figure_source_choose(figure_source *source)
 {
     const attention_options *asked = source->asked;
     const int terms = 1 + source->info.has_c2p + source->info.has_p2c;
@@ -89,7 +89,7 @@ void source_open(figure_source *source, const attention_options *asked, bool all
     if (source->input.rows > 1 && !all_rows && !option_given(options, &asked->row))
         say_note(options, "note: row 0 of %zu is drawn; --row N draws another", source->input.rows);
     source_must(source, token_view_make(&source->view, &source->input, asked->row, &asked->shown, &error), &error);
-    choose(source);
+    figure_source_choose(source);
 }
 
 void source_restart(figure_source *source, const attention_options *asked)

@@ -10,7 +10,8 @@ typedef struct value_norms {
     double *of_layer; /* [A][n] of the layer that is being drawn */
 } value_norms;
 
-static const float *matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column)
+static const float *figure_value_weighted_matrix_of(void *context, const figure_source *source, size_t index,
+                                                    const panel_column *column)
 {
     value_norms *norms = context;
     const size_t n = source->view.span[1], layer = source_layer(source, index);
@@ -27,7 +28,7 @@ static const float *matrix_of(void *context, const figure_source *source, size_t
     return weighted;
 }
 
-static void draw(figure_source *source, figure_sheet *sheet)
+static void figure_value_weighted_draw(figure_source *source, figure_sheet *sheet)
 {
     const panel_column columns[2] = {component_column(source, DEBERTA_PROBABILITIES),
                                      {"value_weighted", "weighted by the values", HEATMAP_RANGE, TOKEN_VIEW_SUM_KEYS,
@@ -44,7 +45,7 @@ static void draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues";
     norms.reference = figure_reference_open(source);
-    panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
+    panels_of_heads(sheet, &figure, columns, 2, figure_value_weighted_matrix_of, &norms);
     reference_free(&norms.reference);
     panels_begin_at_zero(&figure, 0);
     panels_finish(sheet, &figure);
@@ -59,5 +60,5 @@ const figure_kind figure_value_weighted = {
         "value-weighted", "attention times the norm of the values after the output projection (Kobayashi et al. 2020)",
         FIGURE_TEXT " --layers 2 --heads 0,1 -o weighted.pdf", groups, FIRST_HEAD, .components = SHOW_PROBABILITIES),
     .hidden = true,
-    .draw = draw,
+    .draw = figure_value_weighted_draw,
 };

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/frame/input/input_batch.h"
-#include "core/base/integers.h"
 #include "core/base/letters.h"
-#include "core/base/utf8.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "program/frame/input/input_batch.h"
 
 /* A word that holds more than one of so many parts of a text is no unit that a reader of the text would look at. */
 enum { MOST_WORDS_SHARE = 3 };

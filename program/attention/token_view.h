@@ -6,9 +6,9 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "output/scope.h"
 #include "program/frame/input/input.h"
 #include "viz/figure.h"
-#include "output/scope.h"
 
 /* From --words, --pieces, --drop-special, --token-range. */
 typedef struct token_view_choice {

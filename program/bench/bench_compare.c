@@ -52,7 +52,7 @@ static void read_side(const compare_side *side, bench_results *runs, const compa
     }
 }
 
-static void compare(compare_list *list, const compare_job *job, const compare_options *o)
+static void bench_compare_all(compare_list *list, const compare_job *job, const compare_options *o)
 {
     read_side(&job->a, job->runs, job, o);
     read_side(&job->b, job->runs + job->a.count, job, o);
@@ -78,14 +78,14 @@ static void print(const compare_list *list, const compare_job *job, const compar
     finish_result(&o->common, options_out(&o->common), r, format);
 }
 
-static int run(const common_options *options)
+static int bench_compare_run(const common_options *options)
 {
     const compare_options *o = (const compare_options *)options;
     compare_job job = {0};
     compare_list list = {0};
     const result_format format = result_format_read(options);
     find_sides(&job, o);
-    compare(&list, &job, o);
+    bench_compare_all(&list, &job, o);
     print(&list, &job, o, format);
     scope_free(&list.memory);
     for (size_t k = 0; k < job.a.count + job.b.count; k++) scope_free(&job.runs[k].memory);
@@ -112,6 +112,6 @@ const command command_bench_compare = {
     .example = "  deberta bench compare before.json after.json\n"
                "  deberta bench compare before1.json before2.json with after1.json after2.json\n"
                "  deberta bench compare sweep.json --by threads\n",
-    .run = run,
+    .run = bench_compare_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " quiet",
 };

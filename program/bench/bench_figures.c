@@ -58,7 +58,8 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
 
 /* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
-static bench_drawing fill(const common_options *options, const bench_files *files, const bench_figure_kind *kind)
+static bench_drawing bench_figures_fill(const common_options *options, const bench_files *files,
+                                        const bench_figure_kind *kind)
 {
     bench_drawing drawing = {.options = options, .results = bench_files_join(options, files), .files = files};
     if (drawing.results->count) {
@@ -77,7 +78,7 @@ deberta_status bench_figures_can_draw(const common_options *options, const bench
                                       const bench_figure_kind *kind, const figure_style *style, bool *can,
                                       deberta_error *err)
 {
-    bench_drawing drawing = fill(options, files, kind);
+    bench_drawing drawing = bench_figures_fill(options, files, kind);
     *can = !is_empty(&drawing);
     const deberta_status status = *can ? save(&drawing, style, NULL, 0, err) : DEBERTA_OK;
     chart_columns_free(&drawing.chart);
@@ -108,7 +109,7 @@ deberta_status bench_figures_draw(const common_options *options, const bench_fil
                                   size_t path_count, deberta_error *err)
 {
     DEBERTA_TRY(bench_files_check(files, latency->needs, err));
-    bench_drawing drawing = fill(options, files, kind);
+    bench_drawing drawing = bench_figures_fill(options, files, kind);
     deberta_status status;
     if (!is_empty(&drawing))
         status = save(&drawing, style, paths, path_count, err);

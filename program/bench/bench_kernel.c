@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "bench/kernel_bench.h"
+#include "core/base/text.h"
 #include "program/bench/bench_options.h"
-#include "core/base/stream.h"
 
 typedef struct kernel_options {
     common_options common;
@@ -27,8 +27,8 @@ static deberta_status read_problems(problem_lines *problems, const common_option
     return DEBERTA_OK;
 }
 
-static deberta_status measure(result *r, const problem_lines *problems, const kernel_options *o, const isa_list *isas,
-                              deberta_error *err)
+static deberta_status bench_kernel_measure(result *r, const problem_lines *problems, const kernel_options *o,
+                                           const isa_list *isas, deberta_error *err)
 {
     const size_t one = 1;
     machine_roofs roofs = {0};
@@ -42,7 +42,7 @@ static deberta_status measure(result *r, const problem_lines *problems, const ke
     return status;
 }
 
-static int run(const common_options *options)
+static int bench_kernel_run(const common_options *options)
 {
     const kernel_options *o = (const kernel_options *)options;
     problem_lines problems = {0};
@@ -54,7 +54,7 @@ static int run(const common_options *options)
     must(options, read_problems(&problems, options, &error), &error);
     text_output_open(options, options_out(options), &output);
     result *r = result_new("deberta-bench-kernel/1");
-    text_output_must(options, &output, measure(r, &problems, o, &isas, &error), &error);
+    text_output_must(options, &output, bench_kernel_measure(r, &problems, o, &isas, &error), &error);
     finish_result_in(options, &output, r, format);
     scope_free(&problems.memory);
     return EXIT_OK;
@@ -78,6 +78,6 @@ const command command_bench_kernel = {
     .size = sizeof(kernel_options),
     .options = table,
     .example = "  deberta bench kernel bench/shapes/edges.txt --isa scalar --reps 1\n",
-    .run = run,
+    .run = bench_kernel_run,
     .without = "threads reference precision memory-limit seed",
 };

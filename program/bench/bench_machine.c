@@ -6,7 +6,7 @@ typedef struct machine_options {
     size_list threads;
 } machine_options;
 
-static deberta_status measure(bench_results *results, const machine_options *o, deberta_error *err)
+static deberta_status bench_machine_measure(bench_results *results, const machine_options *o, deberta_error *err)
 {
     DEBERTA_TRY(machine_read_sheet(&results->sheet, err));
     const size_t defaults[2] = {1, executor_default_threads(&results->sheet.topology)};
@@ -18,7 +18,7 @@ static deberta_status measure(bench_results *results, const machine_options *o, 
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
+static int bench_machine_run(const common_options *options)
 {
     const machine_options *o = (const machine_options *)options;
     bench_results results = {0};
@@ -26,7 +26,7 @@ static int run(const common_options *options)
     text_output output;
     const result_format format = result_format_read(options);
     text_output_open(options, options_out(options), &output);
-    text_output_must(options, &output, measure(&results, o, &error), &error);
+    text_output_must(options, &output, bench_machine_measure(&results, o, &error), &error);
     bench_finish(options, &output, &results, format);
     return EXIT_OK;
 }
@@ -45,6 +45,6 @@ const command command_bench_machine = {
     .size = sizeof(machine_options),
     .options = table,
     .example = "  deberta bench machine --threads 1,2 -o machine.json\n",
-    .run = run,
+    .run = bench_machine_run,
     .without = "isa reference precision memory-limit seed",
 };

@@ -70,7 +70,7 @@ static void read_part(merge_job *job, size_t part)
 }
 
 /* The first file with the points of all; each point says from which of "environments" it is. */
-static json_t *join(const merge_job *job)
+static json_t *bench_merge_join(const merge_job *job)
 {
     json_t *whole = json_copy(job->roots[0]), *environments = json_array(), *results = json_array(), *point;
     size_t k;
@@ -90,13 +90,13 @@ static json_t *join(const merge_job *job)
     return whole;
 }
 
-static int run(const common_options *options)
+static int bench_merge_run(const common_options *options)
 {
     merge_job job = {.options = options, .names = options->arguments, .count = options->argument_count};
     job.parts = options_take(options, job.count, sizeof *job.parts);
     job.roots = options_take(options, job.count, sizeof *job.roots);
     for (size_t k = 0; k < job.count; k++) read_part(&job, k);
-    print_json(options, join(&job));
+    print_json(options, bench_merge_join(&job));
     for (size_t k = 0; k < job.count; k++) {
         scope_free(&job.parts[k].memory);
         json_decref(job.roots[k]);
@@ -114,6 +114,6 @@ const command command_bench_merge = {
     .max_arguments = 4096,
     .options = table,
     .example = "  deberta bench merge part-*.json -o sweep.json\n",
-    .run = run,
+    .run = bench_merge_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

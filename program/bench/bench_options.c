@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "core/base/topology.h"
-#include "core/base/utf8.h"
 
 void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
                       size_list *list)

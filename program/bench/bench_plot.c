@@ -83,7 +83,7 @@ static void read_files(plot_job *job)
     }
 }
 
-static deberta_status draw(plot_job *job, int figure, deberta_error *err)
+static deberta_status bench_plot_draw(plot_job *job, int figure, deberta_error *err)
 {
     const common_options *options = job->options;
     const char *command = "", *commit = "", *cpu = "", *date = "";
@@ -108,7 +108,7 @@ static deberta_status draw(plot_job *job, int figure, deberta_error *err)
                                                            &job->style, options->outs.items, options->outs.count, err);
 }
 
-static int run(const common_options *options)
+static int bench_plot_run(const common_options *options)
 {
     const plot_options *o = (const plot_options *)options;
     plot_job job = {.options = options, .style = o->style};
@@ -126,7 +126,7 @@ static int run(const common_options *options)
                     options->arguments[1]);
     if (options->outs.count == 0) usage_wrong(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
-    const deberta_status status = draw(&job, o->figure, &error);
+    const deberta_status status = bench_plot_draw(&job, o->figure, &error);
     for (size_t k = 0; k < job.files.count; k++) scope_free(&job.results[k].memory);
     /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
     if (status == DEBERTA_E_ARGUMENT) usage_wrong(options, "%s", error.message);
@@ -155,6 +155,6 @@ const command command_bench_plot = {
     .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n"
                "  deberta bench plot laptop.json server.json -o both.pdf\n",
-    .run = run,
+    .run = bench_plot_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

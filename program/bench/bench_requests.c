@@ -77,7 +77,7 @@ static void add_json(json_t *to, const requests_result *t)
     json_object_set_new(to, "latencies_s", latencies);
 }
 
-static result *describe(const requests_result *t)
+static result *bench_requests_describe(const requests_result *t)
 {
     const requests_measurement *m = &t->found;
     const requests_bench_options *o = t->options;
@@ -92,9 +92,12 @@ static result *describe(const requests_result *t)
     return r;
 }
 
-static void show_progress(void *bar, size_t done, size_t of) { progress_step(bar, 1000 * done / of, "requests"); }
+static void bench_requests_show_progress(void *bar, size_t done, size_t of)
+{
+    progress_step(bar, 1000 * done / of, "requests");
+}
 
-static int run(const common_options *options)
+static int bench_requests_run(const common_options *options)
 {
     requests_result t = {.options = (const requests_bench_options *)options};
     deberta_error error = {0};
@@ -112,14 +115,14 @@ static int run(const common_options *options)
                                     .load = t.options->load,
                                     .mix = (request_mix)t.options->mix,
                                     .seed = options->seed,
-                                    .progress = show_progress,
+                                    .progress = bench_requests_show_progress,
                                     .progress_context = &bar};
     const deberta_status status = requests_run(&t.found, &asked, &error);
     progress_end(&bar);
     must(options, status, &error);
     size_t differ = 0;
     for (request_way way = 0; way < REQUEST_WAYS; way++) differ += t.found.ways[way].differ;
-    finish_result(options, options_out(options), describe(&t), format);
+    finish_result(options, options_out(options), bench_requests_describe(&t), format);
     scope_free(&t.found.memory);
     if (differ) fprintf(stderr, "deberta bench requests: %zu answers have other bits than alone\n", differ);
     return differ ? EXIT_CHECK_FAILED : EXIT_OK;
@@ -150,5 +153,5 @@ const command command_bench_requests = {
     .example =
         "  deberta bench requests models/demo\n"
         "  deberta bench requests synthetic:v3-xsmall,vocab=1000 --lengths mixed-tail --precision int8 -t 2 --json\n",
-    .run = run,
+    .run = bench_requests_run,
 };

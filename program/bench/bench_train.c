@@ -106,7 +106,7 @@ static void add_json(json_t *to, const train_result *t)
     json_object_set_new(to, "peak_gflops", t->peak > 0 ? json_real(t->peak) : json_null());
 }
 
-static result *describe(const train_result *t)
+static result *bench_train_describe(const train_result *t)
 {
     const training_measurement *m = &t->found;
     const train_bench_options *o = t->options;
@@ -125,7 +125,7 @@ static result *describe(const train_result *t)
     return r;
 }
 
-static deberta_status measure(train_result *t, deberta_error *err)
+static deberta_status bench_train_measure(train_result *t, deberta_error *err)
 {
     const train_bench_options *o = t->options;
     const training_bench_options options = {.model = o->common.arguments[0],
@@ -153,15 +153,15 @@ static deberta_status measure(train_result *t, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
+static int bench_train_run(const common_options *options)
 {
     train_result t = {.options = (const train_bench_options *)options};
     deberta_error error = {0};
     if (t.options->shards & (t.options->shards - 1))
         option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
     const result_format format = result_format_read(options);
-    must(options, measure(&t, &error), &error);
-    finish_result(options, options_out(options), describe(&t), format);
+    must(options, bench_train_measure(&t, &error), &error);
+    finish_result(options, options_out(options), bench_train_describe(&t), format);
     scope_free(&t.found.arrays);
     return EXIT_OK;
 }
@@ -196,6 +196,6 @@ const command command_bench_train = {
     .options = table,
     .example = "  deberta bench train models/demo\n"
                "  deberta bench train synthetic:v3-xsmall,layers=2,vocab=1000,lm=1 -n 256 -b 2 --reps 2 --json\n",
-    .run = run,
+    .run = bench_train_run,
     .without = "precision",
 };

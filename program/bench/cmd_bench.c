@@ -113,7 +113,7 @@ static void check_model(const common_options *options, const sweep_options *swee
 
 /* ----------------------------------------------------------------------------------------------------------- running */
 
-static bool show_progress(void *context, const sweep_state *state)
+static bool bench_show_progress(void *context, const sweep_state *state)
 {
     progress_step(context, (size_t)(state->done * 1000), state->what);
     return true;
@@ -140,7 +140,7 @@ static void tell_of_threads(const common_options *options, const sweep_options *
                  machine.usable_cores, machine.usable_cores == 1 ? "" : "s");
 }
 
-static int measure(const common_options *options, sweep_options *sweep, result_format format)
+static int bench_measure(const common_options *options, sweep_options *sweep, result_format format)
 {
     bench_results results = {0};
     deberta_error error = {0};
@@ -148,7 +148,7 @@ static int measure(const common_options *options, sweep_options *sweep, result_f
     text_output output;
     text_output_open(options, options_out(options), &output);
     progress_bar bar = progress_begin(options, "bench", 1000);
-    sweep->progress = show_progress;
+    sweep->progress = bench_show_progress;
     sweep->progress_context = &bar;
     const deberta_status done = sweep_run(&results, sweep, &error);
     progress_end(&bar);
@@ -162,7 +162,7 @@ static int measure(const common_options *options, sweep_options *sweep, result_f
     return wrong ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
-static int run(const common_options *options)
+static int bench_run(const common_options *options)
 {
     sweep_options sweep;
     isa_list isas;
@@ -170,7 +170,7 @@ static int run(const common_options *options)
     const result_format format = result_format_read(options);
     check_model_place(options);
     check_model(options, &sweep);
-    return measure(options, &sweep, format);
+    return bench_measure(options, &sweep, format);
 }
 
 static const command *const subcommands[] = {
@@ -196,6 +196,6 @@ const command command_bench = {
     .options = table,
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --depth 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 -n 16-128*2 --threads 1,2 --breakdown -o sweep.json\n",
-    .run = run,
+    .run = bench_run,
     .subcommands = subcommands,
 };

@@ -14,7 +14,7 @@
 
 #include "bench/build_name.h"
 #include "core/base/clock.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "include/deberta_training.h"
 #include "output/scope.h"
 
@@ -76,7 +76,7 @@ static void gather(void *context, float *all, size_t floats)
     wait_for(c->requests, 1, FOREVER);
 }
 
-static void join(void *context, void *bytes, size_t size)
+static void cluster_mpi_join(void *context, void *bytes, size_t size)
 {
     enum { AT_ONCE = 1 << 24 };
     const cluster *c = context;
@@ -112,7 +112,7 @@ static void compare_builds(const cluster *c, const common_options *options)
     const size_t count = c->ranks.count;
     char *builds = memory_take(count, VERSION_BYTES);
     if (options) snprintf(builds + c->ranks.rank * VERSION_BYTES, VERSION_BYTES, "%s", build_name());
-    join((void *)c, builds, count * VERSION_BYTES);
+    cluster_mpi_join((void *)c, builds, count * VERSION_BYTES);
     for (size_t k = 0; options && k < count; k++) {
         const char *other = builds + k * VERSION_BYTES;
         if (!*other) end_with(options, EXIT_USAGE, "rank %zu printed its help or its version, and computes nothing", k);
@@ -133,8 +133,12 @@ static void begin_ranks(cluster *c, common_options *options)
     MPI_Get_processor_name(c->host, &length);
     MPI_Comm_dup(MPI_COMM_WORLD, &c->work);
     MPI_Comm_dup(MPI_COMM_WORLD, &c->ends);
-    c->ranks = (deberta_ranks){
-        .context = c, .rank = (size_t)rank, .count = (size_t)count, .trade = trade, .gather = gather, .join = join};
+    c->ranks = (deberta_ranks){.context = c,
+                               .rank = (size_t)rank,
+                               .count = (size_t)count,
+                               .trade = trade,
+                               .gather = gather,
+                               .join = cluster_mpi_join};
     c->requests = calloc(2 * (size_t)count, sizeof(MPI_Request));
     c->statuses = calloc((size_t)count, sizeof *c->statuses);
     if (count == 1) return;
@@ -159,7 +163,7 @@ void cluster_open(cluster **place, common_options *options)
 /* ---------------------------------------------------------------------------------------------------------- the end */
 
 /* Says what a rank had to say, or that it was rank 0. */
-static void tell(const cluster *c)
+static void cluster_mpi_tell(const cluster *c)
 {
     char text[SAID_BYTES] = "", name[512];
     if (!c->said) {
@@ -180,11 +184,11 @@ static int end_together(cluster *c, int status)
     size_t first = 0;
     MPI_Iallgather(&status, 1, MPI_INT, c->statuses, 1, MPI_INT, c->ends, c->requests);
     if (!wait_for(c->requests, 1, seconds)) {
-        tell(c);
+        cluster_mpi_tell(c);
         MPI_Abort(MPI_COMM_WORLD, status);
     }
     while (first + 1 < c->ranks.count && c->statuses[first] == EXIT_OK) first++;
-    if (c->statuses[first] != EXIT_OK && first > 0 && first == c->ranks.rank) tell(c);
+    if (c->statuses[first] != EXIT_OK && first > 0 && first == c->ranks.rank) cluster_mpi_tell(c);
     return c->statuses[first];
 }
 

@@ -40,7 +40,7 @@ static bool reads_standard_input(const common_options *options)
     return false;
 }
 
-static void check(shard_ranks *s)
+static void shard_ranks_check(shard_ranks *s)
 {
     const common_options *o = s->options;
     item_choice *items = s->items;
@@ -125,7 +125,7 @@ static void check_all(const shard_ranks *s, merge_shards *shards)
     merge_shards_cover(shards);
 }
 
-static int join(const shard_ranks *s)
+static int shard_ranks_join(const shard_ranks *s)
 {
     merge_shards shards = {0};
     result *joined = result_new("deberta-merge/1");
@@ -147,10 +147,10 @@ int shard_ranks_run(common_options *options)
                      .items = items_of(options),
                      .rank = ranks ? ranks->rank : 0,
                      .count = ranks ? ranks->count : 1};
-    check(&s);
+    shard_ranks_check(&s);
     s.folder = options_text(options, "%s.shards", options_out(options));
     const int status = compute_shards(&s);
     if (status != EXIT_OK && status != EXIT_AGAIN) return status;
     if (any_stopped(&s, status == EXIT_AGAIN)) return EXIT_AGAIN;
-    return s.rank == 0 ? join(&s) : EXIT_OK;
+    return s.rank == 0 ? shard_ranks_join(&s) : EXIT_OK;
 }

@@ -242,7 +242,7 @@ static void print_fish(FILE *out, const command *const *commands)
     each_command(out, commands, put_fish_options);
 }
 
-static int run(const common_options *options)
+static int completion_run(const common_options *options)
 {
     static const struct {
         const char *name;
@@ -267,6 +267,6 @@ const command command_completion = {
     .example = "  source <(deberta completion bash)\n"
                "  mkdir -p ~/.zfunc && deberta completion zsh > ~/.zfunc/_deberta\n"
                "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",
-    .run = run,
+    .run = completion_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json quiet",
 };

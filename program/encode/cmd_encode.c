@@ -1,17 +1,17 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
  * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --expected` reads. Corpora
  * go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+#include "core/base/text.h"
+#include "output/json_text.h"
 #include "output/scope.h"
-#include "program/frame/ablate.h"
 #include "program/commands.h"
 #include "program/encode/encode_options.h"
+#include "program/frame/ablate.h"
 #include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/encoded_input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
-#include "core/base/path.h"
-#include "output/json_text.h"
 
 /* Flags of a list of layers. */
 static const bool *choose_layers(const encoded_input *e, const char *const *member)
@@ -21,7 +21,7 @@ static const bool *choose_layers(const encoded_input *e, const char *const *memb
     return chosen;
 }
 
-static void choose(encoded_input *e, const encode_options *o)
+static void encode_choose(encoded_input *e, const encode_options *o)
 {
     const bool *attention = choose_layers(e, &o->attention_layers),
                *components = choose_layers(e, &o->component_layers);
@@ -86,7 +86,7 @@ static json_t *describe_file(const encoded_input *e, const char *path)
                      "tensors", tensors);
 }
 
-static void encode(encoded_input *e, const encode_options *o)
+static void cmd_encode_all(encoded_input *e, const encode_options *o)
 {
     deberta_session_options session_options;
     deberta_error error = {0};
@@ -101,21 +101,21 @@ static void encode(encoded_input *e, const encode_options *o)
     e->info = *deberta_model_describe(e->model);
     input_read(&o->reading, e->options->arguments[0], &e->info, &e->input);
     encoded_prepare(e);
-    choose(e, o);
+    encode_choose(e, o);
     must(e->options, encoded_run(e, &session_options, &error), &error);
     if (e->input.sequences) must(e->options, deberta_session_check_finite(e->session, &error), &error);
     must(e->options, write_file(e, path, &error), &error);
     if (e->options->json) write_json_line(stdout, describe_file(e, path));
 }
 
-static int run(const common_options *options)
+static int encode_run(const common_options *options)
 {
     const encode_options *o = (const encode_options *)options;
     if (encode_corpus_wanted(o)) return encode_corpus(o);
     if (o->reading.items.of_ranks)
         usage_wrong(options, "several ranks compute rows of a corpus, and no padded tensors: give --pool or --window");
     encoded_input e = {.options = options};
-    encode(&e, o);
+    cmd_encode_all(&e, o);
     encoded_free(&e);
     return EXIT_OK;
 }
@@ -178,7 +178,7 @@ const command command_encode = {
         "--json of a corpus.\n"
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
         "\"error\").\nOne of more than 32768 tokens is refused unless --max-tokens or --window is given.\n",
-    .run = run,
+    .run = encode_run,
     .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

@@ -8,8 +8,8 @@
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "output/json_text.h"
 #include "include/deberta_unstable.h"
+#include "output/json_text.h"
 
 static size_t windows_of(const corpus_job *job, size_t tokens)
 {
@@ -126,7 +126,7 @@ static void normalize(float *vector, size_t h)
     for (size_t e = 0; e < h; e++) vector[e] = (float)((double)vector[e] / length);
 }
 
-static void show_progress(corpus_job *job, size_t pieces)
+static void corpus_chunk_show_progress(corpus_job *job, size_t pieces)
 {
     char detail[64];
     const double share = job->row_count ? (double)(job->encoded_pieces += pieces) / (double)job->row_count : 1;
@@ -152,7 +152,7 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
                 memcpy(to + t * h, rows + t * outputs->hidden_stride, h * sizeof *to);
         if (job->normalize) normalize(to, h);
     }
-    show_progress(job, count);
+    corpus_chunk_show_progress(job, count);
     return DEBERTA_OK;
 }
 

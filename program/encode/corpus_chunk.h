@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/frame/corpus/corpus_shard.h"
 #include "program/encode/encode_options.h"
+#include "program/frame/corpus/corpus_shard.h"
 #include "program/frame/input/text_batches.h"
 #include "program/frame/progress.h"
 

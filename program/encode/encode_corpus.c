@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "bench/build_name.h"
-#include "output/scope.h"
-#include "core/io/text_form.h"
-#include "program/encode/corpus_chunk.h"
-#include "program/frame/unfinished.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "output/json_text.h"
+#include "core/io/text_form.h"
 #include "include/deberta_unstable.h"
+#include "output/json_text.h"
+#include "output/scope.h"
+#include "program/encode/corpus_chunk.h"
+#include "program/frame/unfinished.h"
 
 const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 

@@ -1,6 +1,6 @@
 /* The text of --ablate is parsed item by item into the list that a session takes. SPDX-License-Identifier: MIT */
-#include "program/frame/ablate.h"
 #include "include/deberta_unstable.h"
+#include "program/frame/ablate.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "program/frame/option_scan.h"
 #include "output/byte_buffer.h"
+#include "program/frame/option_scan.h"
 
 /* In quotes where a shell would need them. */
 static void add_word(byte_buffer *line, const char *word)

@@ -1,7 +1,7 @@
 /* The options that every command takes. SPDX-License-Identifier: MIT */
-#include "program/frame/option_scan.h"
 #include "core/base/tiers.h"
 #include "core/base/topology.h"
+#include "program/frame/option_scan.h"
 
 void common_isa_read(common_options *options, const char *source, const char *name)
 {

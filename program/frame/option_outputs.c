@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/path.h"
-#include "core/io/place_holds.h"
+#include "core/base/text.h"
+#include "core/io/folder_kind.h"
 #include "program/frame/option_scan.h"
 
 /* ------------------------------------------------------------------------------------------------- one output, another */

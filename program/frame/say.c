@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/text.h"
 #include "program/frame/option_scan.h"
 #include "program/frame/unfinished.h"
-#include "core/base/stream.h"
 
 /* ----------------------------------------------------------------------------------------------------- an early end */
 

@@ -5,12 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "output/scope.h"
-#include "program/frame/unfinished.h"
-#include "core/base/path.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 #include "output/json_text.h"
+#include "output/scope.h"
+#include "program/frame/unfinished.h"
 
 static deberta_status open_output(text_output *output, deberta_error *err)
 {

@@ -33,7 +33,7 @@ static int refuse_missing(const merge_shards *shards, result *r)
     return EXIT_CHECK_FAILED;
 }
 
-static void describe(const merge_shards *shards, result *r)
+static void merge_describe(const merge_shards *shards, result *r)
 {
     result_say(r, "%zu shards, %zu items, %zu rows, %zu tokens, %zu bad: whole and of one making", shards->shards,
                shards->total, shards->rows, shards->tokens, shards->bad);
@@ -54,13 +54,13 @@ static int work(const merge_options *o, merge_shards *shards, result *r)
     if (shards->count) merge_shards_check(shards);
     if (shards->missing_count) return refuse_missing(shards, r);
     merge_shards_cover(shards);
-    describe(shards, r);
+    merge_describe(shards, r);
     const int status = o->audit > 0 ? merge_audit(o, shards, r) : EXIT_OK;
     if (status == EXIT_OK && options_out(&o->common)) merge_join(shards, r);
     return status;
 }
 
-static int run(const common_options *options)
+static int merge_run(const common_options *options)
 {
     const merge_options *o = (const merge_options *)options;
     merge_shards shards = {0};
@@ -114,6 +114,6 @@ const command command_merge = {
         "\nwith --json: {\"shards\", \"items\", \"rows\", \"tokens\", \"bad\", \"problems\", and \"missing\", \"out\" "
         "and "
         "\"sha256\",\n\"audited\", \"differing\" and \"seed\"}\n",
-    .run = run,
+    .run = merge_run,
     .without = "reference precision memory-limit progress",
 };

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "program/frame/corpus/corpus_shard.h"
@@ -23,7 +23,7 @@ typedef struct word_list {
     size_t count, capacity;
 } word_list;
 
-static void add(word_list *list, const char *word)
+static void merge_audit_add(word_list *list, const char *word)
 {
     list->words = options_grown(list->options, list->words, &list->capacity, list->count, sizeof *list->words);
     list->words[list->count++] = (char *)(uintptr_t)options_text(list->options, "%s", word);
@@ -31,8 +31,8 @@ static void add(word_list *list, const char *word)
 
 static void add_pair(word_list *list, const char *name, const char *value)
 {
-    add(list, name);
-    add(list, value);
+    merge_audit_add(list, name);
+    merge_audit_add(list, value);
 }
 
 static const command *find_command(const common_options *options, const char *name)
@@ -83,8 +83,8 @@ static void read_options(const merge_options *o, const json_t *words, const json
             files[to->files.count++] = value;
             continue;
         }
-        add(&to->options, word);
-        if (value) add(&to->options, value);
+        merge_audit_add(&to->options, word);
+        if (value) merge_audit_add(&to->options, value);
     }
     to->files.items = files;
     const bool same = json_equal(made, json_object_get(settings, "options"));
@@ -115,8 +115,8 @@ static word_list command_again(const merge_options *o, const recorded_command *r
 {
     word_list list = {.options = &o->common};
     const text_list *files = o->files.count ? &o->files : &recorded->files;
-    add(&list, recorded->command->name);
-    for (size_t k = 0; k < recorded->options.count; k++) add(&list, recorded->options.words[k]);
+    merge_audit_add(&list, recorded->command->name);
+    for (size_t k = 0; k < recorded->options.count; k++) merge_audit_add(&list, recorded->options.words[k]);
     for (size_t k = 0; k < files->count; k++) {
         if (files == &recorded->files && strcmp(files->items[k], "-") == 0)
             end_with(&o->common, EXIT_INPUT,
@@ -125,7 +125,7 @@ static word_list command_again(const merge_options *o, const recorded_command *r
     }
     add_pair(&list, "--shards", "1");
     add_pair(&list, "--out", out);
-    add(&list, "--quiet");
+    merge_audit_add(&list, "--quiet");
     if (o->common.isa != DEBERTA_ISA_AUTO) add_pair(&list, "--isa", deberta_isa_name(o->common.isa));
     if (o->common.threads) add_pair(&list, "--threads", options_text(&o->common, "%zu", o->common.threads));
     add_pair(&list, "--", o->model ? o->model : recorded->model);
@@ -187,7 +187,7 @@ static const char *isa_of(const shard_manifest *manifest)
     return isa ? isa : "an unknown instruction set";
 }
 
-static int compare(merge_shards *shards, merge_shards *again, uint64_t seed, result *r)
+static int merge_audit_compare(merge_shards *shards, merge_shards *again, uint64_t seed, result *r)
 {
     deberta_error error = {0};
     comparison c = {.again = &again->list[0], .layout = &shards->layout, .last = SIZE_MAX, .r = r};
@@ -202,7 +202,7 @@ static int compare(merge_shards *shards, merge_shards *again, uint64_t seed, res
     return c.differing ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
-static int judge(merge_shards *shards, const char *folder, uint64_t seed, result *r)
+static int merge_audit_judge(merge_shards *shards, const char *folder, uint64_t seed, result *r)
 {
     char why[512];
     merge_shards again;
@@ -213,7 +213,7 @@ static int judge(merge_shards *shards, const char *folder, uint64_t seed, result
                  why);
     if (again.list[0].manifest.items == 0)
         end_with(shards->options, EXIT_INPUT, "no item of %zu was drawn: give --audit a larger share", shards->total);
-    const int status = compare(shards, &again, seed, r);
+    const int status = merge_audit_compare(shards, &again, seed, r);
     merge_shards_close(&again);
     return status;
 }
@@ -221,7 +221,7 @@ static int judge(merge_shards *shards, const char *folder, uint64_t seed, result
 /* ------------------------------------------------------------------------------------------------ files of their own */
 
 /* The folder goes with a signal as well; none comes between its making and that. */
-static const char *make_folder(const common_options *options)
+static const char *merge_audit_make_folder(const common_options *options)
 {
     const char *place = getenv("TMPDIR");
     char *folder =
@@ -250,13 +250,14 @@ int merge_audit(const merge_options *o, merge_shards *shards, result *r)
     const common_options *options = &o->common;
     const shard_manifest *manifest = &shards->list[0].manifest;
     const char *suffix = strrchr(manifest->file, '.');
-    const char *folder = make_folder(options), *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
+    const char *folder = merge_audit_make_folder(options),
+               *out = options_text(options, "%s/audit%s", folder, suffix ? suffix : "");
     const uint64_t seed = seed_of(o);
     int status = compute(o, manifest, seed, out);
     /* The command that computes watches for SIGTERM and SIGUSR1 itself, and lets its batches finish. */
     unfinished_install_handlers();
     if (status == EXIT_OK && stop_request_came()) status = EXIT_AGAIN;
-    if (status == EXIT_OK) status = judge(shards, options_text(options, "%s.shards", out), seed, r);
+    if (status == EXIT_OK) status = merge_audit_judge(shards, options_text(options, "%s.shards", out), seed, r);
     unfinished_release_folder();
     return status;
 }

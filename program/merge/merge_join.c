@@ -4,8 +4,8 @@
 #include "output/json_text.h"
 #include "program/merge/merge_shards.h"
 
-static deberta_status add_row(void *context, const merge_shard *shard, const corpus_row *row, const uint8_t *bytes,
-                              size_t count_bytes, deberta_error *err)
+static deberta_status merge_join_add_row(void *context, const merge_shard *shard, const corpus_row *row,
+                                         const uint8_t *bytes, size_t count_bytes, deberta_error *err)
 {
     (void)shard;
     corpus_output *output = context;
@@ -23,13 +23,13 @@ static deberta_status add_row(void *context, const merge_shard *shard, const cor
     return DEBERTA_OK;
 }
 
-static deberta_status join(merge_shards *shards, corpus_output *output, const char *path, char digest[65],
-                           deberta_error *err)
+static deberta_status merge_join_all(merge_shards *shards, corpus_output *output, const char *path, char digest[65],
+                                     deberta_error *err)
 {
     corpus_progress progress;
     size_t size_bytes;
     DEBERTA_TRY(corpus_output_open(output, path, NULL, &progress, err));
-    DEBERTA_TRY(merge_shards_walk(shards, add_row, output, err));
+    DEBERTA_TRY(merge_shards_walk(shards, merge_join_add_row, output, err));
     DEBERTA_TRY(corpus_output_finish(output, err));
     return shard_digest(path, digest, &size_bytes, err);
 }
@@ -48,7 +48,7 @@ void merge_join(merge_shards *shards, result *r)
     if (!corpus_format_of(path, &format) || format != output.format)
         usage_wrong(shards->options, "--out: expected a name that ends as the shards' files do, %s; found '%s'",
                     shards->list[0].manifest.file, path);
-    const deberta_status status = join(shards, &output, path, digest, &error);
+    const deberta_status status = merge_join_all(shards, &output, path, digest, &error);
     corpus_output_close(&output);
     must(shards->options, status, &error);
     result_say(r, "%s  %s", digest, path);

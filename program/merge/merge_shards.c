@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/base/text.h"
 #include "output/scope.h"
 #include "program/frame/input/item_choice.h"
 
@@ -83,7 +83,7 @@ void merge_shards_close(merge_shards *shards)
 /* --------------------------------------------------------------------------------------------------------- comparing */
 
 /* A value as a message shows it. */
-static char *show(const json_t *value)
+static char *merge_shards_show(const json_t *value)
 {
     if (json_is_string(value)) return strdup(json_string_value(value));
     return value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("nothing");
@@ -93,7 +93,7 @@ static bool differ_in(const json_t *a, const json_t *b, const char *name, char w
 {
     const json_t *ours = json_object_get(a, name), *theirs = json_object_get(b, name);
     if (ours == theirs || json_equal(ours, theirs)) return false; /* NULL: in neither */
-    char *left = show(theirs), *right = show(ours);
+    char *left = merge_shards_show(theirs), *right = merge_shards_show(ours);
     snprintf(why, 512, "its %s is %.200s, not %.200s", name, left ? left : "?", right ? right : "?");
     free(left);
     free(right);

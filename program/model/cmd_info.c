@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "analysis/receptive_field.h"
+#include "core/base/cpu.h"
+#include "core/base/topology.h"
+#include "include/deberta_unstable.h"
+#include "output/json_text.h"
 #include "program/cluster/cluster.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
-#include "core/base/cpu.h"
-#include "core/base/topology.h"
-#include "analysis/receptive_field.h"
-#include "output/json_text.h"
-#include "include/deberta_unstable.h"
 
 static void add_tiers(result *r)
 {
@@ -224,7 +224,7 @@ static void add_model(result *r, const common_options *options, const deberta_mo
     result_set(r, "model", model);
 }
 
-static int run(const common_options *options)
+static int info_run(const common_options *options)
 {
     deberta_error error = {0};
     topology_info topology;
@@ -246,6 +246,6 @@ const command command_info = {
     .arguments = "[MODEL]",
     .example =
         "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
-    .run = run,
+    .run = info_run,
     .without = WITHOUT_CHANCE " threads",
 };

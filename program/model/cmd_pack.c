@@ -1,9 +1,9 @@
 /* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
+#include "output/json_text.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
-#include "output/json_text.h"
 
 typedef struct pack_request {
     common_options common;
@@ -56,7 +56,7 @@ static void check(const common_options *options)
     finish_text_or_json(options, r);
 }
 
-static int run(const common_options *options)
+static int pack_run(const common_options *options)
 {
     deberta_error error = {0};
     check_model_place(options);
@@ -88,6 +88,6 @@ const command command_pack = {
     .options = options,
     .size = sizeof(pack_request),
     .example = "  deberta pack deberta-v3-base\n  deberta pack --check deberta-v3-base\n",
-    .run = run,
+    .run = pack_run,
     .without = WITHOUT_CHANCE " isa reference",
 };

@@ -1,10 +1,10 @@
 /* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT
  */
+#include "output/shown_text.h"
 #include "program/commands.h"
+#include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
-#include "program/frame/input/input.h"
-#include "output/shown_text.h"
 
 static json_t *spans_of(const deberta_tokens *list, const deberta_span *spans)
 {
@@ -14,7 +14,7 @@ static json_t *spans_of(const deberta_tokens *list, const deberta_span *spans)
     return array;
 }
 
-static json_t *describe(const deberta_tokens *list)
+static json_t *tokenize_describe(const deberta_tokens *list)
 {
     json_t *ids = json_array(), *tokens = json_array(), *types = json_array();
     for (size_t t = 0; t < list->count; t++) {
@@ -48,14 +48,14 @@ static void print(const common_options *options, const input_batch *input, text_
 {
     for (size_t r = 0; r < input->rows; r++) {
         if (options->json)
-            write_json_line(output->file, describe(input->token_lists[r]));
+            write_json_line(output->file, tokenize_describe(input->token_lists[r]));
         else
             print_table(output->file, input->token_lists[r]);
     }
     text_output_close(options, output);
 }
 
-static int run(const common_options *options)
+static int tokenize_run(const common_options *options)
 {
     input_batch input;
     text_output output;
@@ -88,6 +88,6 @@ const command command_tokenize = {
     .size = sizeof(reading_options),
     .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"
                "  deberta tokenize models/demo --file - --json < texts.txt > tokens.jsonl\n",
-    .run = run,
+    .run = tokenize_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "output/scope.h"
-#include "program/frame/ablate.h"
 #include "program/commands.h"
+#include "program/frame/ablate.h"
 #include "program/frame/input/input.h"
-#include "program/receptive_field/receptive_field_output.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
+#include "program/receptive_field/receptive_field_output.h"
 
 enum {
     MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
@@ -39,7 +39,7 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static void show_progress(void *context, size_t done, size_t total, const char *what)
+static void receptive_field_show_progress(void *context, size_t done, size_t total, const char *what)
 {
     progress_bar *bar = context;
     bar->total = total;
@@ -58,7 +58,7 @@ static experiment experiment_of(const field_request *request, const field_findin
                         .ablations = options->ablated.items,
                         .ablation_count = options->ablated.count,
                         .seed = options->seed,
-                        .progress = show_progress,
+                        .progress = receptive_field_show_progress,
                         .context = bar};
 }
 
@@ -156,7 +156,7 @@ static void check_ablations(const common_options *options)
     deberta_model_free(&model);
 }
 
-static int run(const common_options *options)
+static int receptive_field_run(const common_options *options)
 {
     const field_request *request = (const field_request *)options;
     deberta_error error = {0};
@@ -220,6 +220,6 @@ const command command_receptive_field = {
     .example =
         "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
         "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
-    .run = run,
+    .run = receptive_field_run,
     .without = "precision",
 };

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
-#include "viz/chart_columns.h"
 #include "include/deberta_unstable.h"
+#include "viz/chart_columns.h"
 
 enum { BUCKET_POINTS = 1200, INFLUENCE_CURVES = 3 };
 
@@ -16,7 +16,7 @@ static const char *const formula_titles[FIELD_FORMULAS] = {"(2k−1)n", "2(k−1
 static const chart_axis layer_axis = {.label = "layers n", .scale = CHART_WHOLE},
                         distance_axis = {.label = "r = i − j (r > 0: key to the left)"};
 
-static double width_of(const field_findings *f, int definition, size_t layers)
+static double receptive_field_figure_width_of(const field_findings *f, int definition, size_t layers)
 {
     return (double)composed_field_value(&f->composed[layers - 1], (field_definition)definition);
 }
@@ -58,7 +58,8 @@ static void add_bands(chart_columns *c, const field_findings *f)
 static bool same_widths(const field_findings *f, int one, int other)
 {
     bool same = true;
-    for (size_t n = 1; n <= f->layers && same; n++) same = width_of(f, one, n) == width_of(f, other, n);
+    for (size_t n = 1; n <= f->layers && same; n++)
+        same = receptive_field_figure_width_of(f, one, n) == receptive_field_figure_width_of(f, other, n);
     return same;
 }
 
@@ -70,7 +71,7 @@ static const char *definitions_name(chart_columns *c, const field_findings *f, i
         if (same_widths(f, k, definition)) return NULL;
     for (int k = definition + 1; k < FIELD_DEFINITIONS; k++)
         if (same_widths(f, k, definition)) names = chart_text(c, "%s = %s", names, definition_titles[k]);
-    return chart_text(c, "%s = %.0f", names, width_of(f, definition, f->layers));
+    return chart_text(c, "%s = %.0f", names, receptive_field_figure_width_of(f, definition, f->layers));
 }
 
 static void add_widths(chart_columns *c, const field_findings *f)
@@ -82,7 +83,7 @@ static void add_widths(chart_columns *c, const field_findings *f)
         const char *name = definitions_name(c, f, k);
         if (!name) continue;
         chart_add_series(c, (chart_series){.name = name, .kind = CHART_LINE, .look = (size_t)k + 1});
-        for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, width_of(f, k, n));
+        for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, receptive_field_figure_width_of(f, k, n));
     }
     for (int k = 0; k < FIELD_FORMULAS; k++) {
         const char *name = chart_text(c, "%s = %.0f", formula_titles[k], formula_of(f, k, f->layers));
@@ -93,7 +94,7 @@ static void add_widths(chart_columns *c, const field_findings *f)
 
 static double excess_of(const field_findings *f, int formula, size_t layers)
 {
-    return formula_of(f, formula, layers) - width_of(f, FIELD_RUN, layers);
+    return formula_of(f, formula, layers) - receptive_field_figure_width_of(f, FIELD_RUN, layers);
 }
 
 static void add_excess(chart_columns *c, const field_findings *f)

@@ -174,7 +174,7 @@ static json_t *describe_influence(const field_findings *f)
                      "per_layer", layers);
 }
 
-static void describe(const field_findings *f, result *r)
+static void receptive_field_output_describe(const field_findings *f, result *r)
 {
     static const char meaning[] =
         "attention is global at every layer; the numbers bound unambiguous relative position, "
@@ -412,7 +412,7 @@ static void add_influence(const field_findings *f, result *r)
 result *field_findings_result(const field_findings *f)
 {
     result *r = result_new("deberta-receptive-field/1");
-    describe(f, r);
+    receptive_field_output_describe(f, r);
     say_head(f, r);
     say_layer(f, r);
     if (f->length) add_tokens(f, r);

@@ -10,14 +10,14 @@
 #include <unistd.h>
 
 #include "bench/range.h"
-#include "program/frame/ablate.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "program/commands.h"
+#include "program/frame/ablate.h"
 #include "program/frame/input/input.h"
-#include "program/report/explorer_steps.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
+#include "program/report/explorer_steps.h"
 
 static void check_indices(const common_options *options, const char *const *list, size_t limit)
 {
@@ -53,7 +53,7 @@ static void check_against_model(explorer_job *job)
 }
 
 /* Like mkdir -p: the folders on the way are made too. */
-static void make_folder(explorer_job *job)
+static void report_make_folder(explorer_job *job)
 {
     const common_options *options = job->options;
     char *path = (char *)(uintptr_t)options_text(options, "%s", job->contents.folder);
@@ -164,7 +164,7 @@ static void run_job(explorer_job *job)
     read_input(job);
     check_against_model(job);
     end_hook_add(&end.hook);
-    make_folder(job);
+    report_make_folder(job);
     explorer_steps_run(job);
     if (!job->contents.is_alone) write_commands(job);
     explorer_page_write(job->options, &job->contents);
@@ -173,7 +173,7 @@ static void run_job(explorer_job *job)
     say_note(job->options, "report: %s", job->contents.page);
 }
 
-static int run(const common_options *options)
+static int report_run(const common_options *options)
 {
     const report_options *o = (const report_options *)options;
     explorer_job job = {.o = o, .options = options, .contents = {.model = options->arguments[0], .live = o->live}};
@@ -265,6 +265,6 @@ const command command_report = {
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report models/demo --live -o page.html\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
-    .run = run,
+    .run = report_run,
     .without = "json",
 };

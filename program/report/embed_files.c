@@ -3,7 +3,7 @@
  * The files follow each other; NAME ends with a NUL that NAME_bytes does not count. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-static int append(FILE *out, const char *path)
+static int embed_files_append(FILE *out, const char *path)
 {
     FILE *in = fopen(path, "rb");
     if (!in) return perror(path), 1;
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
     fprintf(out, "#include <stddef.h>\nextern const unsigned char %s[];\nextern const size_t %s_bytes;\n", name, name);
     fprintf(out, "const unsigned char %s[] = {\n", name);
     int failed = 0;
-    for (int k = 3; k < argc; k++) failed |= append(out, argv[k]);
+    for (int k = 3; k < argc; k++) failed |= embed_files_append(out, argv[k]);
     fprintf(out, "0};\nconst size_t %s_bytes = sizeof %s - 1;\n", name, name);
     const int dropped = ferror(out);
     if (fclose(out) != 0 || dropped) failed = 1, perror(argv[1]);

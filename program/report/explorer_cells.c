@@ -103,7 +103,8 @@ static cell pool_cell(const cell_layout *layout, const float *matrix, size_t I, 
 }
 
 /* Scales first: every byte is a fraction of them. */
-static void measure(const cell_layout *layout, float *const matrices[], const float *const means[], cell_scales *scales)
+static void explorer_cells_measure(const cell_layout *layout, float *const matrices[], const float *const means[],
+                                   cell_scales *scales)
 {
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         if (!layout->has[c]) continue;
@@ -169,7 +170,7 @@ void cells_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONE
         at += layout->cells * sizeof(float);
     }
     for (size_t i = 0; i < layout->n; i++) centre_row(matrices[DEBERTA_LOGITS] + i * layout->n, layout->n);
-    measure(layout, matrices, means, scales);
+    explorer_cells_measure(layout, matrices, means, scales);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
         if (is_stored(layout, c)) at = put_values(layout, c, matrices[c], scales->scale[c], at);
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/sha256.h"
+#include "core/base/status.h"
+#include "output/byte_buffer.h"
+#include "output/json_text.h"
 #include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
-#include "core/base/sha256.h"
-#include "core/base/status.h"
-#include "output/json_text.h"
-#include "output/byte_buffer.h"
 #include "viz/palette.h"
 
 /* Made by the build, see program/report/meson.build. */

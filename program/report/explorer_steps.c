@@ -41,7 +41,7 @@ void made_files_remove(made_files *made)
 /* ---------------------------------------------------------------------------------------------------------- one step */
 
 /* A command on the model of the report. */
-static common_options *begin(const explorer_job *job, const command *command)
+static common_options *explorer_steps_begin(const explorer_job *job, const command *command)
 {
     return options_begin(command, job->options, job->contents.model);
 }
@@ -131,7 +131,7 @@ static void choose_printed(explorer_job *job)
 static void run_text(explorer_job *job, size_t row)
 {
     const explorer_text *text = &job->texts[row];
-    common_options *step = begin(job, &command_encode);
+    common_options *step = explorer_steps_begin(job, &command_encode);
     const encode_options *encode = (const encode_options *)step;
     give_input(job, step, row);
     option_give(step, &encode->component_layers, "all");
@@ -142,7 +142,7 @@ static void run_text(explorer_job *job, size_t row)
     if (row == 0) choose_printed(job);
 #if HAVE_VIZ
     if (job->contents.is_alone) return;
-    step = begin(job, &command_attention);
+    step = explorer_steps_begin(job, &command_attention);
     const attention_options *figure = (const attention_options *)step;
     give_input(job, step, row);
     option_give(step, &figure->layers, job->contents.printed_layers);
@@ -156,7 +156,7 @@ static void run_text(explorer_job *job, size_t row)
 
 static void run_verify(explorer_job *job)
 {
-    common_options *step = begin(job, &command_verify);
+    common_options *step = explorer_steps_begin(job, &command_verify);
     option_give(step, &step->json, NULL);
     if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) option_give(step, &reading_of(step)->ids, list_ids(job, 0));
     give_ablations(job, step);
@@ -166,7 +166,7 @@ static void run_verify(explorer_job *job)
 
 static void run_receptive_field(explorer_job *job)
 {
-    common_options *step = begin(job, &command_receptive_field);
+    common_options *step = explorer_steps_begin(job, &command_receptive_field);
     option_give(step, &step->json, NULL);
 #if HAVE_VIZ
     if (!job->contents.is_alone)
@@ -199,7 +199,7 @@ static bool is_list(const char *sizes) { return strpbrk(sizes, ",-") != NULL; }
 static void run_lengths(explorer_job *job, const char *reps)
 {
     const bool one_tier = option_given(job->options, &job->options->isa);
-    common_options *step = begin(job, &command_bench);
+    common_options *step = explorer_steps_begin(job, &command_bench);
     const bench_options *sweep = (const bench_options *)step;
     option_give(step, &sweep->sweep.lengths, job->o->lengths);
     option_give(step, &sweep->isas, one_tier ? deberta_isa_name(job->options->isa) : "all");
@@ -211,7 +211,7 @@ static void run_layers(explorer_job *job, const char *reps)
 {
     const size_t layers = job->layers;
     const char *chosen = job->o->sweep_layers;
-    common_options *step = begin(job, &command_bench);
+    common_options *step = explorer_steps_begin(job, &command_bench);
     const bench_options *sweep = (const bench_options *)step;
     option_give(step, &sweep->sweep.lengths, options_text(job->options, "%d", LAYER_SWEEP_TOKENS));
     option_give(step, &sweep->sweep.layers,
@@ -250,7 +250,7 @@ static void run_training(explorer_job *job)
  * it is about the model, not about this machine, and has no folder to lie in. */
 void explorer_steps_run(explorer_job *job)
 {
-    common_options *info = begin(job, &command_info);
+    common_options *info = explorer_steps_begin(job, &command_info);
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
     run_step(job, "The machine and the model", info);

@@ -6,15 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/attention/token_view.h"
-#include "program/report/explorer_head.h"
+#include "analysis/attention_habits.h"
+#include "analysis/capture.h"
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "analysis/attention_habits.h"
-#include "analysis/capture.h"
 #include "output/byte_buffer.h"
 #include "output/json_text.h"
+#include "program/attention/token_view.h"
+#include "program/report/explorer_head.h"
 
 /* The file that the page's numbers come from. */
 typedef struct text_data {

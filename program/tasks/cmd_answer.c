@@ -5,10 +5,10 @@
  * tokens.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/commands.h"
-#include "output/shown_text.h"
-#include "program/tasks/task_run.h"
 #include "core/base/status.h"
+#include "output/shown_text.h"
+#include "program/commands.h"
+#include "program/tasks/task_run.h"
 
 enum { MOST_ANSWERS = 1000, LONGEST_ANSWER = 30 };
 
@@ -17,10 +17,10 @@ typedef struct answer_options {
     size_t top, max_answer; /* max_answer: tokens */
 } answer_options;
 
-static deberta_status look(task_run *run, task_text *text, deberta_error *err)
+static deberta_status look(task_run *answer_run, task_text *text, deberta_error *err)
 {
     (void)err;
-    (void)run;
+    (void)answer_run;
     if (deberta_context_tokens(text->tokens) > 0) return DEBERTA_OK;
     return text_record_spoil(&text->record, "the context holds no tokens");
 }
@@ -34,7 +34,8 @@ static json_t *describe_span(const task_text *text, const deberta_answer *span)
 }
 
 /* "No answer" takes its place in the order of probabilities. */
-static void show(FILE *out, const text_record *record, const deberta_answer *spans, size_t count, double no_answer)
+static void answer_show(FILE *out, const text_record *record, const deberta_answer *spans, size_t count,
+                        double no_answer)
 {
     print_clean(out, record->text, record->text_bytes);
     fputc('\n', out);
@@ -47,16 +48,17 @@ static void show(FILE *out, const text_record *record, const deberta_answer *spa
     }
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
+static deberta_status answer_describe(task_run *answer_run, task_text *text, const float *logits, FILE *out,
+                                      deberta_error *err)
 {
-    const answer_options *o = (const answer_options *)run->options;
+    const answer_options *o = (const answer_options *)answer_run->options;
     size_t count = o->top;
     double no_answer = 0;
-    deberta_answer *spans = options_take(run->options, o->top, sizeof *spans);
+    deberta_answer *spans = options_take(answer_run->options, o->top, sizeof *spans);
     DEBERTA_TRY(
         deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, o->max_answer, err));
     if (out) {
-        show(out, &text->record, spans, count, no_answer);
+        answer_show(out, &text->record, spans, count, no_answer);
         return DEBERTA_OK;
     }
     json_t *answers = json_array();
@@ -65,13 +67,13 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
+static int answer_run(const common_options *options)
 {
     static const task_command command = {
         .names = {.text = "question", .pair = "context", .pair_required = true, .share_pair = true},
         .task = DEBERTA_TASK_QA,
         .look = look,
-        .describe = describe,
+        .describe = answer_describe,
     };
     return task_run_all(options, &command, NULL);
 }
@@ -102,6 +104,6 @@ const command command_answer = {
                "\nwith --json, one line a question; places are places in the context:\n"
                "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], "
                "\"no_answer\"}\n",
-    .run = run,
+    .run = answer_run,
     .without = "seed",
 };

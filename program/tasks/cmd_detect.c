@@ -1,7 +1,7 @@
 /* `deberta detect`: which tokens of a text somebody replaced, by the head that ELECTRA-style training leaves
  * (replaced-token detection). SPDX-License-Identifier: MIT */
-#include "program/commands.h"
 #include "output/shown_text.h"
+#include "program/commands.h"
 #include "program/tasks/task_run.h"
 
 typedef struct detect_options {
@@ -18,10 +18,11 @@ typedef struct suspect {
 } suspect;
 
 /* The text with its suspects marked, and a line for each; with --top for each of those. */
-static void show(FILE *out, const task_run *run, const text_record *record, const suspect *suspects, size_t count)
+static void detect_show(FILE *out, const task_run *detect_run, const text_record *record, const suspect *suspects,
+                        size_t count)
 {
-    const detect_options *o = (const detect_options *)run->options;
-    deberta_span *spans = options_take(run->options, count, sizeof *spans);
+    const detect_options *o = (const detect_options *)detect_run->options;
+    deberta_span *spans = options_take(detect_run->options, count, sizeof *spans);
     size_t shown = 0;
     for (size_t k = 0; k < count; k++)
         if (o->top || suspects[k].replaced) spans[shown++] = suspects[k].place.bytes;
@@ -44,25 +45,26 @@ static json_t *describe_token(const task_text *text, const suspect *s)
                      json_span(s->place.bytes), "probability", s->probability, "replaced", s->replaced);
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
+static deberta_status detect_describe(task_run *detect_run, task_text *text, const float *logits, FILE *out,
+                                      deberta_error *err)
 {
     (void)err;
-    const detect_options *o = (const detect_options *)run->options;
+    const detect_options *o = (const detect_options *)detect_run->options;
     const size_t count = text->tokens->count;
-    double *scores = options_take(run->options, count, sizeof *scores);
-    suspect *suspects = options_take(run->options, count, sizeof *suspects);
+    double *scores = options_take(detect_run->options, count, sizeof *scores);
+    suspect *suspects = options_take(detect_run->options, count, sizeof *suspects);
     size_t *chosen, found = 0;
     /* The frame is nobody's text: it ranks after everything. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
-    for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++) {
+    for (size_t k = 0, shown = task_run_choose(detect_run, o->top, scores, count, &chosen); k < shown; k++) {
         const size_t t = chosen[k];
         if (scores[t] >= 0)
             suspects[found++] = (suspect){t, deberta_token_place(text->tokens, t, text->record.text), scores[t],
                                           scores[t] > o->threshold};
     }
     if (out) {
-        show(out, run, &text->record, suspects, found);
+        detect_show(out, detect_run, &text->record, suspects, found);
         return DEBERTA_OK;
     }
     text->answer = json_pack("{s:[]}", "tokens");
@@ -71,9 +73,10 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
+static int detect_run(const common_options *options)
 {
-    static const task_command command = {.names = {.text = "text"}, .task = DEBERTA_TASK_RTD, .describe = describe};
+    static const task_command command = {
+        .names = {.text = "text"}, .task = DEBERTA_TASK_RTD, .describe = detect_describe};
     return task_run_all(options, &command, NULL);
 }
 
@@ -99,7 +102,7 @@ const command command_detect = {
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "
                "\"probability\", \"replaced\"}]}\n",
-    .run = run,
+    .run = detect_run,
     .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

@@ -5,10 +5,10 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "program/commands.h"
-#include "output/shown_text.h"
-#include "program/tasks/task_run.h"
 #include "core/base/status.h"
+#include "output/shown_text.h"
+#include "program/commands.h"
+#include "program/tasks/task_run.h"
 
 typedef enum grouping { GROUPING_FIRST, GROUPING_SIMPLE, GROUPING_NONE } grouping;
 static const char *const groupings[] = {"first", "simple", "none", NULL};
@@ -19,7 +19,7 @@ typedef struct tag_options {
     int grouping;
 } tag_options;
 
-static const tag_options *options_of(const task_run *run) { return (const tag_options *)run->options; }
+static const tag_options *options_of(const task_run *tag_run) { return (const tag_options *)tag_run->options; }
 
 typedef struct tag_label {
     const char *name;
@@ -35,41 +35,41 @@ typedef struct tagged {
 } tagged;
 
 /* The most probable ones, or all in the order of the text. */
-static deberta_status find_entities(const task_run *run, const task_text *text, const float *logits, tagged *items,
+static deberta_status find_entities(const task_run *tag_run, const task_text *text, const float *logits, tagged *items,
                                     size_t *count, deberta_error *err)
 {
     const size_t tokens = text->tokens->count;
-    deberta_entity *entities = options_take(run->options, tokens, sizeof *entities);
-    double *scores = options_take(run->options, tokens, sizeof *scores);
-    tag_label *labels = options_take(run->options, tokens, sizeof *labels);
+    deberta_entity *entities = options_take(tag_run->options, tokens, sizeof *entities);
+    double *scores = options_take(tag_run->options, tokens, sizeof *scores);
+    tag_label *labels = options_take(tag_run->options, tokens, sizeof *labels);
     size_t *chosen, found;
     DEBERTA_TRY(deberta_entities(
-        entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
-        options_of(run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
+        entities, &found, tag_run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
+        options_of(tag_run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
     for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
-    *count = task_run_choose(run, options_of(run)->top, scores, found, &chosen);
+    *count = task_run_choose(tag_run, options_of(tag_run)->top, scores, found, &chosen);
     for (size_t k = 0; k < *count; k++) {
         const deberta_entity *e = &entities[chosen[k]];
-        labels[k] = (tag_label){e->type ? e->type : task_run_label(run, e->label), e->probability};
+        labels[k] = (tag_label){e->type ? e->type : task_run_label(tag_run, e->label), e->probability};
         items[k] = (tagged){.place = e->place, .labels = &labels[k], .count = 1};
     }
     return DEBERTA_OK;
 }
 
-static size_t find_tokens(const task_run *run, const task_text *text, const float *logits, tagged *items)
+static size_t find_tokens(const task_run *tag_run, const task_text *text, const float *logits, tagged *items)
 {
-    const size_t labels = run->batches.info.token_labels, top = options_of(run)->top;
-    double *probabilities = options_take(run->options, labels, sizeof *probabilities);
+    const size_t labels = tag_run->batches.info.token_labels, top = options_of(tag_run)->top;
+    double *probabilities = options_take(tag_run->options, labels, sizeof *probabilities);
     size_t *chosen, found = 0;
     for (size_t t = 0; t < text->tokens->count; t++) {
         if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
         tagged *item = &items[found++];
         deberta_softmax(probabilities, logits + t * labels, labels);
         *item = (tagged){.place = deberta_token_place(text->tokens, t, text->record.text), .token = t};
-        item->count = task_run_choose(run, top ? top : 1, probabilities, labels, &chosen);
-        item->labels = options_take(run->options, item->count, sizeof *item->labels);
+        item->count = task_run_choose(tag_run, top ? top : 1, probabilities, labels, &chosen);
+        item->labels = options_take(tag_run->options, item->count, sizeof *item->labels);
         for (size_t k = 0; k < item->count; k++)
-            item->labels[k] = (tag_label){task_run_label(run, chosen[k]), probabilities[chosen[k]]};
+            item->labels[k] = (tag_label){task_run_label(tag_run, chosen[k]), probabilities[chosen[k]]};
     }
     return found;
 }
@@ -107,17 +107,17 @@ static json_t *describe_item(const task_text *text, const tagged *item, bool is_
 
 /* ---------------------------------------------------------------------------------------------------- for a person */
 
-static size_t width_of(const tag_label *label) { return clean_width(label->name, strlen(label->name)); }
+static size_t tag_width_of(const tag_label *label) { return clean_width(label->name, strlen(label->name)); }
 
 /* The text with its entities marked, and a line for each; of a token also for its other labels. */
-static void show(FILE *out, const task_run *run, const text_record *record, const tagged *items, size_t count,
-                 bool are_tokens)
+static void tag_show(FILE *out, const task_run *tag_run, const text_record *record, const tagged *items, size_t count,
+                     bool are_tokens)
 {
-    deberta_span *spans = options_take(run->options, count, sizeof *spans);
+    deberta_span *spans = options_take(tag_run->options, count, sizeof *spans);
     size_t width = 1;
     for (size_t k = 0; k < count; k++) {
         spans[k] = items[k].place.bytes;
-        if (width_of(items[k].labels) > width) width = width_of(items[k].labels);
+        if (tag_width_of(items[k].labels) > width) width = tag_width_of(items[k].labels);
     }
     print_all_marked(out, record->text, record->text_bytes, spans, are_tokens ? 0 : count);
     fputc('\n', out);
@@ -125,7 +125,7 @@ static void show(FILE *out, const task_run *run, const text_record *record, cons
     for (size_t k = 0; k < count; k++) {
         const tag_label *labels = items[k].labels;
         print_probability(out, labels->probability, labels->name);
-        fprintf(out, "%*s", (int)(width - width_of(labels) + 2), "");
+        fprintf(out, "%*s", (int)(width - tag_width_of(labels) + 2), "");
         print_place(out, record->text, &items[k].place);
         for (size_t l = 1; l < items[k].count; l++) {
             print_probability(out, labels[l].probability, labels[l].name);
@@ -134,17 +134,18 @@ static void show(FILE *out, const task_run *run, const text_record *record, cons
     }
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
+static deberta_status tag_describe(task_run *tag_run, task_text *text, const float *logits, FILE *out,
+                                   deberta_error *err)
 {
-    const bool tokens = options_of(run)->grouping == GROUPING_NONE;
-    tagged *items = options_take(run->options, text->tokens->count, sizeof *items);
+    const bool tokens = options_of(tag_run)->grouping == GROUPING_NONE;
+    tagged *items = options_take(tag_run->options, text->tokens->count, sizeof *items);
     size_t count = 0;
     if (tokens)
-        count = find_tokens(run, text, logits, items);
+        count = find_tokens(tag_run, text, logits, items);
     else
-        DEBERTA_TRY(find_entities(run, text, logits, items, &count, err));
+        DEBERTA_TRY(find_entities(tag_run, text, logits, items, &count, err));
     if (out) {
-        show(out, run, &text->record, items, count, tokens);
+        tag_show(out, tag_run, &text->record, items, count, tokens);
         return DEBERTA_OK;
     }
     json_t *array = json_array();
@@ -153,12 +154,12 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     return DEBERTA_OK;
 }
 
-static void begin(task_run *run) { task_run_check_labels(run, run->batches.info.token_labels); }
+static void tag_begin(task_run *tag_run) { task_run_check_labels(tag_run, tag_run->batches.info.token_labels); }
 
-static int run(const common_options *options)
+static int tag_run(const common_options *options)
 {
     static const task_command command = {
-        .names = {.text = "text"}, .task = DEBERTA_TASK_TOKEN, .begin = begin, .describe = describe};
+        .names = {.text = "text"}, .task = DEBERTA_TASK_TOKEN, .begin = tag_begin, .describe = tag_describe};
     return task_run_all(options, &command, NULL);
 }
 
@@ -187,7 +188,7 @@ const command command_tag = {
                "\"probability\"}]}\n"
                "  {\"line\", \"tokens\": [{\"text\", \"characters\", \"bytes\", \"token\", \"labels\": [{\"label\", "
                "\"probability\"}]}]}\n",
-    .run = run,
+    .run = tag_run,
     .spreads = SPREADS_SHARDS,
     .without = "seed",
 };

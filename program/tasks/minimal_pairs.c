@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/numbers.h"
 #include "output/json_text.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
-#include "core/base/integers.h"
 
 enum {
     WINDOW_PAIRS = 512,
@@ -93,7 +93,7 @@ static deberta_status tokenize_side(pair_run *run, sentence_pair *pair, size_t w
     return DEBERTA_OK;
 }
 
-static deberta_status prepare(pair_run *run, sentence_pair *pair, deberta_error *err)
+static deberta_status minimal_pairs_prepare(pair_run *run, sentence_pair *pair, deberta_error *err)
 {
     text_record *record = &pair->record;
     bool unknown = false;
@@ -129,7 +129,7 @@ static deberta_status read_window(pair_run *run, bool *end, deberta_error *err)
         sentence_pair *pair = &run->pairs[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &pair->record, end, err));
         if (*end) break;
-        DEBERTA_TRY(prepare(run, pair, err));
+        DEBERTA_TRY(minimal_pairs_prepare(run, pair, err));
         cost += cost_of(run, pair);
     }
     if (run->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);

@@ -8,14 +8,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/text.h"
+#include "include/deberta_unstable.h"
+#include "output/json_text.h"
 #include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/unfinished.h"
-#include "core/base/path.h"
-#include "core/base/stream.h"
-#include "output/json_text.h"
-#include "include/deberta_unstable.h"
 
 enum {
     WINDOW_TEXTS = 512,

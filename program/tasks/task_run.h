@@ -10,8 +10,8 @@
 #pragma once
 
 #include "program/frame/corpus/corpus_shard.h"
-#include "program/frame/text_output.h"
 #include "program/frame/input/text_batches.h"
+#include "program/frame/text_output.h"
 
 typedef struct task_text {
     text_record record;

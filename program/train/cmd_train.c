@@ -5,18 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
+#include "core/io/file_digest.h"
+#include "output/json_text.h"
 #include "program/commands.h"
-#include "program/train/finetune_data.h"
 #include "program/frame/open_model.h"
 #include "program/frame/progress.h"
 #include "program/frame/text_output.h"
 #include "program/frame/unfinished.h"
-#include "core/base/clock.h"
-#include "core/base/integers.h"
-#include "core/base/memory_need.h"
-#include "output/json_text.h"
+#include "program/train/finetune_data.h"
 #include "program/train/train_log.h"
-#include "core/io/file_digest.h"
 
 /* ------------------------------------------------------------------------------------------------- the end of a run */
 
@@ -72,7 +72,7 @@ static void note_rise(const train_options *o, const log_series *loss)
                  loss->steps[0], first);
 }
 
-static void tell(const train_options *o, const train_log *log)
+static void train_tell(const train_options *o, const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
     const char *folder = options_out(&o->common);
@@ -156,7 +156,7 @@ static void train_end(const train_options *o, size_t done, bool finished)
     if (known && o->common.json)
         print_end(o, &log, done, finished);
     else if (known)
-        tell(o, &log);
+        train_tell(o, &log);
     if (finished && !o->common.json) tell_digests(o);
     scope_free(&log.memory);
 }

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/status.h"
+#include "core/base/text.h"
+#include "include/deberta_unstable.h"
 #include "output/scope.h"
 #include "program/train/finetune_lists.h"
-#include "core/base/status.h"
-#include "core/base/utf8.h"
-#include "include/deberta_unstable.h"
 
 enum { FEWEST_CONTEXT_TOKENS = 8 }; /* that a window must have room for */
 

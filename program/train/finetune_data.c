@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/train/task_scores.h"
-#include "program/frame/open_model.h"
 #include "core/base/status.h"
+#include "program/frame/open_model.h"
+#include "program/train/task_scores.h"
 
 enum { DEFAULT_TOKENS = 512, MOST_NEW_LABELS = 100000 };
 
@@ -195,7 +195,7 @@ static void give_labels(const finetune_data *data, deberta_trainer_options *t)
     t->labels = has_names(r->task) && !r->regression && r->labels.count && r->labels.names[0] ? r->labels.names : NULL;
 }
 
-static deberta_status finish(finetune_data *data, deberta_trainer_options *t, deberta_error *err)
+static deberta_status finetune_data_finish(finetune_data *data, deberta_trainer_options *t, deberta_error *err)
 {
     finetune_reader *r = &data->reader;
     if (data->train.choices && data->held_out.choices && data->held_out.choices != data->train.choices)
@@ -288,7 +288,7 @@ void finetune_data_open(finetune_data *data, const train_options *o, deberta_tra
     if (data->reader.labels.collects) take_collected_labels(data);
     read_files(data, &o->held_out, &data->held_out);
     note_held_out(data);
-    must(common, finish(data, trainer, &error), &error);
+    must(common, finetune_data_finish(data, trainer, &error), &error);
 }
 
 void finetune_data_close(finetune_data *data)

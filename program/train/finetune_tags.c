@@ -7,10 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
-#include "output/scope.h"
-#include "program/train/finetune_lists.h"
 #include "core/base/status.h"
 #include "include/deberta_unstable.h"
+#include "output/scope.h"
+#include "program/train/finetune_lists.h"
 
 /* A sentence while its words come in. */
 typedef struct sentence {
@@ -127,7 +127,7 @@ static bool is_header(const char *word, const char *label)
     return false;
 }
 
-static bool take_line(finetune_reader *r, sentence *s, text_record *record)
+static bool finetune_tags_take_line(finetune_reader *r, sentence *s, text_record *record)
 {
     char *tab = memchr(record->text, '\t', record->text_bytes);
     if (!tab) return text_record_spoil(record, "expected a word, a tab and a label, found no tab");
@@ -158,7 +158,7 @@ static deberta_status take_record(finetune_reader *r, sentence *s, text_record *
     if (record->object)
         take_object(r, s, record);
     else if (!record->problem && !ends)
-        take_line(r, s, record);
+        finetune_tags_take_line(r, s, record);
     DEBERTA_TRY(reader_problem(record, err));
     return ends ? end_sentence(r, s, list, err) : DEBERTA_OK;
 }

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "program/train/finetune_lists.h"
-#include "program/frame/input/labelled_text.h"
 #include "core/base/status.h"
+#include "program/frame/input/labelled_text.h"
+#include "program/train/finetune_lists.h"
 
 static bool read_label(finetune_reader *r, const char *text, deberta_example *example, text_record *record)
 {

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "program/frame/input/labelled_text.h"
-#include "core/base/hash.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
+#include "program/frame/input/labelled_text.h"
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 

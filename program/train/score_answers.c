@@ -2,8 +2,8 @@
  * of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the spans.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/train/score_kinds.h"
 #include "core/base/status.h"
+#include "program/train/score_kinds.h"
 
 enum { LONGEST_ANSWER = 30 }; /* as `deberta answer` has it */
 

@@ -9,15 +9,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/path.h"
-#include "core/base/stream.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 
 enum { MOST_LINE_BYTES = 1 << 20 };
 
 /* ------------------------------------------------------------------------------------------------------------- lines */
 
-static void append(scope *memory, log_series *s, double step, double value)
+static void train_log_append(scope *memory, log_series *s, double step, double value)
 {
     s->steps = scope_grown(memory, s->steps, &s->steps_room, s->count, sizeof *s->steps);
     s->values = scope_grown(memory, s->values, &s->values_room, s->count, sizeof *s->values);
@@ -55,7 +54,7 @@ static const char *fault_of(const train_log *log, const json_t *line, char text[
 }
 
 /* A pair's norm is the discriminator's. */
-static void take_line(train_log *log, const json_t *line)
+static void train_log_take_line(train_log *log, const json_t *line)
 {
     const char *keys[LOG_VALUES] = {"loss", NULL, "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
     const double step = json_number_value(json_object_get(line, "step"));
@@ -67,8 +66,8 @@ static void take_line(train_log *log, const json_t *line)
     if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
     for (int k = 0; k < LOG_VALUES; k++) {
         const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
-        if (json_is_number(value)) append(&log->memory, &log->series[k], step, json_number_value(value));
-        if (k == LOG_MEASURE && json_is_null(value)) append(&log->memory, &log->series[k], step, NAN);
+        if (json_is_number(value)) train_log_append(&log->memory, &log->series[k], step, json_number_value(value));
+        if (k == LOG_MEASURE && json_is_null(value)) train_log_append(&log->memory, &log->series[k], step, NAN);
     }
 }
 
@@ -92,7 +91,7 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
                                  number, fault);
         else
-            take_line(log, line);
+            train_log_take_line(log, line);
         json_decref(line);
     }
     free(text);

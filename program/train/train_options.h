@@ -1,8 +1,8 @@
 /* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "program/frame/options.h"
 #include "include/deberta_training.h"
+#include "program/frame/options.h"
 
 typedef struct train_options {
     common_options common;

@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "program/frame/figure_style.h"
 #include "program/commands.h"
+#include "program/frame/figure_style.h"
 #include "program/train/train_log.h"
 #include "viz/chart_columns.h"
 
@@ -53,11 +53,12 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
 }
 
 /* What was typed, where runs have one name, such as old/mlm and new/mlm. In a band they are one curve. */
-static const char *distinct_name(const plot_job *job, size_t run)
+static const char *distinct_name(const plot_job *job, size_t train_plot_run)
 {
     for (size_t i = 0; !job->o->band && i < job->run_count; i++)
-        if (i != run && strcmp(job->runs[i].name, job->runs[run].name) == 0) return job->o->common.arguments[run];
-    return job->runs[run].name;
+        if (i != train_plot_run && strcmp(job->runs[i].name, job->runs[train_plot_run].name) == 0)
+            return job->o->common.arguments[train_plot_run];
+    return job->runs[train_plot_run].name;
 }
 
 /* Runs of a group stand together, groups in the order of their first runs. */
@@ -102,15 +103,17 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
         const double step = runs[0].series[what].steps[i];
         double sum = 0, least = 0, greatest = 0;
         bool everywhere = true;
-        for (size_t run = 0; run < group->count; run++) {
-            const log_series *s = &runs[run].series[what];
-            while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
-            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step && !isnan(s->values[at[run]]);
+        for (size_t train_plot_run = 0; train_plot_run < group->count; train_plot_run++) {
+            const log_series *s = &runs[train_plot_run].series[what];
+            while (at[train_plot_run] < s->count && s->steps[at[train_plot_run]] < step) at[train_plot_run]++;
+            everywhere = everywhere && at[train_plot_run] < s->count && s->steps[at[train_plot_run]] == step &&
+                         !isnan(s->values[at[train_plot_run]]);
             if (!everywhere) break;
-            const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
+            const double value =
+                what <= LOG_OBJECTIVE ? smoothed(job, s, at[train_plot_run]) : s->values[at[train_plot_run]];
             sum += value;
-            least = run == 0 || value < least ? value : least;
-            greatest = run == 0 || value > greatest ? value : greatest;
+            least = train_plot_run == 0 || value < least ? value : least;
+            greatest = train_plot_run == 0 || value > greatest ? value : greatest;
         }
         if (!everywhere) continue;
         if (group->count == 1)
@@ -148,7 +151,7 @@ static const char *measure_name(const plot_job *job)
     return NULL;
 }
 
-static deberta_status draw(plot_job *job, deberta_error *err)
+static deberta_status train_plot_draw(plot_job *job, deberta_error *err)
 {
     const common_options *options = &job->o->common;
     figure_style style = job->o->style;
@@ -166,7 +169,7 @@ static deberta_status draw(plot_job *job, deberta_error *err)
     return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
 }
 
-static int run(const common_options *options)
+static int train_plot_run(const common_options *options)
 {
     const plot_options *o = (const plot_options *)options;
     plot_job job = {.o = o, .runs = options_take(options, options->argument_count, sizeof *job.runs)};
@@ -175,7 +178,7 @@ static int run(const common_options *options)
     figure_style_note_font(options, &o->style);
     for (; job.run_count < options->argument_count; job.run_count++)
         must(options, train_log_read(&job.runs[job.run_count], options->arguments[job.run_count], &error), &error);
-    const deberta_status status = draw(&job, &error);
+    const deberta_status status = train_plot_draw(&job, &error);
     chart_columns_free(&job.chart);
     for (size_t i = 0; i < job.run_count; i++) scope_free(&job.runs[i].memory);
     if (status == DEBERTA_E_ARGUMENT) usage_wrong(options, "%s", error.message);
@@ -205,6 +208,6 @@ const command train_plot = {
     .example = "  deberta train plot trained -o loss.svg\n"
                "  deberta train plot base-* sift-* --band --smooth 10 -o seeds.pdf\n"
                "\na RUN is the folder of a run, or its log.jsonl\n",
-    .run = run,
+    .run = train_plot_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE " json",
 };

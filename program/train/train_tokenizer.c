@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "include/deberta_training.h"
 #include "output/scope.h"
 #include "program/commands.h"
 #include "program/frame/text_output.h"
-#include "include/deberta_training.h"
 
 typedef struct tokenizer_options {
     common_options common;
@@ -25,7 +25,7 @@ static void check_shape(const tokenizer_options *o)
         option_wrong(&o->common, &o->hidden, "%zu is no multiple of %zu heads", o->hidden, o->heads);
 }
 
-static deberta_status make_folder(const char *folder, bool *is_new, deberta_error *err)
+static deberta_status train_tokenizer_make_folder(const char *folder, bool *is_new, deberta_error *err)
 {
     char config[4096];
     snprintf(config, sizeof config, "%s/config.json", folder);
@@ -66,7 +66,7 @@ static deberta_status write_config(const tokenizer_options *o, const char *folde
 
 static void tell_note(void *context, const char *sentence) { say_note(context, "note: %s", sentence); }
 
-static int run(const common_options *options)
+static int train_tokenizer_run(const common_options *options)
 {
     const tokenizer_options *o = (const tokenizer_options *)options;
     deberta_error error = {0};
@@ -84,7 +84,7 @@ static int run(const common_options *options)
                                                  .note = tell_note,
                                                  .note_context = (void *)options};
     option_refuse_input(options, options_text(options, "%s/spm.model", folder));
-    deberta_status status = make_folder(folder, &is_new, &error);
+    deberta_status status = train_tokenizer_make_folder(folder, &is_new, &error);
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
     if (status != DEBERTA_OK && is_new) rmdir(folder); /* unless something has been written */
@@ -118,6 +118,6 @@ const command train_tokenizer = {
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
     .example = "  deberta train tokenizer --file corpus.txt --vocabulary 6000 --out new\n",
-    .run = run,
+    .run = train_tokenizer_run,
     .without = WITHOUT_MODEL " " WITHOUT_CHANCE,
 };

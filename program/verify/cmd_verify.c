@@ -2,14 +2,14 @@
  * deliberate mistakes. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "program/frame/ablate.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "program/commands.h"
+#include "program/frame/ablate.h"
 #include "program/frame/input/input.h"
-#include "program/frame/text_output.h"
 #include "program/frame/open_model.h"
+#include "program/frame/text_output.h"
 #include "program/verify/verify_output.h"
-#include "core/base/integers.h"
-#include "core/base/path.h"
 
 /* Drawn cases, where their number is not given; with a fault, so many until one shows it. */
 enum { DRAWN_CASES = 10, MUTATED_CASES = 400, MOST_CASES = 1000000 };
@@ -255,7 +255,7 @@ static void check_request(const verify_request *request)
         option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
 }
 
-static int run(const common_options *options)
+static int verify_run(const common_options *options)
 {
     const verify_request *request = (const verify_request *)options;
     verify_options verify = options_of(options);
@@ -334,5 +334,5 @@ const command command_verify = {
         "  deberta verify --configurations 20\n"
         "  deberta verify --training --configurations 1 --seed 7 --first 12   # the gradients of one case\n"
         "  deberta verify models/demo --publish   # compare with tests/golden/published.tsv",
-    .run = run,
+    .run = verify_run,
 };

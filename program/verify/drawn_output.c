@@ -18,7 +18,7 @@ static json_t *describe_row(const drawn_row *row)
     return object;
 }
 
-static void describe(const drawn_report *report, const drawing_options *options, result *r)
+static void drawn_output_describe(const drawn_report *report, const drawing_options *options, result *r)
 {
     json_t *rows = json_array();
     for (size_t k = 0; k < report->count; k++) json_array_append_new(rows, describe_row(&report->rows[k]));
@@ -65,7 +65,7 @@ static void add_table(const drawn_report *report, result *r)
 result *drawn_result(const drawn_report *report, const drawing_options *options)
 {
     result *r = result_new("deberta-verify-drawn/1");
-    describe(report, options, r);
+    drawn_output_describe(report, options, r);
     result_say(r, "drawn models and texts, by feature; errors against float64 in units of their limit, and other ways "
                   "to the same bits");
     add_table(report, r);

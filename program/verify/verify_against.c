@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/scope.h"
-#include "program/frame/input/encoded_input.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
+#include "output/scope.h"
+#include "program/frame/input/encoded_input.h"
 
 typedef struct against_job {
     const verify_options *verify;

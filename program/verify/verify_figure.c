@@ -2,8 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "program/verify/verify_output.h"
 #include "core/base/status.h"
+#include "program/verify/verify_output.h"
 #include "viz/chart_columns.h"
 
 static const char *const quantities[] = {"hidden", "c2c", "c2p", "p2c", "logits", "probs"};

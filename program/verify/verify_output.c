@@ -1,8 +1,8 @@
 /* Rows of a verification become a table, JSON, and sentences on tiers, failures and growth.
  *
  * SPDX-License-Identifier: MIT */
-#include "program/verify/verify_output.h"
 #include "include/deberta_unstable.h"
+#include "program/verify/verify_output.h"
 
 #include <math.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static json_t *describe_tier(deberta_isa isa, bool verified)
     return object;
 }
 
-static void describe(const verify_report *report, const verify_options *verify, result *r)
+static void verify_output_describe(const verify_report *report, const verify_options *verify, result *r)
 {
     json_t *rows = json_array(), *tiers = json_array();
     for (size_t k = 0; k < report->count; k++)
@@ -200,7 +200,7 @@ static void say_growth(const verify_report *report, result *r)
 result *verify_result(const verify_report *report, const verify_options *verify)
 {
     result *r = result_new("deberta-verify/1");
-    describe(report, verify, r);
+    verify_output_describe(report, verify, r);
     result_say(r, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
                   "eps = 2^-23,\nand in units of the last place of each value\n");
     if (verify->precision != DEBERTA_PRECISION_FLOAT32)

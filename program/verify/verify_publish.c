@@ -8,11 +8,11 @@
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
 #include "core/base/status.h"
+#include "include/deberta_training.h"
+#include "include/deberta_unstable.h"
 #include "output/scope.h"
 #include "program/frame/open_model.h"
 #include "program/frame/text_output.h"
-#include "include/deberta_training.h"
-#include "include/deberta_unstable.h"
 
 enum { TEXTS = 10, MOST_TOKENS = 89, ALL_TOKENS = 231, STEPS = 4, DIGEST_BYTES = 65, SEED = 1 };
 
@@ -34,8 +34,8 @@ static void make_texts(int32_t ids[ALL_TOKENS], size_t vocabulary)
 
 /* ------------------------------------------------------------------------------------------------------------ outputs */
 
-static deberta_status add_text(sha256 *hash, deberta_session *session, const int32_t *ids, size_t tokens, size_t width,
-                               deberta_error *err)
+static deberta_status verify_publish_add_text(sha256 *hash, deberta_session *session, const int32_t *ids, size_t tokens,
+                                              size_t width, deberta_error *err)
 {
     const deberta_batch batch = {
         .struct_size = sizeof batch, .ids = ids, .sequence_starts = (size_t[]){0, tokens}, .sequences = 1};
@@ -67,7 +67,7 @@ static deberta_status digest_outputs(const common_options *options, const char *
     make_texts(ids, info->vocabulary_size);
     sha256_begin(&hash, cpu_features());
     for (size_t k = 0, at = 0; status == DEBERTA_OK && k < TEXTS; at += lengths[k], k++)
-        status = add_text(&hash, session, ids + at, lengths[k], info->hidden_size, err);
+        status = verify_publish_add_text(&hash, session, ids + at, lengths[k], info->hidden_size, err);
     sha256_finish(&hash, found->outputs[precision]);
     deberta_session_free(&session);
     deberta_model_free(&model);

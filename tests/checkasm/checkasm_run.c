@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 
 enum { CAPACITY = 1 << 18, /* floats of the largest test_buffer */ CANARIES = 32, MESSAGES = 5 };
 

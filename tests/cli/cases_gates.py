@@ -96,8 +96,8 @@ def test_analysers_see_planted_faults_and_new_findings(bench):
     equal(analysis.not_accepted(findings, {kind: 2}), [])
     equal(len(analysis.not_accepted(findings, {kind: 1})), 2)
     equal(analysis.unneeded("cppcheck", findings, {kind: 3}), [kind])
-    seen = [analysis.findings_in("clang-tidy", f"{path}core/base/path.c:3:1: warning: m [k]\n", str(ROOT / "tools")) for path in ("../", "", str(ROOT) + "/")]
-    equal({finding.file for found in seen for finding in found}, {"core/base/path.c"})
+    seen = [analysis.findings_in("clang-tidy", f"{path}core/base/text.c:3:1: warning: m [k]\n", str(ROOT / "tools")) for path in ("../", "", str(ROOT) + "/")]
+    equal({finding.file for found in seen for finding in found}, {"core/base/text.c"})
     sources = [("core/io/a.c", ["cc"])]
     with mock.patch.object(analysis, "findings_of", lambda *_: findings), mock.patch.object(analysis, "version_of", lambda _: "1"), \
             mock.patch.object(analysis, "compilations", lambda _: sources), mock.patch.object(analysis, "sees_planted_faults", lambda _: set()), \

@@ -235,6 +235,25 @@ def test_lint_finds_tools_that_no_page_names(bench):
             equal(len(lint.failures), breaches, paths)
 
 
+def breaches_of(rule, *arguments):
+    import lint
+    with mock.patch.multiple(lint, failures=[], passes=0):
+        getattr(lint, rule)(*arguments)
+        return len(lint.failures)
+
+
+def test_lint_finds_includes_out_of_order(bench):
+    first, second = '#include "core/a.h"\n', '#include "core/b.h"\n'
+    for path, text, breaches in (("core/c.c", first + second, 0), ("core/c.c", second + first, 1), ("core/c.c", second + "\n" + first, 0),
+                                 ("core/c.c", first + "\n" + first, 1), ("simd/c.c", second + first, 0), ("tests/c.c", "#include <b.h>\n#include <a.h>\n", 0)):
+        equal(breaches_of("check_include_order", path, text), breaches, (path, text))
+
+
+def test_lint_finds_static_names_in_many_files(bench):
+    for files, breaches in ((3, 0), (4, 1)):
+        equal(breaches_of("check_static_names", {f"core/{k}.c": "static int run(void)\n{\n}\n" for k in range(files)}), breaches, files)
+
+
 def test_lint_finds_numbers_that_follow_the_locale(bench):
     import lint
     inside = 'static void a(void)\n{\n    plain_numbers n = plain_numbers_begin();\n    fprintf(f, "%.17g", x);\n    plain_numbers_end(n);\n}\n'
@@ -251,7 +270,7 @@ def test_lint_finds_streams_that_are_ended_elsewhere(bench):
     import lint
     for path, text, breaches in (("program/a.c", "if (fclose(file) != 0) return;", 1), ("train/a.c", "fflush (log);", 1), ("core/io/a.c", "x = fclose(f) + fflush(f);", 1),
                                  ("core/a.c", "/* no fclose(f) */ stream_discard(f); // nor fflush(f)", 0), ("viz/a.c", "my_fclose(f);", 0),
-                                 ("core/base/stream.c", "fclose(f);", 0), ("tests/unit/a.c", "fclose(f);", 0)):
+                                 ("core/base/text.c", "fclose(f);", 0), ("tests/unit/a.c", "fclose(f);", 0)):
         with mock.patch.multiple(lint, failures=[], passes=0):
             lint.check_streams(path, text)
             equal(len(lint.failures), breaches, (path, text))

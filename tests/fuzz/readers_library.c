@@ -8,15 +8,15 @@
 #include "bench/kernel_problems.h"
 #include "bench/range.h"
 #include "bench/results.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/checkpoint.h"
 #include "core/io/input_file.h"
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 #include "tests/fuzz/fuzz_folder.h"
 #include "train/data/batch_file.h"
 #include "train/data/corpus.h"
 #include "train/pieces/piece_words.h"
-#include "train/run/run_checkpoint.h"
+#include "train/run/run_parts.h"
 
 static deberta_error error;
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "core/base/cpu.h"
-#include "core/base/path.h"
 #include "core/base/sha256.h"
+#include "core/base/text.h"
 #include "core/io/checkpoint.h"
 #include "core/io/text_lines.h"
 #include "include/deberta_training.h"

@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/no_texts.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "output/scope.h"
 #include "program/frame/corpus/shard_files.h"
 #include "program/frame/option_scan.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "tests/fuzz/fuzz.h"
 
 static size_t inputs;

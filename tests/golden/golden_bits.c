@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 /* ------------------------------------------------------------------------------------------------------------- sums */
 

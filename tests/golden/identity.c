@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "tests/golden/encode_case.h"
 
 typedef struct tally {

@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/golden/golden_data.h"
 #include "analysis/reference/reference.h"
+#include "tests/golden/golden_data.h"
 
 static const double tolerance = 1e-12;
 

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/state/learner_open.h"
-#include "train/step/training.h"
 #include "include/deberta_training.h"
+#include "train/state/learner.h"
+#include "train/step/training.h"
 
 /* The value behind an option of the case's command line, or NULL. */
 const char *train_case_option(const json_t *entry, const char *option)

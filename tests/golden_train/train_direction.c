@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
-#include "train/state/learner_open.h"
-#include "train/step/step.h"
+#include "core/base/numbers.h"
 #include "include/deberta_training.h"
+#include "train/state/learner.h"
+#include "train/step/step.h"
 
 /* A step is a hundredth of the tensor's largest weight; differences of float32 losses, and the curvature, allow for so
  * much. */

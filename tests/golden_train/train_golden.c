@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "check/backward_faults.h"
-#include "core/base/sort.h"
+#include "core/base/numbers.h"
 #include "core/dispatch.h"
 #include "tests/golden_train/train_case.h"
 #include "tests/golden_train/train_trajectory.h"

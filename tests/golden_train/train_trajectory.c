@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/step/training.h"
 #include "include/deberta_training.h"
+#include "train/step/training.h"
 
 static double number_option(const json_t *entry, const char *option, double otherwise)
 {

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "include/deberta.h"
 
 enum { MOST_TOKENS = 300, FIXED_TOKENS = 97, CALLERS = 8 };

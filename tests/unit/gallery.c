@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 #include "viz/head_grid.h"

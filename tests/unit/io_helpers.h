@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 
 /* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY

@@ -6,9 +6,9 @@
 
 #include "tests/unit/test.h"
 
-#include "core/encode/session_internal_options.h"
 #include "analysis/reference/reference.h"
 #include "check/verify.h"
+#include "core/encode/session_internal_options.h"
 
 enum { LONG = 150, SHORT = 31 };
 

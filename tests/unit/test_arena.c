@@ -5,7 +5,7 @@
 
 #include "tests/unit/test.h"
 
-#include "core/base/arena.h"
+#include "core/base/memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN 1

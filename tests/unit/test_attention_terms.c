@@ -4,8 +4,8 @@
 
 #include "tests/unit/test.h"
 
-#include "core/base/random.h"
 #include "analysis/attention_terms.h"
+#include "core/base/numbers.h"
 
 static void assert_near(double found, double expected)
 {

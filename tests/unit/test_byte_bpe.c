@@ -5,8 +5,7 @@
 
 #include "tests/unit/io_helpers.h"
 
-#include "core/base/utf8.h"
-#include "core/text/bpe_encoder.h"
+#include "core/base/text.h"
 #include "core/text/bpe_files.h"
 #include "core/text/byte_bpe.h"
 

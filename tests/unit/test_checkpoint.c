@@ -10,10 +10,10 @@
 #include <pthread.h>
 
 #include "core/io/checkpoint.h"
-#include "core/io/tensor_names.h"
 #include "core/io/input_file.h"
-#include "core/model/config.h"
+#include "core/io/tensor_names.h"
 #include "core/load/weight_loader.h"
+#include "core/model/config.h"
 
 /* ---------------------------------------------------------------------------------------- what a v2 encoder needs */
 

@@ -5,7 +5,7 @@
 #include "tests/unit/test.h"
 
 #include "core/base/cpu.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/part_check.h"
 #include "include/deberta_unstable.h"
 

@@ -15,8 +15,8 @@
 
 #include "tests/unit/pdf_reader.h"
 #include "tests/unit/png_reader.h"
-#include "viz/chart.h"
 #include "viz/attention_figure.h"
+#include "viz/chart.h"
 
 static char folder[64];
 

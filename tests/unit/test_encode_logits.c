@@ -6,11 +6,11 @@
 
 #include <stdatomic.h>
 
-#include "program/frame/input/encode_logits.h"
+#include "core/encode/session.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "core/encode/session.h"
+#include "program/frame/input/encode_logits.h"
 
 enum { VOCABULARY = 661, ROWS = 2, COLUMNS = 30, TOKENS = 53, HOLE = 4 };
 

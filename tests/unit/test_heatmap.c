@@ -9,8 +9,8 @@
 
 #include "tests/unit/test.h"
 
-#include "tests/unit/png_reader.h"
 #include "tests/unit/golden_trace.h"
+#include "tests/unit/png_reader.h"
 #include "viz/attention_figure.h"
 #include "viz/draw_cairo.h"
 #include "viz/head_grid.h"

@@ -14,7 +14,7 @@
 #include "analysis/reference/reference.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "include/deberta_unstable.h"
 
 enum { LAYERS = 2, TOKENS = 90, SHORT = 31, VOCABULARY = 97, WIDEST = 64, MOST_LOGITS = VOCABULARY, CASES = 12 };

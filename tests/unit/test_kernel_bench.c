@@ -5,8 +5,8 @@
 
 #include "tests/unit/test.h"
 
-#include "bench/kernel_bench.h"
 #include "analysis/reference/sleef_math.h"
+#include "bench/kernel_bench.h"
 #include "core/kernels.h"
 
 static problem_line parsed(const char *line)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/letters.h"
-#include "core/base/utf8.h"
-#include "core/text/lower_case.h"
+#include "core/base/text.h"
+#include "core/text/unicode.h"
 
 static uint64_t fnv(uint64_t hash, const char *text, size_t bytes)
 {

@@ -5,8 +5,7 @@
 
 #include "tests/unit/tokenizer_golden.h"
 
-#include "core/base/utf8.h"
-#include "core/text/nfc.h"
+#include "core/base/text.h"
 #include "core/text/unicode.h"
 
 /* ------------------------------------------------------------------------------------------------------ Unicode */

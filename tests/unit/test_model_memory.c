@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-#include "core/base/sha256.h"
 #include "core/base/cpu.h"
+#include "core/base/sha256.h"
 #include "core/io/checkpoint.h"
 #include "include/deberta_unstable.h"
 

@@ -6,10 +6,10 @@
 #include "tests/unit/io_helpers.h"
 
 #include "core/base/cpu.h"
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/sha256.h"
-#include "core/load/packed_file.h"
 #include "core/encode/session.h"
+#include "core/load/packed_file.h"
 
 /* Both parameterisations, tables of positions and types, talking heads, a convolution, an embedding projection, padded
  * heads, every task, a sharded file, and one of halves. */

@@ -7,11 +7,11 @@
 
 #include <fcntl.h>
 
+#include "check/mutation.h"
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
-#include "check/mutation.h"
-#include "core/load/packed_file.h"
 #include "core/encode/session.h"
+#include "core/load/packed_file.h"
 
 /* Every kind of piece that an arena holds: both parameterisations, shared and separate position projections, tables of
  * absolute positions and types, talking heads, a convolution, an embedding projection, padded heads, all heads. */

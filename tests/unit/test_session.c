@@ -13,11 +13,11 @@
 
 #include "tests/unit/test.h"
 
-#include "core/base/random.h"
-#include "core/encode/session.h"
 #include "analysis/reference/reference.h"
-#include "tests/unit/io_helpers.h"
+#include "core/base/numbers.h"
+#include "core/encode/session.h"
 #include "include/deberta_unstable.h"
+#include "tests/unit/io_helpers.h"
 
 static const char small_model[] =
     "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=61,buckets=16,distance=64,lm=1";

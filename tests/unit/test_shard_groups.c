@@ -4,10 +4,8 @@
 
 #include "tests/unit/test.h"
 
-#include "core/base/integers.h"
-#include "core/base/large_floats.h"
-#include "core/base/random.h"
-#include "train/state/gradient_tree.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "train/state/shard_groups.h"
 
 enum { SHARDS = 16, MOST_SEQUENCES = 60, LONGEST = 90 };

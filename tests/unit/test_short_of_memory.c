@@ -12,9 +12,9 @@
 #include "core/io/json_file.h"
 #include "include/deberta_training.h"
 #include "train/data/trainer_data.h"
-#include "train/state/new_tensors.h"
 #include "train/run/save.h"
 #include "train/run/trainer_recipe.h"
+#include "train/state/new_tensors.h"
 
 enum { MOST_REQUESTS = 100000 };
 

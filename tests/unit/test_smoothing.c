@@ -9,7 +9,7 @@
 #include "tests/unit/test.h"
 
 #include "check/mutation.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/dispatch.h"
 #include "core/load/model.h"
 #include "core/load/smoothing.h"

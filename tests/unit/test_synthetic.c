@@ -8,7 +8,7 @@
 #include "tests/unit/test.h"
 
 #include "core/load/model.h"
-#include "core/load/synthetic_name.h"
+#include "core/load/synthetic.h"
 
 TEST(names)
 {

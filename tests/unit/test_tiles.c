@@ -15,7 +15,7 @@
 
 #include "bench/child.h"
 #include "core/base/cpu.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "core/dispatch.h"
 
 enum { MOST_ROWS = 70, MOST_PANELS = 9, MOST_WIDTH = MOST_PANELS * PANEL, TILED_ROWS = 80 };

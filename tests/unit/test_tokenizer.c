@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 /* ----------------------------------------------------------------------------------------------- golden lines */
 

@@ -6,18 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <math.h>
 
 #include "tests/unit/test.h"
 
 #include "core/dispatch.h"
 #include "core/encode/dropout.h"
 #include "include/deberta_training.h"
+#include "train/backward/heads.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
-#include "train/state/exact_exp.h"
-#include "train/backward/losses.h"
-#include "include/deberta_training.h"
+#include "train/state/exact_math.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 

@@ -4,7 +4,7 @@
 
 #include "tests/unit/test.h"
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 TEST(test_texts_are_cut_between_characters)
 {

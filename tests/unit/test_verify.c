@@ -6,8 +6,8 @@
 
 #include "tests/unit/test.h"
 
-#include "check/verify.h"
 #include "analysis/reference/sleef_math.h"
+#include "check/verify.h"
 
 static const verify_row subject = {.subject = "x", .tier = DEBERTA_ISA_SCALAR, .values = 1, .limit = 10};
 

@@ -1,7 +1,7 @@
 /* Heads of parts are tasks; each goes through its sequences in order, block by block of queries.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/backward/backward_attention.h"
+#include "train/backward/backward_parts.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "core/model/activation.h"
-#include "train/backward/backward_embeddings.h"
 #include "train/backward/backward_layer.h"
+#include "train/backward/backward_parts.h"
 #include "train/state/step_dropout.h"
 
 /* The `width` rows of H[0] that token t saw, zeros outside its sequence; or, back, what they get from it. */

@@ -1,11 +1,11 @@
 /* Gradients of looked-up rows are summed into the tables of words, types and positions. SPDX-License-Identifier: MIT */
-#include "train/backward/backward_embeddings.h"
+#include "train/backward/backward_parts.h"
 
 #include <stdlib.h>
 
+#include "core/base/numbers.h"
 #include "train/backward/backward_layer.h"
 #include "train/state/step_dropout.h"
-#include "core/base/integers.h"
 
 /* -------------------------------------------------------------------------------------------------- rows of a table */
 

@@ -9,10 +9,9 @@
 #include <string.h>
 
 #include "core/model/activation.h"
-#include "train/backward/backward_attention.h"
-#include "train/backward/backward_positions.h"
-#include "train/state/learner_transposed.h"
+#include "train/backward/backward_parts.h"
 #include "train/state/step_dropout.h"
+#include "train/state/step_state.h"
 
 /* ---------------------------------------------------------------------------------------------------- small helpers */
 
@@ -132,7 +131,7 @@ typedef struct norm_loop {
     size_t ld_sum, rows;
 } norm_loop;
 
-static void norm_task(void *context, size_t task, size_t worker)
+static void backward_layer_norm_task(void *context, size_t task, size_t worker)
 {
     const norm_loop *loop = context;
     const learner *l = loop->learner;
@@ -148,7 +147,7 @@ static void norm_again(const learner *l, const layer_norm *norm, const float *su
                        float *to)
 {
     norm_loop loop = {.learner = l, .norm = norm, .sum = sum, .to = to, .ld_sum = ld_sum, .rows = rows};
-    parallel_for(l->session->executor, ceiling_divide(rows, NORM_AGAIN_ROWS), norm_task, &loop);
+    parallel_for(l->session->executor, ceiling_divide(rows, NORM_AGAIN_ROWS), backward_layer_norm_task, &loop);
 }
 
 typedef struct activation_loop {

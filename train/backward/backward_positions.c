@@ -1,13 +1,13 @@
 /* Gradients of PK and PQ are totalled over parts, projected to weights, and led through the relative table.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/backward/backward_positions.h"
+#include "train/backward/backward_parts.h"
 
 #include <string.h>
 
-#include "train/state/learner_transposed.h"
 #include "train/state/products.h"
 #include "train/state/step_dropout.h"
+#include "train/state/step_state.h"
 
 enum { TOTAL_ROWS = 32 };              /* of a table that a task has */
 enum { REACHED_PARTS = 2 };            /* of the table's rows, see reached_rows */

@@ -5,8 +5,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "train/backward/class_job.h"
-#include "train/backward/losses.h"
+#include "train/backward/heads.h"
 
 /* What the gradients of a row are multiplied with: of its own loss, of the distance. */
 typedef struct pair_scales {
@@ -23,7 +22,7 @@ size_t pair_row_floats(const learner *l, const step_batch *batch)
     return maximum(l->model->tasks.classifier.panel_count * PANEL, batch->choices);
 }
 
-static double dot(const float *a, const float *b, size_t n)
+static double class_pairs_dot(const float *a, const float *b, size_t n)
 {
     double sum = 0;
     for (size_t k = 0; k < n; k++) sum += (double)a[k] * (double)b[k];
@@ -43,7 +42,7 @@ static pair_losses compare_classes(const class_job *job, float *t, float *s, siz
     const bool labelled = label != NOT_LABELLED && !scales.ascends;
     const pair_losses losses = {
         .own = labelled ? clean_total - (double)clean[label] : 0,
-        .distance = moved_total - dot(t, moved, classes) + clean_total - dot(s, clean, classes),
+        .distance = moved_total - class_pairs_dot(t, moved, classes) + clean_total - class_pairs_dot(s, clean, classes),
     };
     for (size_t k = 0; k < classes; k++) {
         const float p = t[k], q = s[k], wanted = (int32_t)k == label ? 1.0f : 0.0f;

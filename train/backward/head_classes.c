@@ -7,8 +7,7 @@
 #include "core/model/activation.h"
 #include "core/model/linear.h"
 #include "train/backward/backward_layer.h"
-#include "train/backward/class_job.h"
-#include "train/backward/losses.h"
+#include "train/backward/heads.h"
 #include "train/state/step_dropout.h"
 
 static bool reads_sequences(deberta_training_task task)
@@ -19,7 +18,7 @@ static bool reads_sequences(deberta_training_task task)
 /* -------------------------------------------------------------------------------------------------------------- rows */
 
 /* All rows of sequences whose answer counts, the first tokens of those that have a label, labelled tokens. */
-static head_rows rows_of(const step_state *step, const step_batch *batch)
+static head_rows head_classes_rows_of(const step_state *step, const step_batch *batch)
 {
     step_memory *m = step->memory;
     const deberta_training_task task = step->options->task;
@@ -227,7 +226,7 @@ deberta_status head_classes(step_state *step, const step_batch *group, deberta_e
         .batch = group,
         .classifier = answer ? &heads->answer : &heads->classifier,
         .transposed = answer ? &l->transposed.answer : &l->transposed.classifier,
-        .rows = rows_of(step, group),
+        .rows = head_classes_rows_of(step, group),
     };
     job.stride = job.classifier->panel_count * PANEL;
     if (job.rows.count == 0) return DEBERTA_OK;

@@ -5,15 +5,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/encode/decoder.h"
+#include "core/encode/encoder_parts.h"
 #include "core/model/activation.h"
 #include "core/model/linear.h"
-#include "train/backward/backward_embeddings.h"
 #include "train/backward/backward_layer.h"
-#include "train/state/counters.h"
+#include "train/backward/backward_parts.h"
 #include "train/backward/heads.h"
-#include "train/state/learner_memory.h"
-#include "train/backward/losses.h"
+#include "train/state/counters.h"
+#include "train/state/learner.h"
 
 /* ------------------------------------------------------------------------------------------------------- vocabulary */
 

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/large_floats.h"
+#include "core/base/memory.h"
 #include "train/backward/heads.h"
-#include "train/backward/losses.h"
 
 head_rows head_rows_of(const step_state *step, const uint8_t *wanted)
 {

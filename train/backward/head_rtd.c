@@ -8,7 +8,6 @@
 #include "core/model/linear.h"
 #include "train/backward/backward_layer.h"
 #include "train/backward/heads.h"
-#include "train/backward/losses.h"
 
 /* sum [rows][normed_stride]: H_0 + H_t. */
 static void add_first_rows(const learner *l, const head_rows *rows, float *sum)

@@ -4,6 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include <stddef.h>
+
+#include "core/kernels.h"
+#include "include/deberta_training.h"
 #include "train/state/step_state.h"
 
 /* Losses of a group of shards, and their gradients. */
@@ -29,3 +33,50 @@ deberta_status head_reserve(step_memory *memory, size_t rows, size_t stride, deb
 
 /* Floats of a row at work while a pair is compared: logits with their last panel, or scores of a question. */
 size_t pair_row_floats(const learner *learner, const step_batch *batch);
+
+/* A head with a few classes at work: what its losses read and write (head_classes.c, class_pairs.c). */
+
+typedef struct class_job {
+    step_state *step;
+    const step_batch *batch; /* the group of shards */
+    const packed_matrix *classifier, *transposed;
+    size_t stride; /* of the logits: whole panels */
+    head_rows rows;
+} class_job;
+
+/* Row i of the logits belongs to this label. */
+static inline int32_t class_label_of(const class_job *job, size_t i)
+{
+    const size_t token = job->rows.tokens[i];
+    if (job->step->options->task == DEBERTA_TRAIN_TOKEN) return job->batch->labels[token];
+    return job->batch->sequence_labels[session_sequence_of(job->step->learner->session, token)];
+}
+
+/* Logits of clean rows and of their moved copies become their gradients (SiFT): inside a part, row i of the first half
+ * and row i of the second are a pair. In the ascent all rows are moved ones. */
+void class_losses_of_rows(const class_job *job);
+/* Losses of the scores of all questions, which are in step->head. */
+void class_losses_of_questions(const class_job *job);
+
+/* Losses from logits, and the gradients of these: cross entropy, squared error, binary cross entropy
+ * (docs/training.md). */
+
+/* Cross entropy of n logits, `stride` floats apart, against class `label`. They become scale (softmax - onehot). */
+double cross_entropy(const kernels *table, float *logits, size_t n, size_t stride, size_t label, float scale);
+
+/* Softmax in place; log(sum exp) is returned. stride as above. */
+double softmax_in_place(const kernels *table, float *logits, size_t n, size_t stride);
+
+/* A class drawn from softmax(logits), of n that follow each other: the first whose cumulative sum of exp(logit - max)
+ * exceeds u times the whole, u in [0, 1]. docs/training.md has the order of the sums. */
+size_t draw_class(const kernels *table, const float *logits, size_t n, double u);
+
+/* max(a, 0) - a y + log(1 + exp(-|a|)); *logit becomes scale (sigmoid(a) - y). */
+double binary_cross_entropy(const kernels *table, float *logit, float target, float scale);
+
+/* (a - y)^2; *logit becomes scale 2 (a - y). */
+double squared_error(float *logit, float target, float scale);
+
+/* The sum of rows in parts: a chain in each part, the parts in the tree of core/kernels.h. */
+void losses_by_part(const double *losses, const size_t *bounds, size_t parts, double *sums);
+double sum_of_parts(const double *sums, size_t parts);

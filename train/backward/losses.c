@@ -1,12 +1,12 @@
 /* Softmaxes over rows of logits, the losses from them, and their gradients are computed in place.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/backward/losses.h"
+#include "train/backward/heads.h"
 
 #include <math.h>
 
-#include "core/base/integers.h"
-#include "train/state/exact_log.h"
+#include "core/base/numbers.h"
+#include "train/state/exact_math.h"
 
 enum { CHUNK = 512 };
 

@@ -345,8 +345,8 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
 }
 
 /* width: the hidden size, which `delta` must have. */
-static deberta_status read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
-                                deberta_error *err)
+static deberta_status batch_file_read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                           deberta_error *err)
 {
     const batch_file *file = context;
     raw_step raw = {.file = file, .number = step, .step = step % file->steps, .width = width};
@@ -406,4 +406,7 @@ deberta_status batch_file_tell_padding(const batch_file *file, note_listener lis
     return status;
 }
 
-batch_source batch_file_source(batch_file *file) { return (batch_source){.context = file, .read = read_step}; }
+batch_source batch_file_source(batch_file *file)
+{
+    return (batch_source){.context = file, .read = batch_file_read_step};
+}

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "core/io/text_lines.h"
-#include "train/state/step_batch.h"
 #include "include/deberta_training.h"
+#include "train/state/step_batch.h"
 
 typedef struct batch_file batch_file;
 

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#include "core/base/grow.h"
-#include "core/base/integers.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "train/state/counters.h"
 
 static size_t length_of(const batch_order *o, size_t item)

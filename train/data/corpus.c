@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "core/base/grow.h"
-#include "core/base/integers.h"
 #include "core/base/letters.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 #include "core/base/sha256.h"
 
 /* A file while it is read. */
@@ -20,7 +20,7 @@ typedef struct corpus_reader {
     bool is_open; /* a sequence has been begun */
 } corpus_reader;
 
-static bool append(corpus *c, int32_t id, bool begins)
+static bool corpus_append(corpus *c, int32_t id, bool begins)
 {
     int32_t *ids = grown(c->ids, &c->ids_capacity, c->tokens + 1, sizeof *ids);
     if (!ids) return false;
@@ -41,7 +41,7 @@ static bool begin_sequence(corpus_reader *r)
     c->starts = starts;
     c->starts[c->sequences] = c->tokens;
     r->is_open = true;
-    return append(c, c->begin_id, true);
+    return corpus_append(c, c->begin_id, true);
 }
 
 static bool end_sequence(corpus_reader *r)
@@ -49,7 +49,7 @@ static bool end_sequence(corpus_reader *r)
     corpus *c = r->corpus;
     if (!r->is_open) return true;
     r->is_open = false;
-    if (!append(c, c->end_id, true)) return false;
+    if (!corpus_append(c, c->end_id, true)) return false;
     const size_t length = c->tokens - c->starts[c->sequences];
     c->longest = maximum(c->longest, length);
     c->starts[++c->sequences] = c->tokens;
@@ -70,7 +70,7 @@ static bool append_line(corpus_reader *r, const char *line, size_t bytes)
     for (size_t t = 0; t < list->count; t++) {
         if (list->roles[t] == TOKEN_FRAME) continue;
         if (!r->is_open && !begin_sequence(r)) return false;
-        if (!append(r->corpus, list->ids[t], piece_begins_word(list, t, line, bytes))) return false;
+        if (!corpus_append(r->corpus, list->ids[t], piece_begins_word(list, t, line, bytes))) return false;
         const size_t length = r->corpus->tokens - r->corpus->starts[r->corpus->sequences];
         if (length + 1 < r->cut.most_tokens) continue;
         if (!end_sequence(r)) return false;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 struct drawn_batches {
     const corpus *corpus;
@@ -97,7 +97,8 @@ static deberta_status fill_sequence(const drawn_batches *d, size_t step, size_t 
                          err);
 }
 
-static deberta_status fill(const drawn_batches *d, size_t step, size_t shards, step_batch *batch, deberta_error *err)
+static deberta_status drawn_batches_fill(const drawn_batches *d, size_t step, size_t shards, step_batch *batch,
+                                         deberta_error *err)
 {
     size_t place = 0;
     DEBERTA_TRY(step_batch_deal(d->lengths, d->order.count, shards, d->shard_of, err));
@@ -109,8 +110,8 @@ static deberta_status fill(const drawn_batches *d, size_t step, size_t shards, s
     return DEBERTA_OK;
 }
 
-static deberta_status read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
-                                deberta_error *err)
+static deberta_status drawn_batches_read_step(void *context, size_t step, size_t shards, size_t width,
+                                              step_batch *batch, deberta_error *err)
 {
     drawn_batches *d = context;
     (void)width;
@@ -119,9 +120,13 @@ static deberta_status read_step(void *context, size_t step, size_t shards, size_
     *batch = (step_batch){.sequences = d->order.count, .tokens = d->order.tokens, .choices = 1};
     batch->questions = batch->sequences;
     batch->epoch = batch_order_epoch(&d->order);
-    const deberta_status status = allocate_batch(batch, shards) ? fill(d, step, shards, batch, err) : no_memory(err);
+    const deberta_status status =
+        allocate_batch(batch, shards) ? drawn_batches_fill(d, step, shards, batch, err) : no_memory(err);
     if (status != DEBERTA_OK) step_batch_free(batch);
     return status;
 }
 
-batch_source drawn_batches_source(drawn_batches *d) { return (batch_source){.context = d, .read = read_step}; }
+batch_source drawn_batches_source(drawn_batches *d)
+{
+    return (batch_source){.context = d, .read = drawn_batches_read_step};
+}

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 #include "core/base/sha256.h"
 
 /* ---------------------------------------------------------------------------------------------------------- the set */
@@ -92,7 +92,7 @@ typedef struct filling {
     step_batch *batch;
 } filling;
 
-static bool allocate(filling *f, size_t shards)
+static bool examples_allocate(filling *f, size_t shards)
 {
     step_batch *b = f->batch;
     const size_t sequences = b->sequences;
@@ -136,7 +136,7 @@ static void fill_sequence(const filling *f, size_t origin, size_t place)
     if (b->ends_of_answer) b->ends_of_answer[place] = s->labels[number].end;
 }
 
-static deberta_status fill(const filling *f, const batch_order *order, size_t shards, deberta_error *err)
+static deberta_status examples_fill(const filling *f, const batch_order *order, size_t shards, deberta_error *err)
 {
     const size_t group = f->set->choices;
     step_batch *b = f->batch;
@@ -155,8 +155,8 @@ static deberta_status fill(const filling *f, const batch_order *order, size_t sh
     return DEBERTA_OK;
 }
 
-static deberta_status read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
-                                deberta_error *err)
+static deberta_status examples_read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                         deberta_error *err)
 {
     example_batches *b = context;
     batch_order *order = &b->order;
@@ -169,8 +169,9 @@ static deberta_status read_step(void *context, size_t step, size_t shards, size_
                           .questions = order->count,
                           .epoch = batch_order_epoch(order)};
     filling f = {.set = b->set, .batch = batch};
-    const deberta_status status = allocate(&f, shards) ? fill(&f, order, shards, err)
-                                                       : status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
+    const deberta_status status = examples_allocate(&f, shards)
+                                      ? examples_fill(&f, order, shards, err)
+                                      : status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
     free(f.numbers);
     free(f.lengths);
     free(f.shard_of);
@@ -178,4 +179,7 @@ static deberta_status read_step(void *context, size_t step, size_t shards, size_
     return status;
 }
 
-batch_source example_batches_source(example_batches *b) { return (batch_source){.context = b, .read = read_step}; }
+batch_source example_batches_source(example_batches *b)
+{
+    return (batch_source){.context = b, .read = examples_read_step};
+}

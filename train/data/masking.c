@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "train/state/step_batch.h"
 
 #define HIDDEN_SHARE  0.8 /* of the labelled pieces: [MASK] */

@@ -6,7 +6,6 @@
 #include "core/base/status.h"
 #include "include/deberta_training.h"
 #include "train/state/counters.h"
-#include "include/deberta_training.h"
 
 typedef struct masking_options {
     deberta_masking kind;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16, FULL_TOKENS = 512 };
 

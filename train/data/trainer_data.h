@@ -1,10 +1,10 @@
 /* What is trained on: prepared batches, or batches drawn from texts or of examples. SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "include/deberta_training.h"
 #include "train/data/batch_file.h"
 #include "train/data/drawn_batches.h"
 #include "train/data/examples.h"
-#include "include/deberta_training.h"
 
 /* One of the three is open. */
 typedef struct trainer_data {

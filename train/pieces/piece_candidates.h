@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/text/trie.h"
 #include "train/pieces/piece_words.h"
 

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
-#include "train/state/exact_exp.h"
-#include "train/state/exact_log.h"
+#include "core/base/text.h"
 #include "train/pieces/piece_candidates.h"
+#include "train/state/exact_math.h"
 
 enum {
     ROUND_STEPS = 2, /* of expectation and maximisation between two cuts */
@@ -247,7 +246,7 @@ static int required_first(const void *a, const void *b)
 }
 
 /* The characters and the most probable of the others. */
-static deberta_status finish(piece_learner *l, learned_pieces *pieces, deberta_error *err)
+static deberta_status piece_learner_finish(piece_learner *l, learned_pieces *pieces, deberta_error *err)
 {
     if (l->count < l->wanted)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
@@ -278,7 +277,7 @@ static deberta_status learn(piece_learner *l, learned_pieces *pieces, deberta_er
         DEBERTA_TRY(prune(l, err));
         if (l->count == before) break;
     }
-    return finish(l, pieces, err);
+    return piece_learner_finish(l, pieces, err);
 }
 
 deberta_status piece_learner_run(learned_pieces *pieces, const text_counts *words, const text_counts *characters,

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/hash.h"
-#include "core/base/utf8.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 
 /* ---------------------------------------------------------------------------------------------------- counted texts */
 

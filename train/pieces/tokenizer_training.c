@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 #include "core/io/atomic_file.h"
 #include "core/text/model_proto.h"
-#include "train/pieces/piece_learner.h"
 #include "include/deberta_training.h"
+#include "train/pieces/piece_learner.h"
 
 enum { SPECIALS = 4, FEWEST_PIECES = SPECIALS + 2, MOST_PIECES = 1000000 };
 

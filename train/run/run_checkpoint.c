@@ -1,5 +1,5 @@
 /* Checkpoints are written, checked, found and removed; none is ever seen half made. SPDX-License-Identifier: MIT */
-#include "train/run/run_checkpoint.h"
+#include "train/run/run_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,11 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
-#include "train/run/run_claim.h"
-#include "train/run/run_digests.h"
 #include "train/run/save.h"
 #include "train/run/trainer_options.h"
 
@@ -24,7 +22,7 @@ enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 #define STATE_FILE "training.json"
 
 /* A path that is too long becomes an empty one, which cannot be opened. */
-static void join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
+static void run_checkpoint_join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
 {
     const int length = snprintf(path, RUN_PATH_BYTES, "%s%s%s", folder, *name ? "/" : "", name);
     if (length >= RUN_PATH_BYTES) *path = 0;
@@ -37,7 +35,7 @@ static deberta_status system_error(const char *path, const char *what, deberta_e
 
 /* ---------------------------------------------------------------------------------------------------------- folders */
 
-static deberta_status make_folder(const char *path, deberta_error *err)
+static deberta_status run_checkpoint_make_folder(const char *path, deberta_error *err)
 {
     if (mkdir(path, 0777) == 0 || errno == EEXIST) return DEBERTA_OK;
     return system_error(path, "cannot make this folder", err);
@@ -85,8 +83,8 @@ static size_t step_of(const char *folder, const char *name)
     if (!is_checkpoint(name)) return 0;
     const size_t step = (size_t)strtoull(name + sizeof prefix - 1, NULL, 10);
     snprintf(expected, sizeof expected, "%s%06zu", prefix, step);
-    join(path, folder, name);
-    join(state, path, STATE_FILE);
+    run_checkpoint_join(path, folder, name);
+    run_checkpoint_join(state, path, STATE_FILE);
     return strcmp(name, expected) == 0 && access(state, R_OK) == 0 ? step : 0;
 }
 
@@ -109,7 +107,7 @@ static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_
 {
     char name[32];
     snprintf(name, sizeof name, "checkpoint-%06zu", step);
-    join(path, folder, name);
+    run_checkpoint_join(path, folder, name);
 }
 
 /* What is left of a checkpoint whose removal was interrupted. */
@@ -121,7 +119,7 @@ static deberta_status remove_remains(const char *folder, deberta_error *err)
     if (!entries) return system_error(folder, "cannot be read", err);
     while (status == DEBERTA_OK && (entry = readdir(entries))) {
         char path[RUN_PATH_BYTES];
-        join(path, folder, entry->d_name);
+        run_checkpoint_join(path, folder, entry->d_name);
         if (is_checkpoint(entry->d_name) && !step_of(folder, entry->d_name)) status = remove_folder(path, err);
     }
     closedir(entries);
@@ -132,7 +130,7 @@ static deberta_status remove_remains(const char *folder, deberta_error *err)
 static deberta_status remove_checkpoint(const char *path, deberta_error *err)
 {
     char state[RUN_PATH_BYTES];
-    join(state, path, STATE_FILE);
+    run_checkpoint_join(state, path, STATE_FILE);
     if (unlink(state) != 0 && errno != ENOENT) return system_error(state, "cannot be removed", err);
     return remove_folder(path, err);
 }
@@ -157,8 +155,8 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
         const run_part *part = &parts->items[i];
-        join(path, folder, part->name);
-        DEBERTA_TRY(make_folder(path, err));
+        run_checkpoint_join(path, folder, part->name);
+        DEBERTA_TRY(run_checkpoint_make_folder(path, err));
         const learner *l = part->training->learner;
         DEBERTA_TRY(save_model(path, part->source_folder, &l->set, l->config, dtype, err));
     }
@@ -174,7 +172,7 @@ static deberta_status write_state(const char *folder, size_t step, const json_t 
     char *text = state ? json_print(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(state);
     if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
-    join(path, folder, STATE_FILE);
+    run_checkpoint_join(path, folder, STATE_FILE);
     deberta_status status = atomic_file_open(&file, path, err);
     if (status == DEBERTA_OK) status = atomic_file_write(file, 0, text, strlen(text), err);
     if (status == DEBERTA_OK)
@@ -188,12 +186,12 @@ static deberta_status write_state(const char *folder, size_t step, const json_t 
 static deberta_status fill_folder(const run_parts *parts, const char *folder, deberta_dtype dtype, const json_t *recipe,
                                   deberta_error *err)
 {
-    DEBERTA_TRY(make_folder(folder, err));
+    DEBERTA_TRY(run_checkpoint_make_folder(folder, err));
     DEBERTA_TRY(run_parts_save(parts, folder, dtype, err));
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
         const training *t = parts->items[i].training;
-        join(path, folder, parts->items[i].name);
+        run_checkpoint_join(path, folder, parts->items[i].name);
         DEBERTA_TRY(save_moments(path, &t->learner->set, &t->optimizer, err));
     }
     json_t *digests = NULL;
@@ -208,7 +206,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
 {
     char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
     const size_t step = run_parts_done(parts);
-    join(unfinished, folder, ".checkpoint");
+    run_checkpoint_join(unfinished, folder, ".checkpoint");
     checkpoint_name(path, folder, step);
     DEBERTA_TRY(remove_folder(unfinished, err));
     DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, recipe, err));
@@ -226,7 +224,7 @@ deberta_status run_checkpoint_write_last(const run_parts *parts, const char *fol
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
-static char *show(const json_t *value)
+static char *run_checkpoint_show(const json_t *value)
 {
     return value ? json_print(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
 }
@@ -255,7 +253,7 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
                      length ? "; " : "", key);
             continue;
         }
-        char *one = show(before), *other = show(value);
+        char *one = run_checkpoint_show(before), *other = run_checkpoint_show(value);
         snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "",
                  trainer_option_of_key(key), one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
         free(one);
@@ -303,13 +301,13 @@ static deberta_status check_begun(const char *folder, const json_t *recipe, debe
 }
 
 /* A run that has ended is a checkpoint itself: nothing follows from it. Step 0: there is none. */
-static deberta_status choose(run_checkpoint *found, const char *folder, deberta_error *err)
+static deberta_status run_checkpoint_choose(run_checkpoint *found, const char *folder, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
-    join(path, folder, STATE_FILE);
+    run_checkpoint_join(path, folder, STATE_FILE);
     *found = (run_checkpoint){0};
     if (access(path, R_OK) == 0) {
-        join(found->path, folder, "");
+        run_checkpoint_join(found->path, folder, "");
         return DEBERTA_OK;
     }
     if (access(folder, F_OK) != 0 && errno == ENOENT)
@@ -323,9 +321,9 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
 {
     char path[RUN_PATH_BYTES];
     json_t *state = NULL;
-    DEBERTA_TRY(choose(found, folder, err));
+    DEBERTA_TRY(run_checkpoint_choose(found, folder, err));
     if (!*found->path) return check_begun(folder, recipe, err);
-    join(path, found->path, STATE_FILE);
+    run_checkpoint_join(path, found->path, STATE_FILE);
     DEBERTA_TRY(json_file_read(&state, path, &run_json_limits, err));
     const size_t named = found->step; /* 0: not in the name */
     const json_int_t step = json_integer_value(json_object_get(state, "step"));
@@ -343,7 +341,7 @@ deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, co
 
 void run_checkpoint_part(const run_checkpoint *c, const char *name, char path[RUN_PATH_BYTES])
 {
-    join(path, c->path, name);
+    run_checkpoint_join(path, c->path, name);
 }
 
 deberta_status run_checkpoint_read(const run_checkpoint *c, const run_parts *parts, deberta_error *err)

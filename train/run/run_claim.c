@@ -1,5 +1,5 @@
 /* The folder of a run is claimed with its recipe, and a lock keeps others out. SPDX-License-Identifier: MIT */
-#include "train/run/run_claim.h"
+#include "train/run/run_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>

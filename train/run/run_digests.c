@@ -1,7 +1,7 @@
 /* Digests of a checkpoint's files are taken when it is written, and compared when a run goes on.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/run/run_digests.h"
+#include "train/run/run_parts.h"
 
 #include <stdio.h>
 #include <string.h>

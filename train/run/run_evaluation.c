@@ -1,5 +1,5 @@
 /* Held-out data are measured, the log gets a line, and the best model is saved. SPDX-License-Identifier: MIT */
-#include "train/run/run_evaluation.h"
+#include "train/run/run_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/plain_numbers.h"
-#include "core/base/stream.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 
 /* ----------------------------------------------------------------------------------------------------------- measures */
@@ -66,7 +66,7 @@ static bool is_better(const run_evaluation *e, double value, double loss)
     return isnan(e->best) || value > e->best;
 }
 
-static void take(run_evaluation *e, size_t step, double value, double loss)
+static void run_evaluation_take(run_evaluation *e, size_t step, double value, double loss)
 {
     e->worse_runs++;
     if (!is_better(e, value, loss)) return;
@@ -89,7 +89,7 @@ void run_evaluation_recall(run_evaluation *e, FILE *log)
         const double loss = strtod(with_loss + strlen(loss_key), NULL);
         found += strlen(key);
         const double value = strncmp(found, "null", 4) == 0 ? NAN : strtod(found, NULL);
-        take(e, step, e->scorer ? value : -loss, loss);
+        run_evaluation_take(e, step, e->scorer ? value : -loss, loss);
     }
     plain_numbers_end(numbers);
     free(line);
@@ -123,7 +123,7 @@ deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FIL
                 report.discriminator.loss);
     fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu", report.all.sequences,
             report.all.tokens, report.all.labelled);
-    take(e, done, write_measures(e, report.loss, log), report.loss);
+    run_evaluation_take(e, done, write_measures(e, report.loss, log), report.loss);
     fputs("}\n", log);
     plain_numbers_end(numbers);
     if (!stream_flush(log)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(e->folder), strerror(errno));

@@ -11,14 +11,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/plain_numbers.h"
 #include "core/base/clock.h"
-#include "core/base/integers.h"
-#include "core/base/stream.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/atomic_file.h"
 #include "core/io/json_file.h"
 #include "core/io/quote.h"
-#include "train/run/run_evaluation.h"
+#include "train/run/run_parts.h"
 
 deberta_status run_folder_check(const char *folder, deberta_error *err)
 {

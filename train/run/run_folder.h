@@ -4,10 +4,9 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/state/ranks.h"
-#include "train/run/run_checkpoint.h"
-#include "train/run/run_claim.h"
 #include "include/deberta_training.h"
+#include "train/run/run_parts.h"
+#include "train/state/ranks.h"
 
 /* Is told of each step. A result other than 0 stops the run after it, with a checkpoint. */
 typedef int (*step_listener)(void *context, const deberta_training_step *step);

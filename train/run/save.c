@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "core/io/json_file.h"
@@ -55,7 +55,7 @@ static void add_parameter(tensor_names *list, tensor_dtype dtype, const char *pr
 }
 
 /* Ends the file: gives it its name, or removes it. */
-static deberta_status finish(export_file **file, deberta_status status, deberta_error *err)
+static deberta_status save_finish(export_file **file, deberta_status status, deberta_error *err)
 {
     if (status == DEBERTA_OK) return export_finish(file, err);
     export_discard(file);
@@ -94,7 +94,7 @@ deberta_status save_gradients(const char *path, const named_loss *losses, size_t
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
     if (status == DEBERTA_OK)
-        status = finish(&file, write_gradients(file, losses, loss_count, sets, set_count, err), err);
+        status = save_finish(&file, write_gradients(file, losses, loss_count, sets, set_count, err), err);
     free_names(&list);
     return status;
 }
@@ -130,7 +130,7 @@ deberta_status save_moments(const char *folder, const parameter_set *set, const 
         }
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
-    if (status == DEBERTA_OK) status = finish(&file, write_moments(file, set, o, err), err);
+    if (status == DEBERTA_OK) status = save_finish(&file, write_moments(file, set, o, err), err);
     free_names(&list);
     return status;
 }
@@ -207,7 +207,7 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
             add_parameter(&list, dtype == DEBERTA_FLOAT16 ? DTYPE_F16 : DTYPE_F32, "", &set->items[i]);
         status = export_safetensors(&file, path, list.tensors, list.count, &format, 1, err);
     }
-    if (status == DEBERTA_OK) status = finish(&file, write_parameters(file, set, dtype, err), err);
+    if (status == DEBERTA_OK) status = save_finish(&file, write_parameters(file, set, dtype, err), err);
     free_names(&list);
     return status;
 }

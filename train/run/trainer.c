@@ -3,17 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/rank_values.h"
+#include "core/load/synthetic.h"
 #include "core/model/config.h"
-#include "core/load/synthetic_name.h"
-#include "train/state/learner_memory.h"
-#include "train/state/learner_open.h"
-#include "train/state/new_tensors.h"
 #include "train/run/run_folder.h"
 #include "train/run/save.h"
 #include "train/run/trainer.h"
 #include "train/run/trainer_options.h"
+#include "train/state/learner.h"
+#include "train/state/new_tensors.h"
 
 static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
 

@@ -4,11 +4,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/run/run_checkpoint.h"
-#include "train/run/run_claim.h"
-#include "train/data/trainer_data.h"
-#include "train/run/trainer_recipe.h"
 #include "include/deberta_training.h"
+#include "train/data/trainer_data.h"
+#include "train/run/run_parts.h"
+#include "train/run/trainer_recipe.h"
 
 /* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
  * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "core/kernels.h"
 #include "core/base/status.h"
 #include "core/io/json_file.h"
+#include "core/kernels.h"
 
 typedef enum option_type { COUNT, NUMBER, CHOICE, SWITCH, PATH } option_type;
 
@@ -72,7 +72,7 @@ deberta_status trainer_options_check(const deberta_trainer_options *o, deberta_e
     return DEBERTA_OK;
 }
 
-static json_t *describe(const trainer_option *row, const deberta_trainer_options *o)
+static json_t *describe_trainer_options(const trainer_option *row, const deberta_trainer_options *o)
 {
     const double value = value_of(row, o);
     switch (row->type) {
@@ -88,7 +88,7 @@ static json_t *describe(const trainer_option *row, const deberta_trainer_options
 void trainer_options_describe(json_t *recipe, const deberta_trainer_options *o, bool *lost)
 {
     for (size_t i = 0; i < OPTION_COUNT; i++)
-        if (table[i].key) json_add_member(recipe, table[i].key, describe(&table[i], o), lost);
+        if (table[i].key) json_add_member(recipe, table[i].key, describe_trainer_options(&table[i], o), lost);
 }
 
 const char *trainer_option_of_key(const char *key)

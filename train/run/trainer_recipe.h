@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "train/data/trainer_data.h"
 #include "include/deberta_training.h"
+#include "train/data/trainer_data.h"
 #include "train/state/step_state.h"
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */

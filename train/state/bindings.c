@@ -1,12 +1,12 @@
 /* Rows of packed gradients are added to the named tensors that the plan of the loader names.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/state/bindings.h"
+#include "train/state/learner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base/grow.h"
+#include "core/base/memory.h"
 
 enum { NAME_CAPACITY = 128 };
 
@@ -73,7 +73,7 @@ static const matrix_binding *find_matrix(const binding_list *list, const packed_
     return NULL;
 }
 
-static void add_row(const matrix_plan *plan, size_t stored_row, const float *from, float *to)
+static void bindings_add_row(const matrix_plan *plan, size_t stored_row, const float *from, float *to)
 {
     const bool as_stored = plan->input_layout == INPUT_AS_STORED;
     for (size_t c = 0; as_stored && c < plan->columns; c++) to[c] += from[c];
@@ -121,7 +121,7 @@ static void add_lanes(void *context, size_t task, size_t worker)
     (void)worker;
     for (size_t lane = at.begin; lane < at.end; lane++) {
         const size_t row = row_of(plan, &at, lane);
-        add_row(plan, row, job->gradient + (output + lane) * job->ld, weights->gradient + row * plan->columns);
+        bindings_add_row(plan, row, job->gradient + (output + lane) * job->ld, weights->gradient + row * plan->columns);
     }
     for (size_t lane = at.begin; biases && job->bias && lane < at.end; lane++)
         biases->gradient[at.group * plan->group_rows + lane] += job->bias[output + lane];

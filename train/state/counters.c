@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "train/state/exact_log.h"
+#include "train/state/exact_math.h"
 
 enum { ROUNDS = 10 };
 

@@ -1,12 +1,12 @@
 /* Finished groups are added to their neighbours, level by level; arrays change places instead of being copied.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/state/gradient_tree.h"
+#include "train/state/shard_groups.h"
 
 #include <stdlib.h>
 
-#include "core/base/integers.h"
-#include "core/base/large_floats.h"
+#include "core/base/memory.h"
+#include "core/base/numbers.h"
 
 size_t gradient_tree_bytes(size_t shards, size_t least, size_t floats)
 {

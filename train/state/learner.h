@@ -1,6 +1,6 @@
 /* What stays while a run lasts: a model whose weights come from a parameter_set, a session that records its forward
  * passes, transposed weights, and shapes. What one step is stands in step_state.h, what steps write to in
- * step_memory.h; docs/design.md has a map.
+ * learner.h; docs/design.md has a map.
  *
  * Letters as in core/encode/session.h. "Parts" are the shards of a step: its sequences lie in the order of their
  * shards, and every sum over tokens is cut at their borders (docs/training.md).
@@ -8,12 +8,210 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
+#include "core/encode/session.h"
 #include "include/deberta_training.h"
-#include "train/state/bindings.h"
 #include "train/state/parameters.h"
 #include "train/state/shard_groups.h"
 #include "train/state/stage_clock.h"
-#include "train/state/step_memory.h"
+
+/* From a packed matrix or vector of the engine back to the named tensors that it was made of: the same plan that the
+ * loader read it by (core/load/weight_loader.h), walked the other way, puts a gradient where it belongs. */
+
+typedef struct matrix_binding {
+    const packed_matrix *matrix;
+    matrix_plan plan;
+    parameter *weights[MAX_PARTS], *biases[MAX_PARTS]; /* biases: NULL where there is none */
+} matrix_binding;
+
+typedef struct vector_binding {
+    const float *vector;
+    parameter *parameter;
+} vector_binding;
+
+typedef struct binding_list {
+    parameter_set *set;
+    matrix_binding *matrices;
+    vector_binding *vectors;
+    size_t matrix_count, matrix_capacity, vector_count, vector_capacity;
+    bool out_of_memory;
+} binding_list;
+
+/* To be given to the loader while it reads; *list has its set, and stays where it is. */
+load_listener bindings_listener(binding_list *list);
+void bindings_free(binding_list *list);
+
+/* Adds a gradient of the packed matrix, [outputs][ld] with the columns of its depth, to the gradients of its tensors.
+ * bias: [outputs] or NULL. */
+void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
+                         const float *bias, executor *executor);
+/* Adds the gradient of one of the parts that the matrix is made of: qkv has 0 for queries and 1 for keys. */
+void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
+                       size_t ld, const float *bias, executor *executor);
+/* Gradients of scaled parts, such as the query projection, get their scale: once, when all has been added. */
+void bindings_scale(const binding_list *list, executor *executor);
+
+/* The tensor that became this vector, NULL if none did. */
+parameter *bindings_vector(const binding_list *list, const float *vector);
+
+/* The memory that the steps of a learner work in: taken once, for the largest group of shards, and carved from one
+ * arena (learner_memory.c). No value in it outlives a step, except what packed tables hold (`folded`).
+ *
+ * Letters as in core/encode/session.h, strides are the session's. Rows: T tokens of a group of shards. */
+
+enum {
+    VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
+    VOCABULARY_CHUNK = 256,
+    VOCABULARY_PANELS = 24, /* of columns of it */
+    QUERY_BLOCK = 128,      /* queries of a block of the backward attention: part of the arithmetic */
+    DECODER_PASSES = 2,
+};
+
+/* The gradient that layers hand down to each other: a layer reads that of its output, and writes that of its input.
+ * Between two layers carried_hand_down makes the second the first, so each array is in turn the one and the other:
+ * nobody keeps a pointer to either beyond a layer. */
+typedef struct carried_gradient {
+    float *output, *input; /* [T][hidden_stride] */
+} carried_gradient;
+
+/* The gradient of a layer's input is that of the output of the layer before it. */
+static inline void carried_hand_down(carried_gradient *carried)
+{
+    *carried = (carried_gradient){.output = carried->input, .input = carried->output};
+}
+
+/* Consecutive queries of one sequence: `row` is where they are among the rows of a record, `place` in the sequence. */
+typedef struct query_run {
+    size_t sequence, place, row, count;
+} query_run;
+
+/* What a thread needs in the backward attention. Sizes: carve_attention in learner_memory.c. */
+typedef struct attention_scratch {
+    worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
+    float *gradients;                  /* [QUERY_BLOCK][scores_stride]: dP, then dS; zeros before, between, behind */
+    float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
+    float *delta;                      /* [QUERY_BLOCK] */
+    float *packed_keys, *far_p2c;      /* as an attention_head has them */
+    float *packed_values;              /* [ceil(n / 16)][d][16] */
+    float *key_columns;                /* [dp / 16][n][16] */
+    float *table_keys, *table_queries; /* [2K][dp]: dPK by place, dPQ by row, of one sequence */
+} attention_scratch;
+
+/* Matrices of a layer. */
+typedef enum layer_matrix {
+    MATRIX_QKV,
+    MATRIX_ATTENTION_OUTPUT,
+    MATRIX_INTERMEDIATE,
+    MATRIX_OUTPUT,
+    MATRIX_POSITION_KEY,
+    MATRIX_POSITION_QUERY,
+    LAYER_MATRICES
+} layer_matrix;
+
+/* Transposed packed weights of a layer. There is room for one: the way back needs them layer by layer. */
+typedef struct transposed_layer {
+    packed_matrix matrices[LAYER_MATRICES];
+    size_t layers[LAYER_MATRICES]; /* whose weights each one holds, + 1; 0: nobody's */
+} transposed_layer;
+
+/* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
+ * twice through the last layer, so that both are there when weights are summed up. */
+typedef struct layer_pass {
+    const layer_record *record;
+    size_t rows;
+    const size_t *bounds; /* [parts + 1] of the rows */
+    float *d_output;      /* [rows][hidden_stride]: the carried gradient, or memory of the decoder's second pass */
+    float *d_output_sum, *d_attention_sum, *d_normed; /* [rows][normed_stride]: before and after the norms */
+    /* The gradients of products whose outputs are dropped; without dropout they are those of the sums. */
+    float *d_output_product, *d_attention_product;
+    float *dropped[2]; /* [rows][normed_stride]: their own memory */
+    float *d_inner;    /* [rows][inner_stride] */
+    float *d_context;  /* [rows][context_stride] */
+    float *d_queries;  /* of the decoder: [rows][row_stride(A dp)] */
+} layer_pass;
+
+/* What a forward pass leaves besides the records of its layers: see forward_record. */
+typedef struct embedding_rows {
+    float *embedded, *narrow, *convolution, *convolution_sum;
+} embedding_rows;
+
+typedef enum pair_half { PAIR_CLEAN, PAIR_MOVED, PAIR_HALVES } pair_half;
+
+/* Memory of a learner that pairs up (pair_records.h). */
+typedef struct pair_memory {
+    layer_record *layers; /* [L]: what the halves are halves of, */
+    embedding_rows rows;
+    layer_record *half_layers[PAIR_HALVES]; /* [L] each */
+    embedding_rows half_rows[PAIR_HALVES];
+    float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
+    layer_record *joined_layers; /* [L], all the same memory */
+    embedding_rows joined_rows;
+    pair_half half;           /* at hand */
+    size_t kept[PAIR_HALVES]; /* tokens that wait in each; under AddressSanitizer nobody may touch their records */
+    bool is_joined;
+} pair_memory;
+
+/* Tables of projected positions: PK by place, PQ by row. */
+enum { TABLE_KEYS, TABLE_QUERIES, POSITION_TABLES };
+
+/* What the layers have as projections of the relative table; with dropout those of one step. */
+typedef struct folded_tables {
+    enum { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } state;
+    dropout_plan plan;
+} folded_tables;
+
+typedef struct step_memory {
+    arena arena;
+
+    /* What forward passes leave. */
+    layer_record *records; /* [L], of the pass at hand; where layers run again only their inputs have own memory */
+    layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
+    arena decoder_arena;                          /* of the decoder's passes, which grows to what the steps need: */
+    size_t decoder_rows;                          /* R, of a group of shards */
+    forward_record forward;                       /* what the session writes to: points into these */
+    pair_memory pairs;
+
+    /* Gradients of activations. */
+    carried_gradient carried;
+    float *d_first;                    /* [T][hidden_stride]: what reaches H[0] besides */
+    float *head_rows[4];               /* [T][normed_stride]: what heads work with */
+    float *d_qkv;                      /* [T][qkv_stride] */
+    layer_pass passes[DECODER_PASSES]; /* an ordinary layer uses the first */
+    float *gathered[2];                /* [2 R][..]: rows of both passes of the decoder, part by part */
+    float *columns;                    /* [T][width x hidden_stride]: im2col of the convolution, and its gradient */
+    float *vocabulary;                 /* [threads][vocabulary_stride]: words at work */
+    size_t vocabulary_stride;
+    float *logits; /* grows to what the steps need */
+    size_t logits_capacity;
+    attention_scratch *workers; /* [threads] */
+    query_run *runs;            /* [T] */
+
+    transposed_layer transposed;
+
+    /* Gradients of weights, packed. */
+    float *weight, *vector; /* [largest]: that of a matrix, and that of its bias or of the two vectors of a norm */
+    float *second_weight, *second_vector;       /* of position projections */
+    float *table_parts;                         /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
+    float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
+    float *table_columns; /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
+
+    /* Dropout. */
+    dropout_row *dropout_tokens;                              /* [T] */
+    float *dropped_table, *dropped_reversed, *fold_workspace; /* of one layer: [2K][hidden_stride]; of a fold */
+    folded_tables folded;
+
+    /* Sums over tokens besides the parameters' gradients, and those of groups of shards that wait for others. */
+    float *table_sums; /* [L][2][2K][A dp]: dPK, dPQ of each layer */
+    float *looked_up;  /* [V][E]: of words looked up, where groups make the decoder's gradient of them too; else NULL */
+    gradient_tree tree;
+
+    /* Lists of the group at hand. */
+    size_t *group_starts; /* [T + 1] */
+    size_t *positions;    /* [T]: rows that the head reads */
+    uint8_t *wanted;      /* [T] */
+    double *losses;       /* [T] */
+    uint64_t *order;      /* [T] */
+    int32_t *row_ids;     /* [T] */
+} step_memory;
 
 enum { DEFAULT_SHARDS = 16 };
 
@@ -75,3 +273,29 @@ typedef struct learner {
 } learner;
 
 static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }
+
+/* The memory of a learner besides model, session and parameters: what a step's passes write to, carved from one arena
+ * for steps of its size, and sums over tokens. */
+
+/* The learner has parameters, model, session and plan. Refused before anything large is taken where that would be more
+ * than options.memory_limit_bytes. */
+deberta_status learner_memory_open(learner *learner, deberta_error *err);
+/* Room for so many rows of the decoder in `memory`, the learner's; what its passes held is lost where there is too
+ * little.
+ */
+deberta_status learner_decoder_reserve(const learner *learner, step_memory *memory, size_t rows, deberta_error *err);
+void learner_memory_free(learner *learner);
+
+/* Sums over tokens besides the parameters' gradients: of position tables, and of groups of shards that wait. */
+size_t learner_sum_bytes(const learner *learner);
+/* All that it holds, with the moments of an optimiser if there will be one. */
+size_t learner_bytes(const learner *learner);
+
+/* A learner from a model's folder to its end. */
+
+/* On failure *result is NULL. */
+deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
+void learner_free(learner **learner);
+
+/* After the parameters have changed: packs them again, as opening would. */
+deberta_status learner_take_parameters(learner *learner, deberta_error *err);

@@ -1,12 +1,11 @@
 /* How large the memory of steps is, and which piece of it is for what. SPDX-License-Identifier: MIT */
-#include "train/state/learner_memory.h"
+#include "train/state/learner.h"
 
 #include <stdlib.h>
 
-#include "core/base/large_floats.h"
-#include "core/base/memory_need.h"
+#include "core/base/memory.h"
 #include "core/model/linear.h"
-#include "train/state/learner_transposed.h"
+#include "train/state/step_state.h"
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
 

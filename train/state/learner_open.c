@@ -1,20 +1,19 @@
 /* Configuration, parameters, model, session and memory of a learner are opened in this order.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/state/learner_open.h"
+#include "train/state/learner.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/io/mapped_file.h"
-#include "core/load/synthetic_name.h"
-#include "train/state/learner_memory.h"
-#include "train/state/learner_transposed.h"
+#include "core/load/model.h"
+#include "core/load/synthetic.h"
 #include "train/state/new_tensors.h"
 #include "train/state/ranks.h"
-#include "core/base/grow.h"
-#include "core/load/model.h"
+#include "train/state/step_state.h"
 
 /* -------------------------------------------------------------------------------------------------- a made-up model */
 

@@ -2,7 +2,7 @@
  * asked for: a layer's are in a cache while it uses them, and all of them would take as much as the weights.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/state/learner_transposed.h"
+#include "train/state/step_state.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------------------------------------------------- of layers */
 
-static const packed_matrix *matrix_of(const model_layer *layer, layer_matrix which)
+static const packed_matrix *learner_transposed_matrix_of(const model_layer *layer, layer_matrix which)
 {
     const packed_matrix *const matrices[LAYER_MATRICES] = {
         [MATRIX_QKV] = &layer->qkv,
@@ -28,8 +28,8 @@ const packed_matrix *transposed_of_layer(const step_state *step, size_t layer, l
     const learner *l = step->learner;
     transposed_layer *held = &step->memory->transposed;
     if (held->layers[which] != layer + 1)
-        transposed_fill(&held->matrices[which], matrix_of(&l->model->layers[layer], which), learner_kernels(l),
-                        l->session->executor);
+        transposed_fill(&held->matrices[which], learner_transposed_matrix_of(&l->model->layers[layer], which),
+                        learner_kernels(l), l->session->executor);
     held->layers[which] = layer + 1;
     return &held->matrices[which];
 }
@@ -74,7 +74,8 @@ gradient_room learner_transposed_carve(learner *l, arena *memory)
     gradient_room largest = {.vector_floats = l->session->normed_stride}; /* of norms */
     for (size_t i = 0; i < HEAD_MATRICES; i++) carve(heads.to[i], heads.from[i], memory, &largest);
     for (layer_matrix which = 0; which < LAYER_MATRICES; which++)
-        carve(&l->memory.transposed.matrices[which], matrix_of(&l->model->layers[0], which), memory, &largest);
+        carve(&l->memory.transposed.matrices[which], learner_transposed_matrix_of(&l->model->layers[0], which), memory,
+              &largest);
     return largest;
 }
 

@@ -44,7 +44,7 @@ static uint32_t name_hash(const char *name)
     return hash;
 }
 
-static void fill(const new_tensors *n, parameter *p, new_values values)
+static void new_tensors_fill(const new_tensors *n, parameter *p, new_values values)
 {
     const counter_key key = {n->seed, name_hash(p->name)};
     uint32_t words[COUNTER_WORDS] = {0};
@@ -57,15 +57,15 @@ static void fill(const new_tensors *n, parameter *p, new_values values)
     }
 }
 
-static void add(new_tensors *n, const char *name, const char *prefix, size_t rank, const size_t *shape,
-                new_values values)
+static void new_tensors_add(new_tensors *n, const char *name, const char *prefix, size_t rank, const size_t *shape,
+                            new_values values)
 {
     parameter *p = n->failed ? NULL : parameter_set_append(n->set, name, prefix, rank, shape);
     n->failed = !p;
-    if (p) fill(n, p, values);
+    if (p) new_tensors_fill(n, p, values);
 }
 
-static deberta_status finish(const new_tensors *n, deberta_error *err)
+static deberta_status new_tensors_finish(const new_tensors *n, deberta_error *err)
 {
     if (n->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for new tensors");
     parameter_set_sort(n->set);
@@ -78,16 +78,16 @@ static void add_linear(new_tensors *n, const char *weight, const char *bias, siz
 {
     parameter_set_remove(n->set, weight);
     parameter_set_remove(n->set, bias);
-    add(n, weight, "", 2, (size_t[]){outputs, inputs}, VALUES_NORMAL);
-    add(n, bias, "", 1, (size_t[]){outputs}, VALUES_ZEROS);
+    new_tensors_add(n, weight, "", 2, (size_t[]){outputs, inputs}, VALUES_NORMAL);
+    new_tensors_add(n, bias, "", 1, (size_t[]){outputs}, VALUES_ZEROS);
 }
 
 static void add_norm(new_tensors *n, const char *weight, const char *bias, size_t width)
 {
     parameter_set_remove(n->set, weight);
     parameter_set_remove(n->set, bias);
-    add(n, weight, "", 1, (size_t[]){width}, VALUES_ONES);
-    add(n, bias, "", 1, (size_t[]){width}, VALUES_ZEROS);
+    new_tensors_add(n, weight, "", 1, (size_t[]){width}, VALUES_ONES);
+    new_tensors_add(n, bias, "", 1, (size_t[]){width}, VALUES_ZEROS);
 }
 
 /* Under Microsoft's names, which transformers reads where config.json says that it is no legacy. */
@@ -107,10 +107,11 @@ static void add_language_head(new_tensors *n, const new_head *head, const model_
                config->hidden_size);
     add_norm(n, "lm_predictions.lm_head.LayerNorm.weight", "lm_predictions.lm_head.LayerNorm.bias", width);
     parameter_set_remove(n->set, bias);
-    add(n, bias, "", 1, (size_t[]){config->vocabulary_size}, VALUES_ZEROS);
+    new_tensors_add(n, bias, "", 1, (size_t[]){config->vocabulary_size}, VALUES_ZEROS);
     parameter_set_sort(n->set);
     if (head->decodes && !n->failed && !parameter_find(n->set, positions))
-        add(n, positions, "deberta.", 2, (size_t[]){config->max_positions, config->hidden_size}, VALUES_NORMAL);
+        new_tensors_add(n, positions, "deberta.", 2, (size_t[]){config->max_positions, config->hidden_size},
+                        VALUES_NORMAL);
     json_add_member(n->config, "legacy", json_false(), &n->failed);
 }
 
@@ -225,7 +226,7 @@ deberta_status new_head_add(parameter_set *set, const char *folder, const new_he
     deberta_status status = config_read(&shapes, folder, err);
     if (status == DEBERTA_OK) {
         add_head(&n, head, &shapes);
-        status = finish(&n, err);
+        status = new_tensors_finish(&n, err);
     }
     if (status == DEBERTA_OK) status = edit_config(&n, head, config, err);
     config_free(&shapes);
@@ -242,10 +243,10 @@ static void add_made(void *context, const char *name, const weight_tensor *made)
     const bool bias = length > 4 && strcmp(name + length - 4, "bias") == 0,
                gain = strstr(name, "LayerNorm.weight") != NULL,
                inside = strncmp(name, "embeddings.", 11) == 0 || strncmp(name, "encoder.", 8) == 0;
-    add(n, name, inside ? "deberta." : "", made->rank, made->shape,
-        bias   ? VALUES_ZEROS
-        : gain ? VALUES_ONES
-               : VALUES_NORMAL);
+    new_tensors_add(n, name, inside ? "deberta." : "", made->rank, made->shape,
+                    bias   ? VALUES_ZEROS
+                    : gain ? VALUES_ONES
+                           : VALUES_NORMAL);
 }
 
 /* nn.Embedding's padding_idx begins with zeros, and learns nothing from look-ups. */
@@ -268,7 +269,7 @@ deberta_status new_model_begin(parameter_set *set, const char *folder, uint32_t 
     if (status == DEBERTA_OK) {
         if (shapes.config.version == 0) shapes.config.version = 2;
         synthetic_visit(&shapes, add_made, &n);
-        status = finish(&n, err);
+        status = new_tensors_finish(&n, err);
     }
     if (status == DEBERTA_OK) clear_padding(set, &shapes.config);
     config_free(&shapes.config);

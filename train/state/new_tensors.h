@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/state/parameters.h"
 #include "include/deberta_training.h"
+#include "train/state/parameters.h"
 
 typedef struct new_head {
     deberta_training_task task;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/large_floats.h"
+#include "core/base/memory.h"
 
 enum { TASK_WEIGHTS = 16384 };
 

@@ -7,7 +7,6 @@
 #include "core/base/parallel.h"
 #include "include/deberta_training.h"
 #include "train/state/parameters.h"
-#include "include/deberta_training.h"
 
 typedef struct optimizer_moment {
     float *m, *v;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/forbidden.h"
+#include "core/base/memory.h"
 #include "core/encode/encoder.h"
 
 /* ------------------------------------------------------------------------------------------------------------ halves */
@@ -161,7 +161,7 @@ static void join_task(void *context, size_t task, size_t worker)
         }
 }
 
-static void join(const step_state *step, const joined_piece *pieces, size_t count)
+static void join_pair_records(const step_state *step, const joined_piece *pieces, size_t count)
 {
     join_loop loop = {.step = step, .pieces = pieces};
     parallel_for(step->learner->session->executor, count * step->group.count, join_task, &loop);
@@ -196,7 +196,7 @@ void pair_records_join(const step_state *step, const deberta_batch *batch)
         PIECE(clean, moved, to, convolution_sum, convolved, hs),
     };
     executor_begin(s->executor);
-    join(step, pieces, sizeof pieces / sizeof *pieces);
+    join_pair_records(step, pieces, sizeof pieces / sizeof *pieces);
     executor_end(s->executor);
     use_records(m, pairs->joined_layers, to);
     m->pairs.is_joined = true;
@@ -224,6 +224,6 @@ void pair_records_restore(const step_state *step, size_t layer)
         PIECE(clean, moved, to, output_sum, 1, s->hidden_stride),
     };
     for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_permit);
-    join(step, pieces, sizeof pieces / sizeof *pieces);
+    join_pair_records(step, pieces, sizeof pieces / sizeof *pieces);
     for (pair_half half = PAIR_CLEAN; half < PAIR_HALVES; half++) touch_layer(l, half, layer, memory_forbid);
 }

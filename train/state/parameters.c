@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-#include "core/base/large_floats.h"
+#include "core/base/memory.h"
 #include "core/io/checkpoint.h"
 
 const char *const shared_tables[SHARED_TABLES] = {"embeddings.word_embeddings.weight",
@@ -50,7 +49,7 @@ static deberta_status read_parameter(parameter *p, const checkpoint *files, cons
     return checkpoint_read_f32(files, stored, 0, p->count, p->values, err);
 }
 
-static deberta_status read_all(parameter_set *set, const checkpoint *files, deberta_error *err)
+static deberta_status parameters_read_all(parameter_set *set, const checkpoint *files, deberta_error *err)
 {
     const size_t count = checkpoint_count(files);
     set->capacity = count + 1;
@@ -71,7 +70,7 @@ deberta_status parameter_set_read(parameter_set *set, const char *folder, debert
     *set = (parameter_set){.name = strdup(folder)};
     deberta_status status = set->name ? checkpoint_open(&files, folder, err)
                                       : status_fail(err, DEBERTA_E_MEMORY, "no memory for a model's name");
-    if (status == DEBERTA_OK) status = read_all(set, files, err);
+    if (status == DEBERTA_OK) status = parameters_read_all(set, files, err);
     if (status == DEBERTA_OK) status = checkpoint_intact(files, err);
     checkpoint_close(&files);
     if (status != DEBERTA_OK) parameter_set_free(set);
@@ -275,7 +274,7 @@ typedef struct norm_job {
     size_t first, rows, columns;
 } norm_job;
 
-static void norm_task(void *context, size_t task, size_t worker)
+static void parameters_norm_task(void *context, size_t task, size_t worker)
 {
     norm_job *job = context;
     const size_t first = task * NORM_TASK_ROWS, left = job->rows - first;
@@ -292,7 +291,7 @@ static double squares_of(const parameter *p, executor *by)
     double sum = 0;
     for (; job.first < rows; job.first += NORM_ROWS_AT_ONCE) {
         job.rows = rows - job.first < NORM_ROWS_AT_ONCE ? rows - job.first : NORM_ROWS_AT_ONCE;
-        parallel_for(by, (job.rows + NORM_TASK_ROWS - 1) / NORM_TASK_ROWS, norm_task, &job);
+        parallel_for(by, (job.rows + NORM_TASK_ROWS - 1) / NORM_TASK_ROWS, parameters_norm_task, &job);
         for (size_t row = 0; row < job.rows; row++) sum += job.sums[row];
     }
     return sum;

@@ -183,7 +183,7 @@ typedef struct norm_loop {
     const kernels *table;
 } norm_loop;
 
-static void norm_task(void *context, size_t task, size_t worker)
+static void products_norm_task(void *context, size_t task, size_t worker)
 {
     const norm_loop *loop = context;
     layernorm_backward_task rows = *loop->whole;
@@ -200,5 +200,5 @@ static void norm_task(void *context, size_t task, size_t worker)
 void norm_backward_run(const layernorm_backward_task *task, const kernels *table, executor *by)
 {
     norm_loop loop = {.whole = task, .table = table};
-    parallel_for(by, ceiling_divide(task->rows, NORM_ROWS), norm_task, &loop);
+    parallel_for(by, ceiling_divide(task->rows, NORM_ROWS), products_norm_task, &loop);
 }

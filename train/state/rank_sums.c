@@ -2,12 +2,12 @@
  * Blocks keep memory small, and join the many short arrays of a model into few messages.
  *
  * SPDX-License-Identifier: MIT */
-#include "train/state/rank_sums.h"
+#include "train/state/ranks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 enum { BLOCK_FLOATS = 1 << 19 };
 

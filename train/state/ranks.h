@@ -26,3 +26,9 @@ static inline size_t ranks_first_half(size_t count) { return count - count / 2; 
 
 /* The shards of the own rank, a whole subtree. There are no more ranks than shards. */
 shard_range rank_shards(const deberta_ranks *ranks, size_t shards);
+
+/* Sums of gradients over the shards of all ranks. */
+
+/* The sum at hand, of the own shards of a step, becomes that of all shards. */
+deberta_status rank_sums_add(const deberta_ranks *ranks, size_t shards, const step_batch *batch,
+                             const gradient_tree *tree, deberta_error *err);

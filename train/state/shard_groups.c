@@ -1,7 +1,7 @@
 /* Shards are put together into groups that a limit of tokens allows. SPDX-License-Identifier: MIT */
 #include "train/state/shard_groups.h"
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 
 /* The last sequence that a shard gets found it the emptiest of all: it had no more than the mean. */
 static size_t largest_shard(size_t shards, size_t step_tokens, size_t longest)

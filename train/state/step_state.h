@@ -8,7 +8,6 @@
 #include "include/deberta_training.h"
 #include "train/state/learner.h"
 #include "train/state/step_batch.h"
-#include "include/deberta_training.h"
 
 typedef struct step_state step_state;
 
@@ -132,3 +131,17 @@ static inline float *step_table_sums(const step_state *step, size_t layer)
     const learner *l = step->learner;
     return step->memory->table_sums + layer * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
+
+/* Transposed packed weights, with which gradients of outputs become gradients of inputs. */
+
+#ifndef TRAIN_LEARNER_TRANSPOSED_H
+#define TRAIN_LEARNER_TRANSPOSED_H
+
+/* Returns the room that gradients of the model's matrices and norms need. */
+gradient_room learner_transposed_carve(learner *learner, arena *memory);
+/* After every change of the weights. */
+void learner_transposed_fill(learner *learner);
+/* Until the same matrix of another layer is asked for. Not in a loop of several threads. */
+const packed_matrix *transposed_of_layer(const step_state *step, size_t layer, layer_matrix which);
+
+#endif

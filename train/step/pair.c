@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/state/learner_open.h"
+#include "train/state/learner.h"
 
 /* ------------------------------------------------------------------------------------------------------------ tables */
 

@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/step/training.h"
 #include "include/deberta_training.h"
+#include "train/step/training.h"
 
 typedef struct shared_table {
     parameter *generator;

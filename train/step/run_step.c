@@ -5,7 +5,7 @@
 
 size_t run_parts_done(const run_parts *parts) { return parts->items[0].training->optimizer.done; }
 
-static deberta_training_step describe(const run_parts *parts, const step_report *report)
+static deberta_training_step run_step_describe(const run_parts *parts, const step_report *report)
 {
     const bool is_rtd = parts->items[0].training->options.task == DEBERTA_TRAIN_RTD;
     return (deberta_training_step){
@@ -25,7 +25,7 @@ static deberta_training_step describe(const run_parts *parts, const step_report 
 
 static deberta_training_step describe_pair(const run_parts *parts, const pair_report *report)
 {
-    deberta_training_step step = describe(parts, &report->generator);
+    deberta_training_step step = run_step_describe(parts, &report->generator);
     step.loss = report->loss;
     step.loss_generator = report->generator.result.head_loss;
     step.loss_discriminator = report->discriminator.result.head_loss;
@@ -43,7 +43,7 @@ deberta_status run_parts_step(const run_parts *parts, deberta_training_step *ste
     const deberta_status status =
         parts->pair ? pair_step(parts->pair, &both, err) : training_step(parts->items[0].training, &report, err);
     if (is_bad) *is_bad = report.is_bad || both.generator.is_bad || both.discriminator.is_bad;
-    *step = parts->pair ? describe_pair(parts, &both) : describe(parts, &report);
+    *step = parts->pair ? describe_pair(parts, &both) : run_step_describe(parts, &report);
     return status;
 }
 
@@ -67,7 +67,7 @@ deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step
         return DEBERTA_OK;
     }
     DEBERTA_TRY(training_gradients(parts->items[0].training, done, &report, err));
-    *step = describe(parts, &report);
+    *step = run_step_describe(parts, &report);
     return DEBERTA_OK;
 }
 

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "train/step/pair.h"
 #include "include/deberta_training.h"
+#include "train/step/pair.h"
 
 /* What is trained: one model, or the two of a pair. */
 typedef struct run_part {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/state/counters.h"
 #include "train/backward/heads.h"
+#include "train/state/counters.h"
 #include "train/state/pair_records.h"
-#include "train/state/step_dropout.h"
 #include "train/state/ranks.h"
+#include "train/state/step_dropout.h"
 
 #define SIFT_EPSILON 1e-7f /* of the norm without gain */
 #define SIFT_MOST    2     /* deviations that the start of the ascent is cut at */
@@ -116,7 +116,7 @@ static bool allocate_doubled(sift_run *run)
            run->is_moved;
 }
 
-static bool allocate(sift_run *run)
+static bool sift_allocate(sift_run *run)
 {
     const learner *l = run->learner;
     const size_t tokens = run->batch->tokens, width = l->model->config.hidden_size;
@@ -343,7 +343,7 @@ deberta_status sift_step_run(learner *l, const step_batch *batch, const step_opt
                     .start = options->sift_start,
                     .key = {options->seed, (uint32_t)options->number}};
     deberta_status status = DEBERTA_OK;
-    if (!allocate(&run)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
+    if (!sift_allocate(&run)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {
         double_batch(&run);
         begin_delta(&run);

@@ -7,14 +7,13 @@
 #include <string.h>
 
 #include "core/encode/encoder.h"
-#include "train/backward/backward_embeddings.h"
 #include "train/backward/backward_layer.h"
-#include "train/backward/backward_positions.h"
-#include "train/backward/losses.h"
+#include "train/backward/backward_parts.h"
+#include "train/backward/heads.h"
 #include "train/state/pair_records.h"
-#include "train/state/rank_sums.h"
-#include "train/step/step_counts.h"
+#include "train/state/ranks.h"
 #include "train/state/step_dropout.h"
+#include "train/step/step_counts.h"
 
 /* ------------------------------------------------------------------------------------------------------------ forward */
 

@@ -3,6 +3,5 @@
 
 #include "include/deberta_training.h"
 #include "train/backward/heads.h"
-#include "include/deberta_training.h"
 
 head_counts step_counts(const step_batch *batch, deberta_training_task task, class_pairs pairs);

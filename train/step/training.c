@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "core/base/integers.h"
-#include "train/state/learner_open.h"
+#include "core/base/numbers.h"
+#include "train/state/learner.h"
 #include "train/step/sift.h"
 #include "train/step/step_check.h"
 

@@ -1,11 +1,10 @@
-/* In the place of thread_pool.c, affinity.c, topology.c and pages.c: one thread on one core, and memory that only
+/* In the place of thread_pool.c, topology.c and pages.c: one thread on one core, and memory that only
  * grows.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/affinity.h"
 #include "core/base/pages.h"
 #include "core/base/status.h"
 #include "core/base/thread_pool.h"

@@ -11,13 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "output/scope.h"
-#include "program/frame/unfinished.h"
-#include "core/base/grow.h"
-#include "core/base/path.h"
-#include "core/base/stream.h"
+#include "core/base/memory.h"
+#include "core/base/text.h"
 #include "core/io/tensor_header.h"
 #include "output/json_text.h"
+#include "output/scope.h"
+#include "program/frame/unfinished.h"
 
 enum { MOST_TENSORS = 4, MOST_ROW_TOKENS = 1 << 30 };
 
@@ -165,7 +164,7 @@ static deberta_status no_journal(const corpus_output *output, deberta_error *err
 }
 
 /* [text, tokens, begin, end]; of a text without a row [text]. */
-static bool read_row(const json_t *list, corpus_row *row)
+static bool corpus_output_read_row(const json_t *list, corpus_row *row)
 {
     json_int_t text, tokens = 0, begin = 0, end = 0;
     json_t *values = (json_t *)(uintptr_t)list;
@@ -187,7 +186,7 @@ static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
     json_array_foreach((json_t *)(uintptr_t)rows, k, list)
     {
         corpus_row row;
-        if (!read_row(list, &row) || row.text < last || row.text >= texts) return false;
+        if (!corpus_output_read_row(list, &row) || row.text < last || row.text >= texts) return false;
         corpus_output_row(output, row);
         last = row.text;
     }

@@ -13,8 +13,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "program/frame/options.h"
 #include "core/io/atomic_file.h"
+#include "program/frame/options.h"
 
 enum { CORPUS_MOST_NOTES = 16 };
 

@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "program/frame/option_scan.h"
 #include "bench/build_name.h"
-#include "core/base/path.h"
+#include "core/base/text.h"
 #include "core/io/rank_values.h"
 #include "output/json_text.h"
+#include "program/frame/option_scan.h"
 
 /* --------------------------------------------------------------------------------------------------- what decides rows */
 
@@ -262,8 +262,8 @@ typedef struct shard_digests {
     size_t row_bytes, item_bytes;
 } shard_digests;
 
-static json_t *describe(const corpus_shard *shard, const text_stream *stream, const corpus_output *output,
-                        const corpus_progress *progress, const shard_digests *digests, const char *isa)
+static json_t *corpus_shard_describe(const corpus_shard *shard, const text_stream *stream, const corpus_output *output,
+                                     const corpus_progress *progress, const shard_digests *digests, const char *isa)
 {
     const size_t one = shard->choice.shard, all = count_of(&shard->choice);
     json_t *corpus = json_pack("{s:I, s:o, s:o}", "items", (json_int_t)stream->read, "hash", hash_text(stream), "files",
@@ -300,8 +300,8 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
     if (status == DEBERTA_OK) status = shard_digest(items, digests.items, &digests.item_bytes, err);
     free(items);
     DEBERTA_TRY(status);
-    DEBERTA_TRY(shard_manifest_write(shard->manifest,
-                                     describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
+    DEBERTA_TRY(shard_manifest_write(
+        shard->manifest, corpus_shard_describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
     /* Whoever found the shard finished has removed it. */
     if (unlink(output->journal_path) == 0 || errno == ENOENT) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "core/base/cpu.h"
-#include "core/base/path.h"
 #include "core/base/sha256.h"
+#include "core/base/text.h"
 #include "core/io/file_digest.h"
 #include "core/io/json_file.h"
 #include "output/scope.h"

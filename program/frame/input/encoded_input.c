@@ -38,7 +38,7 @@ static bool is_input_shown(const input_batch *input, size_t which)
     return false;
 }
 
-static void add(encoded_input *e, encoded_meaning meaning, export_tensor tensor)
+static void encoded_input_add(encoded_input *e, encoded_meaning meaning, export_tensor tensor)
 {
     e->meanings[e->count] = meaning;
     e->tensors[e->count++] = tensor;
@@ -51,7 +51,7 @@ static void add_logits(encoded_input *e, deberta_task task)
     export_tensor tensor = {name, DTYPE_F32, 3, {B, N, width}};
     if (task == DEBERTA_TASK_SEQUENCE) tensor = (export_tensor){name, DTYPE_F32, 2, {B, width}};
     if (task == DEBERTA_TASK_RTD) tensor.rank = 2;
-    add(e, (encoded_meaning){ENCODED_LOGITS, 0, task}, tensor);
+    encoded_input_add(e, (encoded_meaning){ENCODED_LOGITS, 0, task}, tensor);
 }
 
 static void list(encoded_input *e)
@@ -63,20 +63,21 @@ static void list(encoded_input *e)
     e->count = 0;
     for (size_t which = 0; which < INPUTS; which++)
         if (is_input_shown(&e->input, which))
-            add(e, (encoded_meaning){ENCODED_INPUT, 0, which},
-                (export_tensor){input_names[which], DTYPE_I64, 2, {B, N}});
+            encoded_input_add(e, (encoded_meaning){ENCODED_INPUT, 0, which},
+                              (export_tensor){input_names[which], DTYPE_I64, 2, {B, N}});
     for (size_t l = e->capture.hidden ? 0 : L; l <= L; l++)
-        add(e, (encoded_meaning){ENCODED_HIDDEN, l, 0},
+        encoded_input_add(
+            e, (encoded_meaning){ENCODED_HIDDEN, l, 0},
             (export_tensor){
                 options_text(e->options, "hidden_states.%zu", l), DTYPE_F32, 3, {B, N, e->info.hidden_size}});
     for (size_t l = 0; l < L; l++)
         for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             if (e->capture.attention[l * DEBERTA_COMPONENT_COUNT + c])
-                add(e, (encoded_meaning){ENCODED_ATTENTION, l, c},
-                    (export_tensor){options_text(e->options, "attn.%zu.%s", l, deberta_component_name(c)),
-                                    DTYPE_F32,
-                                    4,
-                                    {B, e->info.heads, N, N}});
+                encoded_input_add(e, (encoded_meaning){ENCODED_ATTENTION, l, c},
+                                  (export_tensor){options_text(e->options, "attn.%zu.%s", l, deberta_component_name(c)),
+                                                  DTYPE_F32,
+                                                  4,
+                                                  {B, e->info.heads, N, N}});
     for (deberta_task task = 0; task < DEBERTA_TASK_COUNT; task++)
         if (e->tasks[task]) add_logits(e, task);
 }

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/path.h"
-#include "core/base/integers.h"
-#include "program/frame/open_model.h"
+#include "analysis/receptive_field.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/input_file.h"
 #include "core/io/quote.h"
-#include "analysis/receptive_field.h"
+#include "program/frame/open_model.h"
 
 /* A padded matrix [rows][columns] of one kind, on its way in. */
 typedef struct padded {
@@ -64,7 +64,7 @@ static void label_token(input_batch *input, size_t row, size_t column, size_t to
     if (of_text) input->special[token] = input->token_lists[row]->roles[column] != DEBERTA_TOKEN_TEXT;
 }
 
-static deberta_status fill(input_batch *input, const padded *p, deberta_error *err)
+static deberta_status input_fill(input_batch *input, const padded *p, deberta_error *err)
 {
     bool holes = false, shifted = false;
     for (size_t r = 0, t = 0; r < p->rows; r++) {
@@ -108,7 +108,7 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
     input->labels = scope_take(&input->memory, tokens, sizeof *input->labels);
     input->special = scope_take(&input->memory, tokens, sizeof *input->special);
     if (p->types) input->token_types = scope_take(&input->memory, tokens, sizeof *input->token_types);
-    return fill(input, p, err);
+    return input_fill(input, p, err);
 }
 
 /* "1,7,3" into a row of its own; rows of other lengths are padded on the right. */

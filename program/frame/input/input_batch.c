@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory.h"
 #include "core/base/status.h"
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 #include "core/io/quote.h"
 #include "program/frame/options.h"
-#include "core/base/grow.h"
 
 void input_free(input_batch *input)
 {
@@ -122,7 +122,7 @@ static void add_record(record_list *list, text_record *record)
     *record = (text_record){0};
 }
 
-static deberta_status read_all(text_stream *stream, record_list *list, deberta_error *err)
+static deberta_status input_batch_read_all(text_stream *stream, record_list *list, deberta_error *err)
 {
     text_record record = {0};
     deberta_status status = DEBERTA_OK;
@@ -166,7 +166,7 @@ void text_source_read(const reading_options *options, input_batch *input)
     deberta_error error = {0};
     text_stream stream;
     text_stream_open(&stream, options, &names);
-    must(&options->common, read_all(&stream, &list, &error), &error);
+    must(&options->common, input_batch_read_all(&stream, &list, &error), &error);
     fill_rows(input, &list);
     text_stream_close(&stream);
     for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);

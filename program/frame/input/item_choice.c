@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/hash.h"
-#include "core/base/random.h"
+#include "core/base/numbers.h"
 #include "output/scope.h"
 
 /* ---------------------------------------------------------------------------------------------------------- options */

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/integers.h"
+#include "core/base/numbers.h"
 #include "core/base/status.h"
 #include "core/io/quote.h"
 #include "core/io/record_keys.h"
@@ -164,8 +164,8 @@ static deberta_status check_header(const text_stream *stream, const text_record 
     return DEBERTA_OK;
 }
 
-static deberta_status take_line(labelled_text *found, const text_stream *stream, text_record *record, bool has_choices,
-                                deberta_error *err)
+static deberta_status labelled_text_take_line(labelled_text *found, const text_stream *stream, text_record *record,
+                                              bool has_choices, deberta_error *err)
 {
     char *line = record->text, *end = line + record->text_bytes, *tab = memchr(line, '\t', record->text_bytes);
     const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
@@ -197,7 +197,7 @@ deberta_status labelled_text_split(labelled_text *found, const text_stream *stre
     *found = (labelled_text){0};
     if (record->problem) return DEBERTA_OK;
     DEBERTA_TRY(record->object ? take_object(found, record, has_choices)
-                               : take_line(found, stream, record, has_choices, err));
+                               : labelled_text_take_line(found, stream, record, has_choices, err));
     if (record->problem || found->skipped) return DEBERTA_OK;
     if (record->text_bytes == 0) return text_record_spoil(record, "the text is empty");
     if (has_choices && json_array_size(found->choices) < 2)

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/clock.h"
+#include "core/base/numbers.h"
+#include "core/base/status.h"
+#include "include/deberta_unstable.h"
 #include "output/scope.h"
 #include "program/frame/input/input.h"
 #include "program/frame/open_model.h"
-#include "core/base/clock.h"
-#include "core/base/integers.h"
-#include "core/base/status.h"
-#include "include/deberta_unstable.h"
 
 enum { DEFAULT_BATCH_TOKENS = 2048 };
 

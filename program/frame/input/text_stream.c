@@ -9,10 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/byte_order_mark.h"
-#include "core/base/hash.h"
-#include "core/base/no_texts.h"
-#include "core/base/stream.h"
+#include "core/base/numbers.h"
+#include "core/base/text.h"
 #include "core/io/text_form.h"
 #include "output/scope.h"
 

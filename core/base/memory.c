@@ -1,15 +1,21 @@
-/* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
- * nothing for what is never touched. SPDX-License-Identifier: MIT */
-#include "core/base/arena.h"
+/* Blocks that are carved, arrays of floats on large pages, and the limit of a piece of work.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/base/memory.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-#include "core/base/forbidden.h"
-#include "core/base/memory_need.h"
 #include "core/base/pages.h"
+#include "core/base/status.h"
+
+/* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
+ * nothing for what is never touched. */
 
 /* In front of every piece and after the last one; forbidden. Part of the measured size, so both runs agree. */
 enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
@@ -107,4 +113,51 @@ void arena_release(arena *memory)
         pages_unmap(memory->block, mapped);
     }
     *memory = (arena){0};
+}
+
+/* Large arrays begin at huge pages and ask for them; small ones begin at cache lines. */
+
+enum { LINE_BYTES = 64, HUGE_BYTES = 1 << 21, FEW_HUGE = 4 };
+
+float *large_floats(size_t count)
+{
+    size_t bytes;
+    void *block;
+    if (!size_multiply(count ? count : 1, sizeof(float), &bytes)) return NULL;
+    const bool huge = bytes >= (size_t)FEW_HUGE * HUGE_BYTES;
+    if (posix_memalign(&block, huge ? HUGE_BYTES : LINE_BYTES, bytes) != 0) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (huge) madvise(block, bytes / HUGE_BYTES * HUGE_BYTES, MADV_HUGEPAGE); /* a wish */
+#endif
+    return memset(block, 0, bytes);
+}
+
+/* Parts of a piece of work are added up, and a sentence names them where they exceed the limit. */
+
+byte_text bytes_describe(size_t bytes)
+{
+    byte_text described;
+    if (bytes < 1 << 20)
+        snprintf(described.text, sizeof described.text, "%zu bytes", bytes);
+    else
+        snprintf(described.text, sizeof described.text, "%.1f MiB (%zu bytes)", (double)bytes / (1 << 20), bytes);
+    return described;
+}
+
+deberta_status memory_need_check(const memory_need *need, size_t limit_bytes, deberta_error *err)
+{
+    size_t total;
+    if (!size_add(need->model_bytes, need->session_bytes, &total) || !size_add(total, need->kept_bytes, &total))
+        total = SIZE_MAX;
+    if (limit_bytes == 0 || total <= limit_bytes) return DEBERTA_OK;
+    if (need->kept_bytes == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "needs %s: %s for the model, %s for the session; the limit is %s",
+                     bytes_describe(total).text, bytes_describe(need->model_bytes).text,
+                     bytes_describe(need->session_bytes).text, bytes_describe(limit_bytes).text);
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
+                 "needs %s: %s for the model, %s for the session, %s to keep attention and hidden states; the limit is "
+                 "%s; choose fewer layers or components",
+                 bytes_describe(total).text, bytes_describe(need->model_bytes).text,
+                 bytes_describe(need->session_bytes).text, bytes_describe(need->kept_bytes).text,
+                 bytes_describe(limit_bytes).text);
 }

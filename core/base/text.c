@@ -1,10 +1,17 @@
-/* UTF-8: one character at a time, and what stands in for broken bytes.
+/* UTF-8, names of files, and streams.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/base/utf8.h"
+#include "core/base/text.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/base/memory.h"
+
+/* UTF-8: one character at a time, and what stands in for broken bytes. */
 
 size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
 {
@@ -116,4 +123,76 @@ void utf8_cursor_seek(utf8_cursor *cursor, size_t byte)
         cursor->byte += length;
         cursor->character++;
     }
+}
+
+/* Suffixes are compared without regard to case; names are joined with a slash. */
+
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
+
+bool path_has_suffix(const char *path, const char *suffix)
+{
+    const size_t path_bytes = path ? strlen(path) : 0, suffix_bytes = strlen(suffix);
+    if (path_bytes < suffix_bytes) return false;
+    const char *end = path + path_bytes - suffix_bytes;
+    for (size_t k = 0; k < suffix_bytes; k++)
+        if (lower(end[k]) != lower(suffix[k])) return false;
+    return true;
+}
+
+char *path_join(const char *folder, const char *name)
+{
+    size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
+    bool slash = folder_bytes > 0 && folder[folder_bytes - 1] != '/'; /* no folder: the current one, not the root */
+    char *path = malloc(folder_bytes + name_bytes + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, folder_bytes);
+    if (slash) path[folder_bytes++] = '/';
+    memcpy(path + folder_bytes, name, name_bytes + 1);
+    return path;
+}
+
+/* Streams are flushed, closed and read by lines here, with the mark of an earlier failure in mind. */
+
+/* The reason of an earlier failure, where errno still is one of a write. */
+static bool is_unmarked(FILE *stream)
+{
+    if (!ferror(stream)) return true;
+    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG && errno != EPIPE) errno = EIO;
+    return false;
+}
+
+bool stream_flush(FILE *stream) { return fflush(stream) == 0 && is_unmarked(stream); }
+
+bool stream_close(FILE *stream)
+{
+    const bool fine = is_unmarked(stream);
+    const bool closed = fclose(stream) == 0; /* tells errno also where there was a mark */
+    return closed && fine;
+}
+
+void stream_discard(FILE *stream)
+{
+    if (stream) (void)fclose(stream);
+}
+
+deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, size_t most_bytes, size_t *length,
+                                stream_place place, deberta_error *err)
+{
+    size_t count = 0;
+    *length = 0;
+    for (int byte = 0; byte != '\n' && (byte = getc_unlocked(stream)) != EOF;) {
+        if (count + 1 >= *capacity) {
+            char *larger = grown(*line, capacity, count + 2, 1);
+            if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s, line %zu: no memory for it", place.name, place.line);
+            *line = larger;
+        }
+        if (count == most_bytes)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s, line %zu: expected at most %zu bytes, found more", place.name,
+                         place.line, most_bytes);
+        (*line)[count++] = (char)byte;
+    }
+    if (ferror(stream)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be read: %s", place.name, strerror(errno));
+    if (count) (*line)[count] = '\0';
+    *length = count;
+    return DEBERTA_OK;
 }
