@@ -45,7 +45,8 @@ static bool has_known_key(const json_t *object)
 
 static void find_object(text_form *form, const char *at, const char *end, bool is_json)
 {
-    json_t *object = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+    const size_t bytes = (size_t)(end - at);
+    json_t *object = bytes <= TEXT_LINE_MOST_BYTES ? json_loadb(at, bytes, JSON_ALLOW_NUL, NULL) : NULL;
     const char *behind = skip_blanks(at + 1, end);
     if (json_is_object(object) && (is_json || has_known_key(object))) {
         form->objects = true;

@@ -17,7 +17,7 @@
 
 #include "core/base/status.h"
 
-enum { TEXT_FORM_SENTENCE_BYTES = 512 };
+enum { TEXT_FORM_SENTENCE_BYTES = 512, TEXT_LINE_MOST_BYTES = 64 << 20 };
 
 typedef struct text_form {
     bool objects;
