@@ -1,4 +1,4 @@
-/* Filling a kernel table for one tier. SPDX-License-Identifier: MIT */
+/* Fills a kernel table for one tier. SPDX-License-Identifier: MIT */
 #ifndef CORE_DISPATCH_H
 #define CORE_DISPATCH_H
 

@@ -1,22 +1,23 @@
-/* The kernels of low precision: rows of float32 become integers, and products of integers become float32 again.
+/* Kernels of low precision: they quantize rows of float32 to integers, and convert products of integers back to
+ * float32.
  *
- * Sums of integers are exact, so nothing here depends on their order; where floats are made from them the order is
- * written, as in kernels.h. Two formats, by the number of digits of a value:
+ * Sums of integers are exact, so nothing here depends on their order; where floats are computed from them, the contract
+ * fixes the order, as in kernels.h. A format is named by the digits of a value:
  *
- *   one digit    activations u8 with a zero point, weights in -127 ... 127. What int8 precision is made of
+ *   one digit    activations u8 with a zero point, weights in -127 ... 127. int8 precision uses it
  *   two digits   v = 128 high + low, 15 bits with the sign; high in -127 ... 127, low in -64 ... 63. An activation's
  *                digits are stored with 128 added, as u8; a weight's as s8. The product of both low digits is left out:
- *                it is below 2^-14 of a product. What int16 precision is made of
+ *                it is below 2^-14 of a product. int16 precision uses it
  *   15 bits      probabilities, v = 128 high + low without a sign: high in 0 ... 255, low in 0 ... 127, each a plane of
- *                u8, times weights of one digit. What attention of int8 precision adds up values with
+ *                u8, times weights of one digit. Attention of int8 precision sums values with it
  *
- * Layouts (the field's quad is four neighbouring inputs, what one 32-bit lane multiplies):
+ * Layouts (a quad is four neighbouring inputs, which one 32-bit lane multiplies):
  *
  *   activations  [digit][row / 16][input / 64][row % 16][input % 64]   16 rows of 64 bytes: a tile of AMX
  *   weights      [panel][digit][input / 4][16 outputs][4]              64 bytes a quad: one vector, or 1/16 of a tile
  *
- * Inputs are padded to a multiple of 64; the weights there are zeros, so what the activations hold there is free, but
- * it is written.
+ * Inputs are padded to a multiple of 64; the weights there are zeros, so activations may hold any values there, but
+ * they are written.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

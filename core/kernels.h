@@ -1,5 +1,5 @@
-/* The kernel table: every numeric inner loop of the encoder, its contract, and the one list from which struct members,
- * prototypes, names and test coverage are made.
+/* The kernel table: every numeric inner loop of the encoder, its contract, and the one list that generates struct
+ * members, prototypes, names and test coverage.
  *
  * One arithmetic. Every implementation of a slot gives the same float32 bits (docs/design.md): the contracts below fix
  * the order of every sum and where a multiply and an add are fused. Written `fma(a, b, c)` = one rounding of a b + c;
@@ -7,8 +7,8 @@
  * only where a contract says so. NaN inputs give NaN somewhere in the outputs they reach, with unspecified bits;
  * nothing else is promised.
  *
- * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to
- * read; they cannot fail; they assert what a task must be beyond that. Strides ("ld", "stride") count floats. In error
+ * All pointers may have any alignment of a float. Kernels never touch memory outside the described arrays, not even to
+ * read; they cannot fail; they assert their further preconditions. Strides ("ld", "stride") count floats. In error
  * bounds eps is 2^-24.
  *
  * SPDX-License-Identifier: MIT */

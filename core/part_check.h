@@ -1,6 +1,6 @@
-/* Parts of tiers that check themselves: products of integers on AMX, AVX-VNNI, i8mm and the like run on processors that
+/* Checks parts of tiers at run time: products of integers on AMX, AVX-VNNI, i8mm and the like run on processors that
  * the project's own machines may lack. So a process compares each with the scalar kernels on a small problem before it
- * uses it for the first time, in less than a millisecond, and does without one that has other bits.
+ * uses it for the first time, in less than a millisecond, and does not use a part whose bits differ.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* Which tiers this processor and its operating system offer. SPDX-License-Identifier: MIT */
+/* Declares the queries for the tiers that this processor and its operating system support.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>

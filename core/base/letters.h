@@ -1,4 +1,4 @@
-/* Facts of letters that do not depend on the host's locale: lower case, and where words end without white space.
+/* Character properties that do not depend on the host's locale: lower case, and word ends without white space.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

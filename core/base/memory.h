@@ -1,4 +1,5 @@
-/* Memory: growing arrays, blocks that are measured before they are carved, pages of the system, one limit for all.
+/* Provides memory: growing arrays, blocks that are measured before they are carved, pages of the system, one limit for
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

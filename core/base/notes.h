@@ -1,4 +1,4 @@
-/* Sentences for the caller about what was read and is not followed. The library prints nothing, so it keeps them.
+/* Collects sentences for the caller about input that the library ignores. The library prints nothing, so it keeps them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

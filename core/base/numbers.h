@@ -1,4 +1,4 @@
-/* Small functions of numbers: sizes, hashes, draws, order, and how files write them.
+/* Small numeric functions: sizes, hashes, random draws, sorting, and locale-independent numbers in files.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

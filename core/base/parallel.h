@@ -1,7 +1,7 @@
-/* Loops for several threads, and who runs them.
+/* Declares parallel loops and the executors that run them.
  *
- * An executor hands out the tasks of short, frequent loops. The engine knows only what is declared here; behind it are
- * the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
+ * An executor hands out the tasks of short, frequent loops. The engine knows only these declarations; their
+ * implementations are the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

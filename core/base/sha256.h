@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), for naming models by their content.
+/* SHA-256 (FIPS 180-4), which identifies models by their content.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The inner function of SHA-256, of which there are two: in plain C (sha256.c) and by the processor's own instructions
+/* Declares both implementations of the inner function of SHA-256: plain C (sha256.c) and processor instructions
  * (sha256_instructions.c).
  *
  * SPDX-License-Identifier: MIT */

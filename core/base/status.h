@@ -1,8 +1,7 @@
-/* Status codes, error texts and overflow-checked sizes: how every function of the library reports what went wrong.
+/* Status codes, error texts and overflow-checked sizes: every function of the library reports failures by them.
  *
- * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The text is written
- * once, at the place that knows what was wrong, and names the file, tensor or field, what was found and what was
- * expected.
+ * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The function that
+ * detects the failure writes the text once; it names the file, tensor or field, the value found and the value expected.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

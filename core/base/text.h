@@ -1,4 +1,4 @@
-/* Bytes of texts and names of files: UTF-8, byte order marks, paths, streams, and what is no text.
+/* Handles bytes of texts and names of files: UTF-8, byte order marks, paths, streams, and detection of binary data.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

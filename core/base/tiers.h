@@ -1,14 +1,14 @@
-/* Every tier and every part of one, in one list. From it come the names, what a tier needs of a processor, the order in
- * which kernels override each other, the prototypes and the peaks, the options and the columns of results, and what
- * checkasm runs. How a tier is compiled, and which registers it may use, is in simd/meson.build.
+/* Every tier and every part of one, in one list. It generates the names, the required processor features, the order in
+ * which kernels override each other, the prototypes, the peaks, the options, the columns of results, and the runs of
+ * checkasm. How a tier is compiled, and which registers it may use, is in simd/meson.build.
  *
- * A tier is an instruction set that a user may ask for. A part is what only some processors of a tier have: it
- * overrides what it implements wherever they have it.
+ * A tier is an instruction set that a user may ask for. A part is an extension that only some processors of a tier
+ * have: where present, it overrides the kernels that it implements.
  *
  * A row: NAME (as in DEBERTA_ISA_NAME and HAVE_NAME), name, the row BELOW whose kernels it overrides, the architecture,
- * the features that it needs, those that are told when they lack (in the order of core/base/cpu.c), those that say that
- * the operating system does not save its registers, the word of /proc/cpuinfo for it, and whether a peak of float32 and
- * one of bytes is measured (1 or 0: simd/peak.h).
+ * the features that it needs, the features that a refusal names when they are missing (in the order of
+ * core/base/cpu.c), the features that show that the operating system does not save its registers, its word in
+ * /proc/cpuinfo, and whether a peak of float32 and one of bytes is measured (1 or 0: simd/peak.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

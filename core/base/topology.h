@@ -1,4 +1,6 @@
-/* Cores, caches and where threads may run; the only place that knows hwloc. SPDX-License-Identifier: MIT */
+/* Describes cores, caches and the processors that threads may use; only this module calls hwloc.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
-/* Disentangled attention of one head without an n x n buffer.
+/* Computes disentangled attention of one head without an n x n buffer.
  *
- * A block is some query rows of one head of one sequence. It computes once the strip q . PK' over the table rows
- * that the block can reach (c2p), and then goes along the keys, 512 at a time:
+ * A block is some query rows of one head of one sequence. It computes once the strip q . PK' over the table rows that
+ * the block can reach (c2p), and then iterates over the keys, 512 at a time:
  *
  *     every 16 keys, a tile:  T = PQ rows . k', p2c transposed; bias = strip and T moved into place; s = q . k' + bias
  *     every 512 keys:         softmax with a running maximum; context = context * rescale + p . v

@@ -1,4 +1,4 @@
-/* What attention works on: one head of one sequence, with the session's interventions in place.
+/* Describes the input of attention: one head of one sequence, with the session's interventions applied.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,7 @@
-/* Whole rows of attention, a block of them at a time, instead of the chunks that attention.c lets go at once.
+/* Computes whole rows of attention, one block at a time; attention.c discards each chunk at once.
  *
- * What observers get, and what talking heads need themselves. It uses the fast path's functions, so that what is shown
- * is what was added up.
+ * Observers and talking heads need whole rows. The code uses the fast path's functions, so observers get the same
+ * values that the fast path sums.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

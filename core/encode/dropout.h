@@ -1,5 +1,5 @@
-/* Dropout of a forward pass that is learned from, and of its way back: what is dropped follows from counters alone
- * (docs/training.md), so both ask again instead of keeping masks.
+/* Dropout of a forward pass in training, and of its backward pass. The mask is a function of counters alone
+ * (docs/training.md), so both passes compute it instead of storing masks.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

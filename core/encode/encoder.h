@@ -1,4 +1,4 @@
-/* What a backward pass needs of the encoder besides deberta_encode.
+/* Declares the functions of the encoder that a backward pass needs besides deberta_encode.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

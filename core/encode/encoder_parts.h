@@ -1,4 +1,4 @@
-/* The parts of a forward pass that encoder.c runs in turn, each in a file of its name.
+/* Declares the parts of a forward pass, which encoder.c runs in turn; each is in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,5 @@
-/* A session's memory and how work is cut for it. All of it is carved once from one arena; encoding allocates nothing.
+/* Describes a session's memory and the cutting of its work. All memory is carved once from one arena; encoding
+ * allocates nothing.
  *
  * Letters: T tokens of the batch (at most max_tokens), d head size, dp = padded_head, A heads, ld a row_stride.
  *

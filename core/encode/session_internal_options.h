@@ -1,4 +1,4 @@
-/* Switches of a session that measurements and studies need and applications do not: not part of the public API.
+/* Switches of a session for measurements and studies; they are not part of the public API.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,14 +1,15 @@
-/* Files that appear whole or not at all: written under a temporary name in the same folder, renamed at the end.
+/* Writes files that appear whole or not at all: under a temporary name in the same folder, renamed at the end.
  *
- * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
- * itself. What a killed one left is removed by the next that opens a file in the same folder: a temporary file is
- * locked while it is written, and the lock ends with its process. Its name has that of the machine: where machines
- * share a folder, locks of others may not be seen, so what they left goes only when it is older than a day.
+ * Until commit the target keeps what it held before. A program that handles a termination signal can unlink
+ * atomic_file_temporary() itself. The next process that opens a file in the same folder removes the temporary files of
+ * killed ones: a temporary file is locked while it is written, and the lock ends with its process. The temporary name
+ * contains the host name: where machines share a folder, locks of other hosts may be invisible, so their files are
+ * removed only after a day.
  *
- * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: a file that
- * is there and empty after a power cut is worth no milliseconds. The name itself reaches the disk when the system
- * likes; until then there is the old file. Who needs the name on the disk before going on, as checkpoints do before
- * older ones are removed, calls folder_sync_of.
+ * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: saving
+ * milliseconds does not justify an empty file after a power cut. The file system writes the name later; until then the
+ * old file remains. A caller that needs the name on the disk first, as checkpoints do before older ones are removed,
+ * calls folder_sync_of.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

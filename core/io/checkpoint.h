@@ -1,11 +1,11 @@
-/* The tensors of a model folder, whatever file format they are in.
+/* Reads the tensors of a model folder in any supported file format.
  *
- * Opening reads the tables of contents only: names, types, shapes, places. Nothing in a file is trusted; what is listed
- * here has been checked to lie inside its file. Names are canonical: the prefix before
- * `embeddings.word_embeddings.weight`
- * ("deberta.", "bert." or none) is stripped from encoder tensors, heads keep theirs (SPEC 9).
+ * Opening reads the tables of contents only: names, types, shapes, offsets. Nothing in a file is trusted; every listed
+ * tensor has been checked to lie inside its file. Names are canonical: the prefix before
+ * `embeddings.word_embeddings.weight` ("deberta.", "bert." or none) is stripped from encoder tensors, heads keep theirs
+ * (SPEC 9).
  *
- * Looked for, in this order: model.safetensors, model.safetensors.index.json, pytorch_model.bin,
+ * Opening looks for, in this order: model.safetensors, model.safetensors.index.json, pytorch_model.bin,
  * pytorch_model.bin.index.json.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,4 +1,4 @@
-/* What an open checkpoint is made of; for checkpoint*.c only.
+/* Defines the members of an open checkpoint; for checkpoint*.c only.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,8 +1,8 @@
-/* Writing tensors into safetensors files.
+/* Writes tensors into safetensors files.
  *
- * All tensors are declared first, so that the header can be written and every later piece has its place; pieces come in
- * any order and may be as small as a row, so nothing large is held in memory. What is never written is zero. The file
- * appears under its name only when it is finished. The same calls give the same bytes.
+ * All tensors are declared first, so that the header can be written first and every later piece has its offset; pieces
+ * come in any order and may be as small as a row, so nothing large is held in memory. Values that are never written are
+ * zero. The file appears under its name only when it is finished. The same calls give the same bytes.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -5,5 +5,5 @@
 
 #include "core/base/status.h"
 
-/* 64 hex digits, as `sha256sum` prints them. */
+/* Writes 64 hex digits, as `sha256sum` prints them. */
 deberta_status file_digest(const char *path, char digest[65], deberta_error *err);

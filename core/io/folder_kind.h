@@ -1,7 +1,7 @@
-/* What lies at a place where somebody expects a model: looked at before anything is opened.
+/* Classifies the path given as a model, before anything is opened.
  *
- * People give the name of a model on a hub, an address, an adapter, the folder above a model, a model of another class.
- * Each of them is known by the files that it holds, and the refusal says what it is and what helps.
+ * Users pass the name of a model on a hub, a URL, an adapter, the folder above a model, or a model of another class.
+ * Each is recognised by the files that it holds, and the refusal says what it is and what helps.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

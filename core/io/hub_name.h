@@ -3,7 +3,7 @@
 
 #include "include/deberta.h"
 
-/* How the sentence about a place that is no model goes on. */
+/* Completes the sentence about a path that holds no model. */
 #define EXPECTED_PLACE "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base"
 
 /* What people type first is a path in the wrong folder, or the name of a model on a hub. DEBERTA_E_FILE for a path that

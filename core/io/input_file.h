@@ -1,7 +1,6 @@
-/* Token ids that somebody prepared: .safetensors or .json with input_ids and its companions.
+/* Reads prepared token ids: .safetensors or .json with input_ids and its companions.
  *
- * Shapes and types are checked here, values against a model later: an id outside its vocabulary is not this file's
- * concern.
+ * This file checks shapes and types; the encoder checks values against the model, such as ids outside its vocabulary.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

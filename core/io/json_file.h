@@ -1,7 +1,7 @@
-/* JSON objects from files nobody vouches for: jansson with limits.
+/* Reads JSON objects from untrusted files: jansson with limits.
  *
  * jansson builds a tree that takes up to a hundred times the memory of its text and reads nested values recursively. A
- * scan before it refuses texts that are too long, too deep or have too many values, so that both stay bounded.
+ * preceding scan refuses texts that are too long, too deep or have too many values, so that both stay bounded.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,8 +1,9 @@
-/* A file mapped read-only, and the one bounds check that every reader of files uses.
+/* Maps a file read-only, and provides the one bounds check that every reader of files uses.
  *
- * What is not a file with content is refused here, with the reason: folders, pipes, devices, empty files, git-lfs
+ * Refuses, with the reason, everything that is not a file with content: folders, pipes, devices, empty files, git-lfs
  * pointers. A file that another program shortens while it is mapped raises SIGBUS, as in every program that maps files,
- * unless the caller had files guarded: then the missing bytes are zeros, and mapped_file_intact says so afterwards.
+ * unless the caller has called deberta_guard_files: then the missing bytes are zeros, and mapped_file_intact says so
+ * afterwards.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,6 +1,6 @@
-/* Mapped files that become shorter, or whose disk fails, while they are read: with the caller's leave
- * (deberta_guard_files) a handler of SIGBUS puts zeros where the file was and marks the mapping, and who reads it asks
- * for the mark afterwards.
+/* Guards mapped files that become shorter, or whose disk fails, while they are read. If the caller enables it
+ * (deberta_guard_files), a SIGBUS handler puts zeros in place of the missing bytes and marks the mapping; readers check
+ * the mark afterwards.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,12 +1,11 @@
-/* The part of Python's pickle language that tensors need, and nothing else (SPEC 10.4).
+/* Reads the part of Python's pickle language that tensors need, and nothing else (SPEC 10.4).
  *
- * A pickle is a program for a stack machine that may name and call any Python function. Here the only functions that
- * can be named are the handful below; every other name ends the reading, and nothing is ever executed. Values live in
- * flat pools, so neither deep nesting nor cycles cost stack; sizes, counts and the memo are bounded by the length of
- * the pickle.
+ * A pickle is a program for a stack machine that may name and call any Python function. This reader accepts only the
+ * names below; every other name is an error, and nothing is ever executed. Values live in flat pools, so neither deep
+ * nesting nor cycles cost stack; sizes, counts and the memo are bounded by the length of the pickle.
  *
- * Known: collections.OrderedDict, torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter, and as types of
- * storages torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
+ * Accepted names: collections.OrderedDict, torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter, and as
+ * storage types torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

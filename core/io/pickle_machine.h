@@ -1,5 +1,5 @@
-/* The stack machine that runs a pickle: its memory, its stack and memo, its containers. pickle_tensors.c builds tensors
- * on it, pickle_read.c knows the opcodes. Only for these.
+/* Declares the stack machine that runs a pickle: its memory, stack, memo and containers. Only pickle_tensors.c, which
+ * builds tensors on it, and pickle_read.c, which interprets the opcodes, include this header.
  *
  * Values live in a few growing pools; containers are chains of cells in one of them. There is no recursion and no
  * reference counting: everything is released at once.

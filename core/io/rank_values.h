@@ -1,4 +1,4 @@
-/* What ranks of a run must have alike: named values, of which digests are exchanged. SPDX-License-Identifier: MIT */
+/* Named values that all ranks of a run must agree on; the ranks exchange their digests. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* Which keys the objects of texts and the batches of ids may have: used, another name of one that is used, or metadata.
- * Every reader of objects asks here, so that no key is passed over in silence.
+/* Lists the keys that objects of texts and batches of ids may have: used keys, aliases of used keys, and metadata.
+ * Every reader of objects consults these lists, so that no key is ignored silently.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The table of contents of a safetensors file (SPEC 10.1).
+/* Reads the table of contents of a safetensors file (SPEC 10.1).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

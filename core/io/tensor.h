@@ -1,4 +1,4 @@
-/* What a file says about a tensor, and how its values become float32 or int64.
+/* Describes a tensor of a file, and converts its values to float32 or int64.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* What stands before the values in files of tensors: safetensors of many, npy of one matrix.
+/* Headers of tensor files: safetensors of many tensors, npy of one matrix.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

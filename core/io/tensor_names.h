@@ -1,5 +1,5 @@
-/* What tensors are called (SPEC 9): canonical names have no prefix before the encoder's part and call LayerNorm's
- * parameters weight and bias.
+/* Canonical names of tensors (SPEC 9): they have no prefix before the encoder's part and call LayerNorm's parameters
+ * weight and bias.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Whether a file holds a text a line or an object a line, by its name and its first line that is not blank.
+/* Decides from a file's name and its first nonblank line whether each line is a text or an object.
  *
  *     name                      objects where                                    else
  *     .jsonl, .ndjson, .jl      always

@@ -1,8 +1,8 @@
-/* The lines of a file of texts in memory, one after the other, for those who learn from them. Objects, one a line, give
- * the lines of their "text": what a file of these lines would give.
+/* Iterates over the lines of a text file in memory, for training. Objects, one a line, yield the lines of their "text",
+ * as a file of these lines would.
  *
- * A text without line breaks is a line. One with line breaks is a document of its own: an empty line comes before and
- * behind it. Line breaks at its end do not count.
+ * A text without line breaks is a line. A text with line breaks is a separate document: an empty line comes before and
+ * after it. Line breaks at its end do not count.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* What torch.save puts around the pickle of an object: the zip of today and the legacy stream of before torch 1.6
- * (SPEC 10.2 to 10.5). Formats are told apart by content, never by the name of the file.
+/* Opens the containers that torch.save writes around a pickle: the zip of today and the legacy stream from before torch
+ * 1.6 (SPEC 10.2 to 10.5). Formats are told apart by content, never by the name of the file.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

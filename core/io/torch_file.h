@@ -1,6 +1,6 @@
-/* Files of torch.save: the zip of today and the legacy stream of before torch 1.6 (SPEC 10.2 to 10.5).
+/* Reads files of torch.save: the zip of today and the legacy stream from before torch 1.6 (SPEC 10.2 to 10.5).
  *
- * The state dict is found at the root or one level below it; what is not a tensor in it is ignored. Nothing is
+ * The state dict is found at the root or one level below it; its members that are no tensors are ignored. Nothing is
  * executed.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,8 +1,8 @@
-/* Members of a zip archive in memory, through libzip.
+/* Reads members of a zip archive in memory through libzip.
  *
- * Only what torch.save writes is read: members stored without compression or encryption. Sizes are compared with the
- * archive's own size before anybody allocates, and archives that would make libzip work for minutes are refused before
- * it sees them.
+ * It reads only members stored without compression or encryption, as torch.save writes them. Sizes are compared with
+ * the archive's own size before any allocation. Archives that would make libzip work for minutes are refused before it
+ * opens them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The parts of a model that are read, each in a file of its name.
+/* Declares the loaders of a model's parts, each in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* What a loaded model is made of: configuration, packed weights, folded positions. Immutable once opened.
+/* Defines the members of a loaded model: configuration, packed weights, folded positions. It is immutable once opened.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

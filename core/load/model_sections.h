@@ -1,4 +1,4 @@
-/* What a packed file of a model holds (packed_file.h): sizes from the model's shapes, and the words.
+/* Sections of a model's packed file (packed_file.h): their sizes from the model's shapes, and the word tables.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Packed weights in a file next to the model: opening then maps them instead of making them.
+/* Stores packed weights in a file next to the model, so that opening maps them instead of computing them.
  *
  *     <model folder>/deberta.packed      (low precision: deberta.int16.packed, deberta.int8.packed)
  *
@@ -17,14 +17,14 @@
  *            then  SHA-256 of each block of them    64 hex digits a block of 256 KiB of a section
  *
  * The arena holds no addresses, and is the same bits on every tier and for any number of threads, so one file serves
- * all of them; processes that map it share its memory. All sizes come from the model's own tables of contents, and
- * whatever else the bytes hold are numbers. Opening compares the header, the table of digests, the names, and the
- * arena's last block, which a copy that broke off has not: the rest would cost many times what mapping does, and is
- * compared by packed_file_check. A file that does not fit (other weights, another layout, damaged) is ignored by
- * opening, never an error: the weights themselves are there.
+ * all of them; processes that map it share its memory. All sizes come from the model's own tables of contents, and all
+ * other bytes are numbers. Opening compares the header, the table of digests, the names, and the arena's last block,
+ * which an interrupted copy lacks. Comparing the rest would cost many times the mapping; packed_file_check does it. A
+ * file that does not fit (other weights, another layout, damaged) is ignored by opening, never an error, because the
+ * weights themselves are present.
  *
  * A folder that has config.json and a packed file of low precision, but no weights, is a model of that precision. Then
- * the names are what a checkpoint's would be, and a file that does not fit is an error.
+ * the names are those of a checkpoint, and a file that does not fit is an error.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,24 +1,24 @@
-/* How large the channels of activations become, as far as weights alone tell, so that low precision can even them out.
+/* Estimates from weights alone how large the channels of activations become, so that low precision can even them out.
  *
- * A channel that is 20 times as large as the others takes their digits: rows have one scale. So inputs are multiplied
- * by a factor a channel, and weights divided by it (quantized.h), as SmoothQuant does (Xiao et al., ICML 2023, alpha
- * 0.5):
+ * A channel that is 20 times as large as the others costs them their digits, because rows have one scale. So inputs are
+ * multiplied by a factor a channel, and weights divided by it (quantized.h), as SmoothQuant does (Xiao et al., ICML
+ * 2023, alpha 0.5):
  *
  *     factor[j] = sqrt(max_i |W[i][j]| / a[j]),    a[j] = |mean[j]| + 3 deviation[j]   of hidden states and contexts,
  *                                                 a[j] = max |f(mean[j] +- sqrt(h) deviation[j])|   behind an
  * activation
  *
- * SmoothQuant measures a on texts. Here it follows from the weights before the product, channel by channel as if they
- * were independent of each other: a linear layer gives the mean and deviation of its sums; an activation those of f(x)
- * where x is normal; a LayerNorm those of its input, moved and scaled as its whole row is. So channels that grow from
- * layer to layer in the residual stream are found, and not only those of a large gamma. Of the input of the first
- * LayerNorm and of what a convolution adds nothing is known: mean 0, deviation 1. a and max |W| count as at least
- * 1/4096 of the largest of their matrix.
+ * SmoothQuant measures a on texts. This code derives it from the weights before the product, channel by channel as if
+ * they were independent of each other: a linear layer gives the mean and deviation of its sums; an activation those of
+ * f(x) where x is normal; a LayerNorm those of its input, moved and scaled as its whole row is. So it finds channels
+ * that grow from layer to layer in the residual stream, and not only those of a large gamma. For the input of the first
+ * LayerNorm and the output of a convolution it assumes mean 0, deviation 1. a and max |W| count as at least 1/4096 of
+ * the largest of their matrix.
  *
- * An activation of a trained model is nothing like f of a normal variable: a channel that is 0 nearly everywhere is a
+ * An activation of a trained model is far from f of a normal variable: a channel that is 0 nearly everywhere is a
  * hundred times as large as all others at [CLS] and [SEP] (Sun et al., Massive Activations in Large Language Models,
- * COLM 2024), and a factor for its usual size takes the digits of these rows. So a is what the channel can become at
- * most: h inputs that a LayerNorm made have together the size sqrt(h), and add up to no more than that many deviations.
+ * COLM 2024), and a factor for its usual size takes the digits of these rows. So a is the channel's upper bound: h
+ * outputs of a LayerNorm have the norm sqrt(h), and sum to at most that many deviations.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,9 +1,9 @@
-/* The weights of made-up models, which synthetic.h describes.
+/* Computes the weights of made-up models.
  *
- * Every weight is a function of the seed, the tensor's name and the element's index, so that any row of any tensor can
- * be made when it is asked for, by any thread, and nothing is stored: the word table of 128,100 rows costs no memory.
- * Scales are such that each component of the attention logits has a standard deviation of about 1.2, as in trained
- * models; attention that is nearly uniform would hide mistakes.
+ * Every weight is a function of the seed, the tensor's name and the element's index, so any thread can compute any row
+ * of any tensor on demand, and nothing is stored: the word table of 128,100 rows costs no memory. Scales are such that
+ * each component of the attention logits has a standard deviation of about 1.2, as in trained models; attention that is
+ * nearly uniform would hide mistakes.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

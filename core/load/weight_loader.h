@@ -1,14 +1,14 @@
-/* Where weights come from, and reading them in a fixed pattern.
+/* Defines sources of weights, and loads from them in a fixed order.
  *
  * A weight_source finds tensors by name and reads any stretch of one as float32; a checkpoint is one, made-up weights
- * (synthetic.h) are another. A weight_loader is what load_layers.c walks a model with. The same walk runs three times:
+ * (synthetic.h) are another. load_layers.c walks a model with a weight_loader. The same walk runs three times:
  *
- *     LOAD_CHECK    every tensor is there, has the right shape, holds floats. Nothing is allocated
+ *     LOAD_CHECK    checks that every tensor exists, has the right shape, holds floats; allocates nothing
  *     LOAD_MEASURE  adds up the memory
- *     LOAD_READ     takes it and reads, scales and packs, in parallel, a few rows at a time; or, instead of that,
+ *     LOAD_READ     allocates it and reads, scales and packs, in parallel, a few rows at a time; or, instead of that,
  *     LOAD_VIEW     finds the pieces in memory that an earlier LOAD_READ has filled (packed_file.h)
  *
- * so that what is checked, what is allocated and what is read cannot drift apart.
+ * so that checking, allocating and reading cannot diverge.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,14 +1,14 @@
-/* Tables of which a call reads some rows: words' embeddings, and the decoder where it is not the same table.
+/* Tables of which a call reads only some rows: word embeddings, and the decoder where it is a separate table.
  *
- * They stay in their file. In float32 a row is what the file holds. In low precision it is integers with a scale, and
+ * They stay in their file. In float32 a row has the file's values. In low precision it is integers with a scale, and
  * the values of a row are
  *
  *     int8     scale = max |w| / 127,      w' = scale rint(w 127 / max |w|)
  *     int16    scale = max |w| / 32767,    w' = scale rint(w 32767 / max |w|)
  *
  * all of them 0 unless 2^-100 <= max |w|, and NaN if one weight is not finite. A checkpoint's rows are rounded as they
- * are read; a packed file (packed_file.h) has the integers. So both give the same bits, and a packed file needs no
- * other file for its words.
+ * are read; a packed file (packed_file.h) has the integers. Both give the same bits, so a packed file needs no other
+ * file for its words.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The activations of a configuration, row by row. SPDX-License-Identifier: MIT */
+/* Applies the activations of a configuration row by row. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/kernels.h"

@@ -1,6 +1,6 @@
-/* What attention multiplies: rows from the left, panels of 16 columns from the right, floats or, in precision int8, the
- * integers that were made of them (core/integer_kernels.h). What is multiplied with what, and where it goes, is the
- * same in both; only here they part.
+/* Operands of attention: rows from the left, panels of 16 columns from the right, as floats or, in precision int8, as
+ * quantized integers (core/integer_kernels.h). Both use the same products and destinations; only this file
+ * distinguishes them.
  *
  *     left, rows         queries, rows of PQ     u8 with a scale and a zero point a row
  *                        probabilities           15 bits; the largest logit of its chunk has 1

@@ -1,4 +1,5 @@
-/* A model's config.json, read and checked once: what the rest of the program may rely on without looking again.
+/* The values of a model's config.json, read and checked once; the rest of the program relies on them without further
+ * checks.
  *
  * Both dialects are read, transformers' and Microsoft's (SPEC 1). Every value here is in range: sizes are positive,
  * heads divide the hidden size, products of sizes that the program forms do not overflow.

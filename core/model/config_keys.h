@@ -1,4 +1,4 @@
-/* Every key of config.json that is known, and what becomes of it: nothing that a config says is passed over in silence.
+/* Lists every known key of config.json and how it is treated, so that no setting of a config is ignored silently.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,8 +1,7 @@
-/* Products with packed weights: C = A W' + b, with an optional gelu or residual, cut over blocks of inputs and over
+/* Multiplies by packed weights: C = A W' + b, with an optional gelu or residual, cut over blocks of inputs and over
  * threads.
  *
- * Cutting is free of consequences for the result: an output is one chain of additions whatever block it is in
- * (kernels.h).
+ * Cutting does not change the result: every output is one chain of additions, whatever block it is in (kernels.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

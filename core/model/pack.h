@@ -1,11 +1,11 @@
-/* Matrices in the order in which they are multiplied.
+/* Stores matrices in the order in which they are multiplied.
  *
- * A weight W [outputs][depth] is cut into panels of 16 outputs and blocks of at most 768 inputs and stored in walking
+ * A weight W [outputs][depth] is cut into panels of 16 outputs and blocks of at most 768 inputs and stored in reading
  * order,
  *
  *     [block][panel][inputs of the block][16]
  *
- * so that a product reads it front to back and "the next panel" is simply the next bytes: prefetching that took 16 rows
+ * so that a product reads it front to back and the next panel is simply the next bytes: prefetching it raised 16 rows
  * times weights from memory from 70 to 93 % of the peak of a Zen 3 core, in a prototype. Lanes beyond the outputs are
  * zero.
  *

@@ -1,8 +1,8 @@
-/* Relative positions: from a distance r = i - j (query minus key) to a row of the relative table.
+/* Maps a relative position, the distance r = i - j (query minus key), to a row of the relative table.
  *
- * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), used by everything that reasons about
- * positions. A position_map is the same function tabulated for a session's longest input, with what the kernels need to
- * know about it.
+ * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), and all code that reasons about positions uses
+ * them. A position_map is the same function tabulated for a session's longest input, with the facts that the kernels
+ * need about it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,11 +1,11 @@
-/* Weights and activations of low precision: matrices of integers, and rows that are made into integers on their way to
- * a product (core/integer_kernels.h has both layouts and what the numbers mean).
+/* Weights and activations of low precision: matrices of integers, and rows that are quantized on their way to a product
+ * (core/integer_kernels.h defines both layouts and the meaning of the numbers).
  *
- * Every block of inputs (pack.h) has scales of its own, one an output and one a row: a block is one call of a kernel,
+ * Every block of inputs (pack.h) has separate scales, one per output and one per row: a block is one call of a kernel,
  * and the float32 results of the blocks are added in order.
  *
- * Inputs are multiplied by `factors` before they become integers, and weights are divided by them: channels that are
- * much larger than others would else cost the others their digits (smoothing.h tells where factors come from).
+ * Inputs are multiplied by `factors` before they become integers, and weights are divided by them: otherwise channels
+ * that are much larger than others would cost the others their digits (smoothing.h computes the factors).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

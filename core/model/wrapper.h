@@ -1,6 +1,7 @@
-/* Checkpoints of a class of its own around a DeBERTa: their settings are the wrapper's, and name the model inside.
+/* Recognises checkpoints of wrapper classes around a DeBERTa: their settings are the wrapper's, and name the model
+ * inside.
  *
- * Their tensors open once the config.json of that model lies next to them. So they are refused with the name of it.
+ * Their tensors open once the config.json of that model lies next to them. So the refusal names that model.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

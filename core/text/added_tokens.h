@@ -1,4 +1,4 @@
-/* Tokens that are found in a text by their spelling, before the vocabulary sees it: [MASK] and its like.
+/* Finds tokens in a text by their spelling, before the vocabulary processes it: [MASK] and the like.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,4 @@
-/* Byte-level vocabularies as they lie in folders: vocab.json with merges.txt (transformers), bpe_encoder.bin
- * (Microsoft).
+/* Reads byte-level vocabularies from folders: vocab.json with merges.txt (transformers), bpe_encoder.bin (Microsoft).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

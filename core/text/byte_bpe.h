@@ -1,8 +1,8 @@
-/* v1: byte-level byte-pair encoding as GPT-2 and RoBERTa have it (SPEC 11.1).
+/* Tokenizes v1: byte-level byte-pair encoding as in GPT-2 and RoBERTa (SPEC 11.1).
  *
  * A text is split into words by one regular expression; the bytes of a word begin as one symbol each, and the adjacent
- * pair that comes first in the list of merges is merged until there is none. There is no normalisation and no unknown
- * text.
+ * pair that comes first in the list of merges is merged until no pair is left. The vocabulary needs neither
+ * normalisation nor an unknown token.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,9 +1,9 @@
-/* The symbols of a text, and the neighbours among them that wait to be merged: what both kinds of byte-pair encoding
- * have in common.
+/* Holds the symbols of a text and their pairs that wait to be merged, for both kinds of byte-pair encoding.
  *
- * Symbols form a linked list; a heap holds the pairs, lowest rank first, leftmost first. So a text of n bytes takes
- * O(n log n), whether it is "the" or ten megabytes of one letter. Which pairs can be merged, into what, and when they
- * are pushed is the owner's business. All of it is inline: words are short, and calls would cost v1 4 % of its speed.
+ * Symbols form a linked list; a heap holds the pairs, lowest rank first, leftmost first. So a text of n bytes takes O(n
+ * log n), whether it is "the" or ten megabytes of one letter. The owner decides which pairs can be merged, into which
+ * symbols, and when they are pushed. All functions are inline: words are short, and calls would cost v1 4 % of its
+ * speed.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,5 @@
-/* A unigram vocabulary as transformers 5 uses it, with the steps that it writes into tokenizer.json (SPEC 11.4):
+/* Tokenizes with a unigram vocabulary as transformers 5 does, with the steps that it writes into tokenizer.json (SPEC
+ * 11.4):
  *
  *   Lowercase (perhaps), Replace white space, NFC, Strip on the right; Punctuation (perhaps), Metaspace; Unigram
  *

@@ -1,4 +1,4 @@
-/* SentencePiece model files: the protobuf wire format, read without trusting a byte of it.
+/* Reads SentencePiece model files: the protobuf wire format, without trusting a byte of it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,8 +1,8 @@
-/* SentencePiece's normaliser (SPEC 11.2): what happens to a text before it is cut into pieces.
+/* Implements SentencePiece's normaliser (SPEC 11.2), which transforms a text before it is cut into pieces.
  *
  * The charsmap of a model file is a double-array trie from strings to their replacements (NFKC and the like). The
- * library follows its offsets wherever they point, and gives no way to see the normalised text; here every offset a
- * walk can reach is proved to lie inside when the model is loaded.
+ * SentencePiece library follows its offsets unchecked, and does not expose the normalised text. This code proves at
+ * load time that every offset a walk can reach lies inside.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

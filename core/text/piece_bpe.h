@@ -1,5 +1,5 @@
-/* SentencePiece's kind of byte-pair encoding: of all neighbours whose texts together are a piece, the two whose piece
- * has the highest score are merged, leftmost first, until there are none (SPEC 11.2).
+/* Implements SentencePiece's kind of byte-pair encoding (SPEC 11.2). Two neighbours can merge if their joined text is a
+ * piece. The pair whose piece has the highest score merges first, leftmost first, until no pair is left.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Where a normalised text is cut, and into what: the result of core/text/unigram and core/text/piece_bpe.
+/* The cuts of a normalised text and the piece of each: the result of core/text/unigram and core/text/piece_bpe.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

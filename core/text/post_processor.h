@@ -1,7 +1,7 @@
-/* "post_processor" of a tokenizer.json: what is put around a text and around a pair of them.
+/* "post_processor" of a tokenizer.json: the special tokens around a text and around a pair of texts.
  *
- * Known are [CLS] A [SEP] with [CLS] A [SEP] B [SEP] or, as transformers 5 writes it for v1, [CLS] A [SEP] [SEP] B
- * [SEP].
+ * Accepted templates: [CLS] A [SEP] with [CLS] A [SEP] B [SEP] or, as transformers 5 writes it for v1, [CLS] A [SEP]
+ * [SEP] B [SEP].
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

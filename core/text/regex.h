@@ -1,4 +1,4 @@
-/* PCRE2 in three functions: compile a pattern, find its next match.
+/* Wraps PCRE2 in three functions: compile a pattern, find its next match, free it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* v2, v3 and mDeBERTa: SentencePiece vocabularies with DeBERTa's wrapper around them (SPEC 11.2, 11.3).
+/* Tokenizes v2, v3 and mDeBERTa: SentencePiece vocabularies inside DeBERTa's wrapper (SPEC 11.2, 11.3).
  *
  * A text is lower-cased and split at punctuation if the folder's configuration says so, normalised
  * (core/text/normalizer), and cut into pieces. Models are unigram (core/text/unigram, all published ones) or

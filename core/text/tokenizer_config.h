@@ -1,4 +1,4 @@
-/* What the small JSON files next to a vocabulary say: tokenizer_config.json, special_tokens_map.json,
+/* Settings from the small JSON files next to a vocabulary: tokenizer_config.json, special_tokens_map.json,
  * added_tokens.json, and the list of added tokens in tokenizer.json. All of them are optional.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,5 +1,4 @@
-/* What a tokenizer is made of, for the files that are one: tokenizer.c, tokenizer_encode.c and
- * tokenizer_decode.c.
+/* Defines the members of a tokenizer, for tokenizer.c, tokenizer_encode.c and tokenizer_decode.c only.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,7 @@
-/* tokenizer.json, the one-file form in which transformers saves a tokenizer.
+/* Reads tokenizer.json, the one-file form in which transformers saves a tokenizer.
  *
- * It describes a pipeline of small steps. Those that DeBERTa's converters write are recognised and turned back into the
- * model they were made from; anything else is refused by name, because guessing would give wrong ids without a word.
+ * It describes a pipeline of small steps. This code recognises the steps that DeBERTa's converters write, and restores
+ * the model. It refuses any other step by name, because guessing would give wrong ids silently.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Which settings of a tokenizer's JSON files are followed, and which of the others could change ids.
+/* Lists the followed settings of a tokenizer's JSON files, and the ignored ones that could change ids.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,6 +1,6 @@
-/* A text made from another one, in which every byte knows where it came from.
+/* A text derived from another one, with the source offset of every byte.
  *
- * Cleaning, lower-casing and normalising each make one; spans of tokens are taken back through them, last one first.
+ * Cleaning, lower-casing and normalising each derive one; spans of tokens are mapped back through them, last one first.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,7 @@
-/* Texts with a number each, looked up byte by byte: a double array.
+/* Maps texts to numbers, byte by byte: a double array.
  *
- * The child of node n over byte b is node first(n) ^ b, if that one says that n is its parent: one load and one
- * comparison a byte, however many texts there are. The children of a node lie in one aligned block of 256.
+ * The child of node n over byte b is node first(n) ^ b, if that node's parent is n: one load and one comparison per
+ * byte, whatever the number of texts. The children of a node lie in one aligned block of 256.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

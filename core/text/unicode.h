@@ -1,6 +1,6 @@
-/* What normalising to composed characters (NFC, NFKC) and splitting at punctuation need of the Unicode Character
- * Database, in the versions that the library `tokenizers` has: 9.0, and 8.0 for punctuation. Later characters are
- * ordinary ones.
+/* Provides the Unicode properties for normalising to composed characters (NFC, NFKC) and for splitting at punctuation.
+ * It uses the versions of the Unicode Character Database in the library `tokenizers`: 9.0, and 8.0 for punctuation.
+ * Later characters count as ordinary ones.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,8 @@
-/* SentencePiece's unigram model: the way through a text whose pieces have the largest sum of scores (SPEC 11.2).
+/* Implements SentencePiece's unigram model: the segmentation of a text whose pieces have the largest sum of scores
+ * (SPEC 11.2).
  *
- * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties fall the same way. For
- * models of_tokenizers they are those of the library `tokenizers`.
+ * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties resolve the same way. For
+ * models with of_tokenizers they are those of the library `tokenizers`.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
