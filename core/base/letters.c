@@ -1,4 +1,4 @@
-/* Lookups in the tables of letters. SPDX-License-Identifier: MIT */
+/* Looks up characters in the tables of letters. SPDX-License-Identifier: MIT */
 #include "core/base/letters.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Zeroed pages of the system, for the arena. SPDX-License-Identifier: MIT */
+/* Allocates zeroed pages of the system for the arena. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>

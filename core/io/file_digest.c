@@ -1,4 +1,4 @@
-/* A file is read piece by piece into SHA-256. SPDX-License-Identifier: MIT */
+/* Reads a file piece by piece into SHA-256. SPDX-License-Identifier: MIT */
 #include "core/io/file_digest.h"
 
 #include "core/base/cpu.h"

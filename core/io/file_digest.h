@@ -1,4 +1,4 @@
-/* SHA-256 of a file.
+/* Computes SHA-256 of a file.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

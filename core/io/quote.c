@@ -1,4 +1,4 @@
-/* Quoting of foreign text for messages.
+/* Quotes untrusted text for messages.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/quote.h"

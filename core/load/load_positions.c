@@ -1,4 +1,4 @@
-/* Loads the tensors that project the relative table, and stores their products for each layer.
+/* Loads the tensors that project the relative table, and folds the table into PK and PQ of each layer.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/load/load_parts.h"

@@ -5,8 +5,7 @@
  * 2023, alpha 0.5):
  *
  *     factor[j] = sqrt(max_i |W[i][j]| / a[j]),    a[j] = |mean[j]| + 3 deviation[j]   of hidden states and contexts,
- *                                                 a[j] = max |f(mean[j] +- sqrt(h) deviation[j])|   behind an
- * activation
+ *                                                 a[j] = max |f(mean[j] +- sqrt(h) deviation[j])|   after an activation
  *
  * SmoothQuant measures a on texts. This code derives it from the weights before the product, channel by channel as if
  * they were independent of each other: a linear layer gives the mean and deviation of its sums; an activation those of

@@ -1,4 +1,4 @@
-/* Wraps PCRE2 in three functions: compile a pattern, find its next match, free it.
+/* Wraps PCRE2: compiles a pattern and finds its next match.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* What the backward attention of a layer reads, and where its gradients go. SPDX-License-Identifier: MIT */
+/* Describes the inputs of the backward attention of a layer, and the destinations of its gradients.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "train/state/step_state.h"

@@ -1,5 +1,5 @@
-/* The backward attention of a block of queries and a chunk of keys: P again, dS, and what follows from it for queries,
- * keys, values and position tables.
+/* Backward attention of a block of queries and a chunk of keys: recomputes P, then dS, and from it the gradients of
+ * queries, keys, values and position tables.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Backward of an encoder layer (docs/training.md): from the gradient of its output, in carried.output, to that of
+/* Backward pass of an encoder layer (docs/training.md): from the gradient of its output, in carried.output, to that of
  * its input, in carried.input of the memory, and to those of its weights.
  *
  * SPDX-License-Identifier: MIT */

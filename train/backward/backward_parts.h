@@ -1,4 +1,4 @@
-/* The parts of a backward pass, each in a file of its name.
+/* Declares the parts of a backward pass, each in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* Heads in training: logits of the rows that the loss reads, the loss, and its way back to the gradient of the
- * encoder's output (the carried one, or that of the decoder's second pass). Losses are added to step->head.
+/* Heads in training: they compute the logits of the rows that the loss reads, the loss, and its gradient for the
+ * encoder's output (the carried one, or that of the decoder's second pass). They add losses to step->head.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,6 @@
-/* Gradients of logits by places of a table of positions: a strip for each query or key, into which `fold_runs_f32` adds
- * up what reads the same place, and the products of strips with the table and with the vectors. Where each key of a
- * query reads a place of its own there is nothing to add up: the strips are the gradients, from row to row a place
- * later.
+/* Gradients of logits by places of a table of positions. A strip belongs to each query or key: `fold_runs_f32` sums in
+ * it all gradients of the same place. Products of strips with the table and with the vectors follow. Where each key of
+ * a query reads a distinct place, no sums are needed: the strips are the gradients, shifted by one place per row.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* Prepared batches: a safetensors file with input_ids and what belongs to them (docs/training.md, "--one-batch"). One
- * step, or a leading axis of steps.
+/* Reads prepared batches: a safetensors file with input_ids and its companions (docs/training.md, "--one-batch"), of
+ * one step or with a leading axis of steps.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

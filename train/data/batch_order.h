@@ -1,6 +1,5 @@
-/* Which items of the data belong to which step: every epoch shuffles them anew, a step ends before the item that would
- * exceed its limits and goes over the end of an epoch if need be. What a step has follows from the options and its
- * number alone.
+/* Assigns items of the data to steps. Every epoch shuffles them anew; a step ends before the item that would exceed its
+ * limits, and may span the end of an epoch. A step's items follow from the options and its number alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

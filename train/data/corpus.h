@@ -1,6 +1,6 @@
-/* Texts as sequences of ids, in memory: one text a line (or an object, core/io/text_lines.h); lines of a document,
- * which an empty line ends, are joined and cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be
- * short.
+/* Holds texts as sequences of ids in memory: one text a line (or an object, core/io/text_lines.h). An empty line ends a
+ * document; the lines of a document are joined and cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document
+ * may be short.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* Batches of a masked language model, drawn from a corpus: sequences in an order that every epoch shuffles anew, masked
- * anew every time. The batch of a step follows from the options and its number alone.
+/* Draws batches of a masked language model from a corpus: every epoch shuffles the sequences anew, and every draw masks
+ * them anew. The batch of a step follows from the options and its number alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

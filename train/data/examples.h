@@ -1,4 +1,4 @@
-/* Labelled examples of a task as ids, in memory, and batches of them: what fine-tuning learns from.
+/* Holds labelled examples of a task as ids in memory, and batches of them for fine-tuning.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

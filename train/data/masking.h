@@ -1,4 +1,4 @@
-/* Which tokens of a text a masked language model must guess, and what it sees there instead (docs/training.md).
+/* Selects the tokens of a text that a masked language model must guess, and their replacements (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* What is trained on: prepared batches, or batches drawn from texts or of examples. SPDX-License-Identifier: MIT */
+/* Training data: prepared batches, or batches drawn from texts or from examples. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"

@@ -1,4 +1,4 @@
-/* What the learner of pieces works on: candidates, which begin as characters and stretches of words.
+/* Holds the candidates of the piece learner, which begin as characters and substrings of words.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

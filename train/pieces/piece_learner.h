@@ -1,5 +1,5 @@
-/* Pieces of a unigram model (Kudo 2018), learned from counted words: many candidates, their probabilities by
- * expectation and maximisation, and round by round those dropped that the likelihood misses least.
+/* Learns the pieces of a unigram model (Kudo 2018) from counted words. It begins with many candidates, estimates their
+ * probabilities by expectation and maximisation, and in every round drops those whose loss lowers the likelihood least.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

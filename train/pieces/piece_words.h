@@ -1,5 +1,5 @@
-/* Words of texts and how often each occurs: what pieces are learned from. The space before a word is U+2581; a word is
- * cut where letters, digits and punctuation meet, so that no piece holds two of them.
+/* Counts the words of texts, from which pieces are learned. The space before a word is U+2581; a word is cut where
+ * letters, digits and punctuation meet, so that no piece holds two of them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

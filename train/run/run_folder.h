@@ -1,5 +1,5 @@
-/* A training run in a folder: log.jsonl, one line a step; checkpoints; and at the end the model as any program opens
- * it.
+/* A training run in a folder: it writes log.jsonl, one line a step; checkpoints; and at the end the model, as any
+ * program opens it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

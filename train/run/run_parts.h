@@ -1,4 +1,4 @@
-/* The parts of a run of training, each in a file of its name.
+/* Declares the parts of a training run, each in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* What training writes: gradients, and models that other programs open.
+/* Saves the results of training: gradients, and models that other programs open.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

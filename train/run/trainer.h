@@ -1,5 +1,4 @@
-/* What a deberta_trainer is: for its own functions, and for checks that look at gradients or put a fault into a
- * learner.
+/* Defines deberta_trainer, for its own functions and for checks that read gradients or plant a fault in a learner.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

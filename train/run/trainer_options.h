@@ -1,13 +1,16 @@
-/* The trainer's options, each described once: what the command line calls it, its range, what belongs to the recipe of
- * a run, its help. From these lists come the rows of `deberta train` and `finetune` (program/train), the ranges that
- * the library checks, the recipe as JSON, and with it what --resume compares. Types and defaults stand in the public
- * header.
+/* Describes each of the trainer's options once: its name on the command line, its range, its part in the recipe of a
+ * run, its help. These lists generate the rows of `deberta train` and `finetune` (program/train), the ranges that the
+ * library checks, and the recipe as JSON, which --resume compares. The public header has types and defaults.
  *
  * A row is X(type, member, name, value, low, high, words, key, needs, help):
- * type: COUNT (size_t), NUMBER (double), CHOICE (an enumeration, or an int), SWITCH (an int that is 0 or 1), or PATH;
- * low, high: of a count or a number; the default may lie outside where it means "not given". high of a choice: its last
- * value. words: of a choice, one for each value. key: in the recipe, NULL: no bit depends on it. needs: options of the
- * program, one of which must be given.
+ *
+ *     type         COUNT (size_t), NUMBER (double), CHOICE (an enumeration, or an int), SWITCH (an int that is 0 or 1),
+ *                  or PATH
+ *     low, high    range of a count or a number; the default may lie outside where it means "not given". high of a
+ *                  choice: its last value
+ *     words        of a choice, one for each value
+ *     key          in the recipe, NULL: no bit depends on it
+ *     needs        options of the program, one of which must be given
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

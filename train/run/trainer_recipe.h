@@ -1,4 +1,4 @@
-/* What decides about the bits of a run, as JSON. SPDX-License-Identifier: MIT */
+/* The recipe of a run as JSON: all settings that determine its bits. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>

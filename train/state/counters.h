@@ -1,5 +1,5 @@
-/* Random numbers without a state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) of a key and a counter, which say
- * what the number is for. So nothing depends on threads, on shards or on where a run was interrupted
+/* Stateless random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) of a key and a counter, which identify the
+ * purpose of the number. So no number depends on threads, on shards or on where a run was interrupted
  * (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */

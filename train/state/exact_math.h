@@ -1,4 +1,4 @@
-/* Exponential and logarithm of single numbers with the same bits everywhere.
+/* Computes exponentials and logarithms of single numbers with the same bits everywhere.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

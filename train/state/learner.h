@@ -1,6 +1,6 @@
-/* What stays while a run lasts: a model whose weights come from a parameter_set, a session that records its forward
- * passes, transposed weights, and shapes. What one step is stands in step_state.h, what steps write to in
- * learner.h; docs/design.md has a map.
+/* The state that lasts for a whole run: a model whose weights come from a parameter_set, a session that records its
+ * forward passes, transposed weights, and shapes. step_state.h describes one step; this file also describes the memory
+ * that steps write to; docs/design.md has a map.
  *
  * Letters as in core/encode/session.h. "Parts" are the shards of a step: its sequences lie in the order of their
  * shards, and every sum over tokens is cut at their borders (docs/training.md).

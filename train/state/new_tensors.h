@@ -1,5 +1,6 @@
-/* Tensors that no file has: a head for other labels, or a whole model from its configuration. Weights are normal with
- * the configuration's initializer_range, gains 1, biases 0; every number follows from the seed and the tensor's name.
+/* Creates tensors that no file has: a head for other labels, or a whole model from its configuration. Weights are
+ * normal with the configuration's initializer_range, gains 1, biases 0; every number follows from the seed and the
+ * tensor's name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double and made by
- * +, -, x, / and square roots alone; elements are float32, by the kernel adam_f32.
+/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double, computed with
+ * +, -, x, / and square roots alone; elements are float32, updated by the kernel adam_f32.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

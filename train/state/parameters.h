@@ -1,6 +1,6 @@
-/* The weights that are trained: every tensor of a model's files by name, in float32, with its gradient. A
- * weight_source, so that the engine packs them as it packs a file's (core/load/weight_loader.h): what a step
- * multiplies with is what opening the saved checkpoint would give.
+/* Holds the trained weights: every tensor of a model's files by name, in float32, with its gradient. It is a
+ * weight_source, so the engine packs them as it packs a file's (core/load/weight_loader.h): a step multiplies with the
+ * same values that opening the saved checkpoint gives.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* Products and sums of the backward pass on all threads. Cutting shows in no bit: an output is one chain, or one tree
- * of chains, whatever task makes it (core/kernels.h).
+/* Computes products and sums of the backward pass on all threads. Cutting changes no bit: an output is one chain, or
+ * one tree of chains, whatever task computes it (core/kernels.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

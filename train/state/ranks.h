@@ -1,4 +1,4 @@
-/* Processes that compute a step together: who has which shards, and what one says to all. NULL: a process alone.
+/* Processes that compute a step together: their shards, and messages from one rank to all. NULL: a process alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

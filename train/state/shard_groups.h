@@ -1,5 +1,6 @@
-/* Which shards of a step are in memory at once: as many neighbours, 1, 2, 4 ..., as have at most so many tokens, and
- * one at least. A group is a whole part of the tree over shards (docs/training.md), so cutting shows in no bit.
+/* Groups the shards of a step that are in memory at once: as many neighbours, 1, 2, 4 ..., as stay within a limit of
+ * tokens, and at least one. A group is a whole part of the tree over shards (docs/training.md), so cutting changes no
+ * bit.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

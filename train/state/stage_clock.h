@@ -1,6 +1,6 @@
-/* Where a step spends its time: seconds by stage, and those of all threads' processors. The thread that goes through
- * the stages ends a lap where one is over. The way back runs its stages layer by layer, so each is the sum of many
- * laps. Off (NULL) it costs a test of a pointer.
+/* Measures the time of a step by stage: seconds, and processor seconds of all threads. The thread that runs the stages
+ * ends a lap at the end of each. The backward pass runs its stages layer by layer, so each is the sum of many laps.
+ * Switched off (NULL), it costs a test of a pointer.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* What one step reads: sequences in the order of their shards, and what is known of each. Members that a task does not
- * need are NULL.
+/* The input of one step: sequences in the order of their shards, and the properties of each. Members that a task does
+ * not need are NULL.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Dropout of a step (docs/training.md): its numbers, the relative table as each layer sees it, and the way back.
+/* Dropout of a step (docs/training.md): its numbers, the relative table as each layer sees it, and its backward pass.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

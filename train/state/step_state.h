@@ -1,6 +1,6 @@
-/* What one step is: its batch and options, the group of shards that is in memory, and what has been found so far. It
- * lives as long as step_run; each piece of the way back gets it, reads the learner, which is fixed, and writes to the
- * memory.
+/* The state of one step: its batch and options, the group of shards that is in memory, and the results so far. It lives
+ * as long as step_run; each piece of the backward pass receives it, reads the learner, which is constant, and writes to
+ * the memory.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

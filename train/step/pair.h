@@ -1,5 +1,5 @@
-/* A generator and a discriminator of replaced tokens trained together (docs/training.md). The generator fills what is
- * masked; what it draws is what the discriminator reads.
+/* Trains a generator and a discriminator of replaced tokens together (docs/training.md). The generator fills the masked
+ * places; the discriminator reads the tokens that it draws.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

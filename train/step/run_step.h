@@ -1,4 +1,4 @@
-/* What a run trains, one model or a pair, and one step of it.
+/* The subject of a run, one model or a pair, and one step of it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

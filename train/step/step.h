@@ -1,4 +1,4 @@
-/* One step: a batch forward, its loss, and backward, so that the parameters have their gradients.
+/* Runs one step: a batch forward, its loss, and backward, so that the parameters have their gradients.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* A run of updates: batch, gradients, clipping, update, weights packed again.
+/* Runs updates: batch, gradients, clipping, update, packing the weights again.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
