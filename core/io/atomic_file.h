@@ -22,28 +22,28 @@
 
 typedef struct atomic_file atomic_file;
 
-/* Where a file of this name will really be, in new memory: a symbolic link is followed, because renaming onto it would
- * replace the link. What exists and is not a regular file is refused, and a link to what does not exist. */
+/* Resolves the final path of a file of this name, in new memory: it follows a symbolic link, because renaming onto it
+ * would replace the link. It refuses an existing path that is not a regular file, and a link to a missing file. */
 deberta_status atomic_file_target(char **target, const char *path, deberta_error *err);
 /* Opens a temporary file next to atomic_file_target(path). */
 deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
-/* For writing text: closed by commit, which reports what could not be written, or by discard. */
+/* Opens a stream for writing text; commit closes it and reports failed writes, or discard closes it. */
 deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_error *err);
-/* Anywhere, in any order. What is never written, but lies below the size, is zero. */
+/* Writes at any offset, in any order. Unwritten bytes below the size are zero. */
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err);
 deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err);
 /* Gives the file its name, or removes it on failure. Frees *file either way. */
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err);
-/* Removes it. Accepts NULL. */
+/* Removes the temporary file. Accepts NULL. */
 void atomic_file_discard(atomic_file **file);
 
-/* All of it at once: a file of these bytes, whole or not at all. */
+/* Writes a whole file of these bytes, or none. */
 deberta_status atomic_file_replace(const char *path, const void *bytes, size_t count_bytes, deberta_error *err);
 
-/* The name under which it exists until commit. */
+/* Returns the name under which it exists until commit. */
 const char *atomic_file_temporary(const atomic_file *file);
-/* Is it such a name, without its folder? ".deberta-<host>-<digits>-<digits>.tmp" */
+/* Whether a name without its folder is that of a temporary file: ".deberta-<host>-<digits>-<digits>.tmp". */
 bool atomic_file_is_temporary(const char *name);
 
 /* Waits until the content of an open file, or folder, is on the disk. False with errno. */

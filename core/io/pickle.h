@@ -34,24 +34,24 @@ typedef enum pickle_kind {
 
 typedef struct pickle_value {
     uint32_t kind;
-    uint32_t length_bytes; /* of text, bytes, long */
+    uint32_t length_bytes; /* bytes of a text, bytes or long */
     union {
         int64_t integer;  /* bool, integer */
         const char *text; /* into the pickle; not terminated */
-        size_t index;     /* of everything else, in its pool */
+        size_t index;     /* index of any other value in its pool */
     } as;
 } pickle_value;
 
-/* What a persistent id describes: the memory that tensors are views of. */
+/* A persistent id describes a storage: the memory that tensors are views of. */
 typedef struct pickle_storage {
     pickle_value key; /* text */
     tensor_dtype dtype;
     size_t elements;
     size_t view_offset,
-        view_elements; /* the part that is meant (the whole, but in the oldest files); inside elements */
+        view_elements; /* the referenced part (all of it except in the oldest files); inside elements */
 } pickle_storage;
 
-/* Lies inside its storage: checked. */
+/* A tensor, checked to lie inside its storage. */
 typedef struct pickle_tensor {
     size_t storage, offset, elements; /* offset into the whole storage, in elements like the strides */
     size_t rank, shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
@@ -67,10 +67,10 @@ pickle_value pickle_root(const pickle *p);
 const char *pickle_kind_name(pickle_value value); /* "a tuple" */
 bool pickle_text_is(pickle_value value, const char *text);
 
-/* Walks over the items of a tuple or list, or the keys and values of a dict in turn; anything else has no items.
+/* Iterates over the items of a tuple or list, or the keys and values of a dict in turn; any other value has no items.
  * *cursor is 0 at the beginning. */
 bool pickle_next(const pickle *p, pickle_value from, size_t *cursor, pickle_value *item);
-/* Pairs of text and tensor in a dict. */
+/* Counts the pairs of text and tensor in a dict. */
 size_t pickle_tensor_count(const pickle *p, pickle_value dict);
 
 size_t pickle_storage_count(const pickle *p);
