@@ -10,10 +10,10 @@
 
 #include "core/kernels.h"
 
-/* What is known of a part. It is remembered for the process: the processor stays what it is. */
+/* The verdict on a part, remembered for the process, because the processor does not change. */
 typedef _Atomic unsigned char part_verdict;
 enum { PART_UNKNOWN, PART_RIGHT, PART_WRONG };
 
-/* Whether the integer products that `init` puts into a table have the bits of the scalar kernels; compares at most once
- * for each verdict, or twice where threads meet. Where memory is short the part is not used this time. */
+/* Whether the integer products that `init` puts into a table have the bits of the scalar kernels. It compares at most
+ * once for each verdict, or twice where threads race. Without enough memory the part is not used this time. */
 bool part_is_right(part_verdict *verdict, void (*init)(kernels *table));

@@ -14,10 +14,10 @@ enum { TOPOLOGY_MAX_WORKERS = 1024 };
 typedef struct topology_info {
     size_t logical, cores, packages, numa_nodes; /* the whole machine */
     size_t allowed_logical, allowed_cores;       /* allowed to this process: affinity */
-    int affinity_error; /* errno of the affinity query; 0: it succeeded. After an error cores and caches are unknown,
-                         * each online processor counts as a core, and the system places the threads */
-    double cpu_quota;   /* cgroup limit in cores; 0: none */
-    size_t usable_cores;                   /* the meaning of --threads 0: min of cores allowed and quota, at least 1 */
+    int affinity_error;  /* errno of the affinity query; 0: it succeeded. After an error cores and caches are unknown,
+                          * each online processor counts as a core, and the system places the threads */
+    double cpu_quota;    /* cgroup limit in cores; 0: none */
+    size_t usable_cores; /* the meaning of --threads 0: min of cores allowed and quota, at least 1 */
     size_t l1d_bytes, l2_bytes, l3_bytes;  /* bytes of one instance; 0: unknown */
     size_t l2_cores, l3_cores;             /* cores that share one instance; 0: unknown */
     size_t workers;                        /* entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */

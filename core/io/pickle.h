@@ -47,8 +47,7 @@ typedef struct pickle_storage {
     pickle_value key; /* text */
     tensor_dtype dtype;
     size_t elements;
-    size_t view_offset,
-        view_elements; /* the referenced part (all of it except in the oldest files); inside elements */
+    size_t view_offset, view_elements; /* the referenced part (all of it except in the oldest files); inside elements */
 } pickle_storage;
 
 /* A tensor, checked to lie inside its storage. */

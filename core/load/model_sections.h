@@ -5,9 +5,9 @@
 
 #include "core/load/model.h"
 
-/* Sizes of the sections of a measured model; bytes are NULL. */
+/* Computes the sizes of the sections of a measured model; bytes are NULL. */
 packed_sections model_sections(const deberta_model *model);
-/* The words' tables as integers, into memory as large as their section. */
+/* Writes the word tables as integers into memory as large as their section. */
 deberta_status model_store_words(const deberta_model *model, void *memory, deberta_error *err);
-/* From now on words are read from there. */
+/* Makes the model read words from there from now on. */
 void model_view_words(deberta_model *model, const void *memory);

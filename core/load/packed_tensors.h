@@ -22,7 +22,7 @@ typedef struct packed_tensors {
 size_t packed_tensors_bytes(const checkpoint *files);
 void packed_tensors_write(const checkpoint *files, uint8_t *to);
 
-/* What is wrong with a table, NULL if nothing is. */
+/* Checks a table; returns the problem, or NULL if there is none. */
 const char *packed_tensors_problem(const packed_tensors *table);
-/* For a table without a problem; it stays the caller's. */
+/* Makes a source from a table without a problem; the caller keeps the table. */
 weight_source weight_source_of_packed(const packed_tensors *table);

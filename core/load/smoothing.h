@@ -26,28 +26,29 @@
 #include "core/model/config.h"
 
 typedef struct channel_spread {
-    float *mean, *deviation; /* of every channel */
+    float *mean, *deviation; /* one value for every channel */
 } channel_spread;
 
-/* Mean 0 and deviation 1. */
+/* Sets mean 0 and deviation 1. */
 void spread_of_unknown(const channel_spread *spread, size_t channels);
-/* The spread after a LayerNorm of inputs of which nothing is known. */
+/* Computes the spread after a LayerNorm of inputs with unknown spread. */
 void spread_of_norm(const channel_spread *spread, const float *gamma, const float *beta, size_t channels);
-/* The spread after a LayerNorm of a sum: hidden states and what a sublayer adds to them. */
+/* Computes the spread after a LayerNorm of a sum: hidden states and a sublayer's output. */
 void spread_of_sum_norm(const channel_spread *hidden, const channel_spread *added, const float *gamma,
                         const float *beta, double epsilon, size_t channels);
-/* The spread of one output, from its weights w [inputs], its bias and the spread of the inputs. Sums are float64, in
- * order. */
+/* Computes the spread of one output, from its weights w [inputs], its bias and the spread of the inputs. Sums are
+ * float64, in order. */
 void spread_of_output(const channel_spread *output, size_t channel, const float *w, float bias,
                       const channel_spread *inputs, size_t channels);
-/* The spread of f(x), by a quadrature of five points. */
+/* Computes the spread of f(x), by a quadrature of five points. */
 void spread_activate(const channel_spread *spread, const kernels *table, activation function, size_t channels);
 
-/* a of hidden states and contexts. */
+/* Computes a of hidden states and contexts. */
 void usual_amplitudes(float *amplitudes, const channel_spread *spread, size_t channels);
-/* a of f(x), from the spread of x, sums of h inputs. */
+/* Computes a of f(x), from the spread of x, sums of h inputs. */
 void largest_amplitudes(float *amplitudes, const channel_spread *spread, const kernels *table, activation function,
                         size_t channels, size_t h);
 
-/* factors[j] from a and the largest |W| of every input, which is overwritten; 1 where there is nothing to smooth. */
+/* Computes factors[j] from a and the largest |W| of every input, which is overwritten; 1 where there is nothing to
+ * smooth. */
 void smoothing_factors(float *factors, float *largest_weights, const float *amplitudes, size_t channels);

@@ -17,18 +17,18 @@
 
 typedef struct word_table {
     weight_tensor stored; /* [rows][width] */
-    size_t digits;        /* as packed_matrix has them; 0: float32 */
-    const float *scales;  /* [rows]; NULL: rows are made integers as they are read */
+    size_t digits;        /* as in packed_matrix; 0: float32 */
+    const float *scales;  /* [rows]; NULL: rows are quantized as they are read */
     const void *integers; /* [rows][width] of int8_t or int16_t */
 } word_table;
 
-/* Bytes of the table as integers, whole pieces of 64; 0 in float32. Call it when the shape is known. */
+/* Computes the bytes of the table as integers, in whole pieces of 64; 0 in float32. Call it when the shape is known. */
 size_t word_table_bytes(const word_table *table);
-/* Makes the integers in `memory` of that size. */
+/* Writes the integers to `memory` of that size. */
 deberta_status word_table_store(const word_table *table, const weight_source *source, void *memory, deberta_error *err);
-/* From now on rows are read from `memory`, which word_table_store has filled. */
+/* Makes later reads use `memory`, which word_table_store has filled. */
 void word_table_view(word_table *table, const void *memory);
 
-/* Rows [first, first + rows) as float32. */
+/* Reads rows [first, first + rows) as float32. */
 deberta_status word_table_read(const word_table *table, const weight_source *source, size_t first, size_t rows,
                                float *values, deberta_error *err);

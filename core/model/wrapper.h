@@ -10,6 +10,6 @@
 
 #include "core/base/status.h"
 
-/* Refuses a config that is another class's, or names a model to begin from and has no sizes: the defaults would be
- * another model's. */
+/* Refuses a config that belongs to another class, or names a base model and has no sizes: the defaults would be another
+ * model's. */
 deberta_status wrapper_check_config(const json_t *config, const char *where, deberta_error *err);

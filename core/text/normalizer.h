@@ -13,12 +13,13 @@
 
 typedef struct normalizer normalizer;
 
-/* The model must have been checked and must stay: its user-defined pieces are never changed by the charsmap. */
+/* Creates a normaliser. The model must have been checked and must stay: the charsmap never changes its user-defined
+ * pieces. */
 deberta_status normalizer_create(normalizer **normalizer, const piece_model *model, const char *where,
                                  deberta_error *err);
 void normalizer_free(normalizer **normalizer);
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct normalizer_workspace {
     nfc_run run;
     traced_text before; /* form KC */
@@ -26,8 +27,8 @@ typedef struct normalizer_workspace {
 
 void normalizer_workspace_free(normalizer_workspace *workspace);
 
-/* text: valid UTF-8. DEBERTA_E_MEMORY also if the result would be too long for a traced_text. The origin of a byte is
- * where the step began that gave it; the last is where the text ended, which is before any white space cut off there.
- */
+/* Normalises a text of valid UTF-8. DEBERTA_E_MEMORY also if the result would be too long for a traced_text. The origin
+ * of a byte is the beginning of the step that produced it; the last is the end of the text before any white space cut
+ * off there. */
 deberta_status normalizer_run(const normalizer *normalizer, normalizer_workspace *workspace, traced_text *out,
                               const char *text, size_t bytes, deberta_error *err);

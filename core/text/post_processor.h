@@ -21,6 +21,6 @@ typedef struct text_frame {
     size_t pair_separators; /* between two segments: 1 or 2 */
 } text_frame;
 
-/* DEBERTA_E_UNSUPPORTED for every other frame, and for none: ids without a frame are not what the encoder was trained
- * with. */
+/* Reads the template; DEBERTA_E_UNSUPPORTED for every other template, and for none: the encoder was not trained with
+ * ids without one. */
 deberta_status post_processor_read(text_frame *frame, json_t *root, const char *where, deberta_error *err);

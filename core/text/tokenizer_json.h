@@ -11,6 +11,7 @@
 #include "core/text/tokenizer_config.h"
 
 /* Fills *model (a unigram model, checked) or *bpe (tokens and merges, not finished), and the added tokens and flags of
- * *config. *bpe is NULL unless it is that. *model is initialised before, and may be freed in any case. */
+ * *config. *bpe is NULL unless the file has a byte-level BPE. *model is initialised before, and may be freed in any
+ * case. */
 deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
                                    deberta_error *err);
