@@ -8,7 +8,7 @@
 typedef struct attention_backward {
     const step_state *step;
     size_t layer;
-    const layer_record *record; /* of the queries */
+    const layer_record *record; /* record of the queries */
     const query_run *runs;      /* in the order of their rows */
     const size_t *run_bounds;   /* [parts + 1] */
     const float *d_context;     /* [rows][context_stride] */

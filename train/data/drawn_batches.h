@@ -16,12 +16,12 @@ typedef struct drawn_options {
 
 typedef struct drawn_batches drawn_batches;
 
-/* The corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
+/* Opens batches; the corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
 deberta_status drawn_batches_open(drawn_batches **batches, const corpus *corpus, const drawn_options *options,
                                   deberta_error *err);
 void drawn_batches_close(drawn_batches **batches);
 
-/* Tokens that a step has at most. */
+/* Returns the most tokens of a step. */
 size_t drawn_batches_most_tokens(const drawn_batches *batches);
 
 batch_source drawn_batches_source(drawn_batches *batches);

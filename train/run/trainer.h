@@ -8,8 +8,8 @@
 #include "train/run/run_parts.h"
 #include "train/run/trainer_recipe.h"
 
-/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
- * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */
+/* With a generator it trains a pair; without, `discriminator` is the trained model of any task. Strings of the options
+ * belong to the caller until the trainer is open; afterwards they are copies. */
 struct deberta_trainer {
     deberta_trainer_options options;
     char *model, *generator, *folder;
@@ -17,6 +17,6 @@ struct deberta_trainer {
     run_parts parts;
     trainer_data data;
     json_t *recipe;
-    run_claim claim;           /* of a run's folder */
-    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
+    run_claim claim;           /* claim of a run's folder */
+    run_checkpoint checkpoint; /* the checkpoint from which the run resumes; step 0: from the beginning */
 };

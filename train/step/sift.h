@@ -8,7 +8,7 @@
 
 #include "train/step/step.h"
 
-/* As step_run. batch->delta is where the ascent begins; NULL: it is drawn. The learner has room for twice the tokens.
- * result->head_loss is that of the clean pass. */
+/* Runs like step_run. batch->delta is the start of the ascent; NULL: it is drawn. The learner has room for twice the
+ * tokens. result->head_loss is that of the clean pass. */
 deberta_status sift_step_run(learner *learner, const step_batch *batch, const step_options *options,
                              step_result *result, deberta_error *err);
