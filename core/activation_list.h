@@ -1,9 +1,9 @@
-/* The activations that a configuration may name: one row makes the enumeration, the spellings that config.json is read
- * with, the sentence that refuses others, the switches of all kernels, the names of `bench kernel` and the functions
- * that random models draw. A new one is a row here and, under its function's name, f and f' three times:
- * scalar_<function> and scalar_<function>_derivative in simd/scalar/math_scalar.h, vf_<function> and
+/* Lists the activations that a configuration may name. One row generates the enumeration, the spellings that
+ * config.json is read with, the sentence that refuses others, the switches of all kernels, the names of `bench kernel`,
+ * and the functions that random models draw. A new activation needs a row here and, under its function's name, f and f'
+ * three times: scalar_<function> and scalar_<function>_derivative in simd/scalar/math_scalar.h, vf_<function> and
  * vf_<function>_derivative in simd/tmpl/math_tmpl.h, exact_<function>, exact_<function>_slope and <function>_bounds in
- * analysis/reference/exact_activation.c. Whatever is missing does not compile.
+ * analysis/reference/exact_activation.c. A missing one fails to compile.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

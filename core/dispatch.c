@@ -1,4 +1,5 @@
-/* Which tier runs: names, availability, and the table of kernels, filled by overriding from the scalar tier upwards.
+/* Selects the tier that runs: names, availability, and the table of kernels, filled by overriding from the scalar tier
+ * upwards.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/dispatch.h"

@@ -1,22 +1,23 @@
-/* The kernels of low precision: rows of float32 become integers, and products of integers become float32 again.
+/* Kernels of low precision: they quantize rows of float32 to integers, and convert products of integers back to
+ * float32.
  *
- * Sums of integers are exact, so nothing here depends on their order; where floats are made from them the order is
- * written, as in kernels.h. Two formats, by the number of digits of a value:
+ * Sums of integers are exact, so nothing here depends on their order; where floats are computed from them, the contract
+ * fixes the order, as in kernels.h. A format is named by the digits of a value:
  *
- *   one digit    activations u8 with a zero point, weights in -127 ... 127. What int8 precision is made of
+ *   one digit    activations u8 with a zero point, weights in -127 ... 127. int8 precision uses it
  *   two digits   v = 128 high + low, 15 bits with the sign; high in -127 ... 127, low in -64 ... 63. An activation's
  *                digits are stored with 128 added, as u8; a weight's as s8. The product of both low digits is left out:
- *                it is below 2^-14 of a product. What int16 precision is made of
+ *                it is below 2^-14 of a product. int16 precision uses it
  *   15 bits      probabilities, v = 128 high + low without a sign: high in 0 ... 255, low in 0 ... 127, each a plane of
- *                u8, times weights of one digit. What attention of int8 precision adds up values with
+ *                u8, times weights of one digit. Attention of int8 precision sums values with it
  *
- * Layouts (the field's quad is four neighbouring inputs, what one 32-bit lane multiplies):
+ * Layouts (a quad is four neighbouring inputs, which one 32-bit lane multiplies):
  *
  *   activations  [digit][row / 16][input / 64][row % 16][input % 64]   16 rows of 64 bytes: a tile of AMX
  *   weights      [panel][digit][input / 4][16 outputs][4]              64 bytes a quad: one vector, or 1/16 of a tile
  *
- * Inputs are padded to a multiple of 64; the weights there are zeros, so what the activations hold there is free, but
- * it is written.
+ * Inputs are padded to a multiple of 64; the weights there are zeros, so activations may hold any values there, but
+ * they are written.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -29,26 +30,26 @@
 enum {
     DIGIT_TILE_ROWS = 16,
     DIGIT_TILE_INPUTS = 64,
-    DIGIT_OFFSET = 128,       /* what is added to an activation's digit where there are two */
+    DIGIT_OFFSET = 128,       /* the number added to an activation's digit where there are two */
     MAX_INTEGER_DEPTH = 1024, /* inputs of a call: |high| <= 127 127 1024 < 2^24 is exact as a float */
-    U15_TOP = 32767,          /* what stands for 1 in 15 bits */
-    MAX_U15_DEPTH = 512,      /* and how many of these times +-127 a sum of 32 bits holds */
+    U15_TOP = 32767,          /* the value of 1 in 15 bits */
+    MAX_U15_DEPTH = 512,      /* the most of these times +-127 that a sum of 32 bits holds */
 };
 _Static_assert((int64_t)U15_TOP * 127 * MAX_U15_DEPTH <= INT32_MAX, "sums of 15 bits are exact");
 
-/* Planes: bytes that a number of A has; digits: bytes of B. */
+/* Planes are the bytes of a number of A; digits are the bytes of a number of B. */
 typedef enum integer_format { ONE_DIGIT, TWO_DIGITS, FIFTEEN_BITS } integer_format;
 #define FORMAT_PLANES(format) ((format) == ONE_DIGIT ? 1 : 2)
 #define FORMAT_DIGITS(format) ((format) == TWO_DIGITS ? 2 : 1)
 
-/* Where row i, input k of a plane of tiles lies; depth is a multiple of 64. */
+/* Returns the offset of row i, input k in a plane of tiles; depth is a multiple of 64. */
 static inline size_t digit_at(size_t depth, size_t i, size_t k)
 {
     return (i / DIGIT_TILE_ROWS * depth + k / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS) * DIGIT_TILE_ROWS +
            i % DIGIT_TILE_ROWS * DIGIT_TILE_INPUTS + k % DIGIT_TILE_INPUTS;
 }
 
-/* Rows of x as integers, with v[k] = x[i ldx + k] factor[k] (v = x without factor), a row at a time:
+/* Quantizes rows of x, with v[k] = x[i ldx + k] factor[k] (v = x without factor), a row at a time:
  *
  *   one digit    low = min(0, v),  high = max(0, v),  range = high - low
  *                inverse = 255 / range,  scale = range / 255;  both 0 unless 2^-100 <= range < inf
@@ -58,11 +59,11 @@ static inline size_t digit_at(size_t depth, size_t i, size_t k)
  *                inverse = 16256 / range,  scale = range / 127;  both 0 as above
  *                q = rint(v inverse);  high = (q + 64) >> 7,  low = q - 128 high;  both stored with 128 added
  *
- *   scale[i] = scale + sum of 0 v[k]: a NaN if any v is infinite or no number. The digits of such a row are free.
+ *   scale[i] = scale + sum of 0 v[k]: a NaN if any v is infinite or NaN. The digits of such a row are unspecified.
  *
- * rint rounds to nearest, ties to even. Inputs from `depth` to the next multiple of 64 get the digit of 0. Rows of the
- * last tile that are not there are left alone. 1 <= depth <= MAX_INTEGER_DEPTH. |v - (digit - zero) scale| is at most
- * half a scale and some ULP; of two digits, |v - (128 high + low) scale / 128| <= scale / 256 and some ULP.
+ * rint rounds to nearest, ties to even. Inputs from `depth` to the next multiple of 64 get the digit of 0. Missing rows
+ * of the last tile stay unchanged. 1 <= depth <= MAX_INTEGER_DEPTH. |v - (digit - zero) scale| is at most half a scale
+ * and some ULP; of two digits, |v - (128 high + low) scale / 128| <= scale / 256 and some ULP.
  *
  *   15 bits      0 <= x <= 1, no factors:  q = rint(x 32767);  high = q >> 7,  low = q - 128 high;  scale[i] = 1 /
  * 32767 depth <= MAX_U15_DEPTH; |x - (128 high + low) scale| <= scale / 2 and some ULP. Other x, digits free */
@@ -77,7 +78,7 @@ typedef struct quantize_task {
     int32_t *zero;       /* [rows]; of two planes not touched */
 } quantize_task;
 
-/* Panels of 16 columns (as gemm_f32 multiplies them) as weights of one digit, a column j = 16 p + l at a time, with
+/* Quantizes panels of 16 columns (in gemm_f32's layout) to weights of one digit, a column j = 16 p + l at a time, with
  * v[k] = x[p x_panel_stride + 16 k + l] factor[k] (without the factor if there is none):
  *
  *     largest = max |v|
@@ -119,7 +120,7 @@ typedef struct integer_gemm_task {
     const uint8_t *a;
     size_t a_plane_bytes;
     const float *a_scale;
-    const int32_t *a_zero; /* not looked at with two planes */
+    const int32_t *a_zero; /* not read with two planes */
     const int8_t *b;
     const float *b_scale; /* [panels][16] */
     const int32_t *b_sum; /* [panels][digits][16] */
@@ -146,8 +147,8 @@ static inline void integer_gemm_task_assert(const integer_gemm_task *task)
     (void)task;
 }
 
-/* quantize_u8 and gemm_u8: one digit; quantize_u8x2 and gemm_u8x2: two; quantize_u15 and gemm_u15: 15 bits. Every
- * vector tier quantises; products need more than a vector length, and have tiers of their own. */
+/* quantize_u8 and gemm_u8 have one digit; quantize_u8x2 and gemm_u8x2 two; quantize_u15 and gemm_u15 15 bits. Every
+ * vector tier quantizes; products depend on more than a vector length, and have separate tiers. */
 #define QUANTIZE_KERNEL_LIST(X)                                                                                        \
     X(quantize_u8, (const quantize_task *task))                                                                        \
     X(quantize_u8x2, (const quantize_task *task))                                                                      \

@@ -1,5 +1,5 @@
-/* The kernel table: every numeric inner loop of the encoder, its contract, and the one list from which struct members,
- * prototypes, names and test coverage are made.
+/* The kernel table: every numeric inner loop of the encoder, its contract, and the one list that generates struct
+ * members, prototypes, names and test coverage.
  *
  * One arithmetic. Every implementation of a slot gives the same float32 bits (docs/design.md): the contracts below fix
  * the order of every sum and where a multiply and an add are fused. Written `fma(a, b, c)` = one rounding of a b + c;
@@ -7,8 +7,8 @@
  * only where a contract says so. NaN inputs give NaN somewhere in the outputs they reach, with unspecified bits;
  * nothing else is promised.
  *
- * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to
- * read; they cannot fail; they assert what a task must be beyond that. Strides ("ld", "stride") count floats. In error
+ * All pointers may have any alignment of a float. Kernels never touch memory outside the described arrays, not even to
+ * read; they cannot fail; they assert their further preconditions. Strides ("ld", "stride") count floats. In error
  * bounds eps is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
@@ -21,7 +21,7 @@
 
 #include "core/activation_list.h"
 
-/* These flags let the compiler reorder sums and forget NaN: the one arithmetic would be gone without a word. */
+/* These flags let the compiler reorder sums and ignore NaN, which would silently break the one arithmetic. */
 #if defined __FAST_MATH__ || (defined __FINITE_MATH_ONLY__ && __FINITE_MATH_ONLY__)
 #error "-ffast-math and -ffinite-math-only change results: build without them"
 #endif
@@ -30,12 +30,12 @@
 #include "core/integer_kernels.h"
 
 /* Columns of a panel: the unit in which matrices are packed, the same on every tier, so that one packed model serves
- * all of them. It is also the number of partial sums of every row reduction, and divides every vector length that we
- * have. */
+ * all of them. It is also the number of partial sums of every row reduction, and divides every supported vector
+ * length. */
 enum { PANEL = 16 };
 
-/* Keys whose softmax is taken at once; longer rows carry a running maximum and sum. Part of the arithmetic: do not
- * tune. */
+/* Keys of one softmax chunk; longer rows carry a running maximum and sum. This is part of the arithmetic: do not tune
+ * it. */
 enum { KEY_CHUNK = 512 };
 
 /* C = epilogue(A B), B packed in panels of 16 columns.
@@ -53,9 +53,9 @@ enum { KEY_CHUNK = 512 };
  * so a row-major C has c_panel_stride 16. C may be the residual; it overlaps nothing else. rows, depth, panels >= 0;
  * depth 0 is an empty sum. Error against exact arithmetic before the epilogue: at most depth eps sum|a b|.
  *
- * next is what will be multiplied after this call, or NULL where B is in a cache already: while panel p is multiplied,
- * p + 1 is fetched into L2, spread evenly over the row groups, and next stands in for the panel after the last. It is
- * never read, changes no result and cannot fault. */
+ * next points to the operand of the next call, or is NULL where B is in a cache already. While panel p is multiplied, p
+ * + 1 is fetched into L2, spread evenly over the row groups; after the last panel, next is fetched. It is never read,
+ * changes no result and cannot fault. */
 typedef struct gemm_task {
     size_t rows, depth, panels;
     const float *a;
@@ -83,7 +83,8 @@ static inline void gemm_task_assert(const gemm_task *task)
     (void)task;
 }
 
-/* Position bias of one tile of 16 keys against `rows` consecutive queries: what disentangled attention adds to q.k.
+/* Position bias of one tile of 16 keys against `rows` consecutive queries: the terms that disentangled attention adds
+ * to q.k.
  *
  *   t(i, l) = row_of[i - l]      table row of the distance of query i to key lane l, relative to query 0 and lane 0
  *   bias[i 16 + l] = c2p[i ld_c2p + (last_row - t) - c2p_first]   if c2p
@@ -98,7 +99,7 @@ static inline void gemm_task_assert(const gemm_task *task)
  *
  * unit_steps: row_of is non-decreasing in steps of 0 or 1. Then 16 consecutive keys need at most 16 neighbouring strip
  * entries, and an implementation may read c2p entries [first entry of its lanes, + 15], so each strip row must be
- * readable for 15 floats after the last entry used. Otherwise a slower general way is taken. Both only move data, then
+ * readable for 15 floats after the last entry used. Otherwise a slower general method runs. Both only move data, then
  * add once. */
 typedef struct position_bias_task {
     size_t rows;
@@ -149,13 +150,13 @@ static inline void softmax_task_assert(const softmax_task *task)
 
 /* ------------------------------------------------------------------------------------------------------ for training */
 
-/* Sums over rows are cut into parts, by `bounds`: part s is the rows bounds[s] <= r < bounds[s + 1]. Inside a part,
- * chunks of ROW_CHUNK rows are a chain each, from 0, and the chunks are added in order; then the parts are added by the
- * binary tree over their numbers, ((0 + 1) + (2 + 3)) + ..., in which an empty part is skipped. `parts` is a power of
- * two, at most MAX_ROW_PARTS; all of them empty: 0. Both numbers are part of the arithmetic. */
+/* `bounds` cuts sums over rows into parts: part s is the rows bounds[s] <= r < bounds[s + 1]. Inside a part, chunks of
+ * ROW_CHUNK rows are a chain each, from 0, and the chunks are added in order; then the parts are added by the binary
+ * tree over their numbers, ((0 + 1) + (2 + 3)) + ..., in which an empty part is skipped. `parts` is a power of two, at
+ * most MAX_ROW_PARTS; all of them empty: 0. Both numbers are part of the arithmetic. */
 enum { ROW_CHUNK = 256, MAX_ROW_PARTS = 64, MAX_ROW_TREE = 7 };
 
-/* C = A' B over rows of both: what the gradient of a weight is.
+/* C = A' B over rows of both: the gradient of a weight.
  *
  *   for every i < columns, panel p < panels, lane l < 16, with  b(r) = b[r ldb + p b_panel_stride + l]
  *       bounds:  c = the sum of parts (above) of the chains  x = fma(a[r lda + i], b(r), x)
@@ -163,7 +164,7 @@ enum { ROW_CHUNK = 256, MAX_ROW_PARTS = 64, MAX_ROW_TREE = 7 };
  *
  * with c[i ldc + p c_panel_stride + l]. C overlaps nothing. Error: rows eps sum|a b| at most.
  *
- * sums, with bounds and at least one panel only: sums[i] = what sum_rows_f32 gives of column i of A. */
+ * sums, with bounds and at least one panel only: sums[i] = the result of sum_rows_f32 for column i of A. */
 typedef struct gemm_tn_task {
     size_t columns, panels;
     const float *a;
@@ -201,8 +202,8 @@ typedef struct sum_rows_task {
  *     normal = d r,  u = gamma dy (dy without gamma),  a = sum(u) / n,  b = sum(u normal) / n  by fma
  *     dx     = r fma(-normal, b, u - a)
  * Sums have the 16 partials and the tree of layernorm_f32. normal may be x, dx may be dy or normal's input x; normal
- * and dx are different. Error of dx: (2 ceil(n / 16) + 32) eps r (|u| + mean|u| + |normal| mean|u normal|) plus what
- * the error of normal (see layernorm_f32) brings. */
+ * and dx are different. Error of dx: (2 ceil(n / 16) + 32) eps r (|u| + mean|u| + |normal| mean|u normal|) plus the
+ * contribution of the error of normal (see layernorm_f32). */
 typedef struct layernorm_backward_task {
     size_t rows, n;
     float *dx, *normal;
@@ -211,7 +212,7 @@ typedef struct layernorm_backward_task {
     float eps;
 } layernorm_backward_task;
 
-/* Backward of the softmax over one chunk of keys, whose logits are at hand again:
+/* Backward of the softmax over one chunk of keys, from recomputed logits:
  *
  *     p[j]  = exp(s[j] + key_bias[j] - maximum[i]) inverse_total[i]      (a maximum of -inf counts as 0)
  *     dp[j] = p[j] (dp[j] - delta[i])
@@ -229,7 +230,7 @@ typedef struct softmax_backward_task {
     size_t ld_exponentials;
 } softmax_backward_task;
 
-/* Sums of neighbours that belong to one place, for every row i, j = 0 ... columns - 1 in order:
+/* Sums neighbours that belong to one place, for every row i, j = 0 ... columns - 1 in order:
  *
  *     x = strip[i ld_strip + (place_of[j - i] - first)];  x = x + s(i, j)
  *     s(i, j) = s[i row_step + j column_step]
@@ -247,7 +248,7 @@ typedef struct fold_runs_task {
     size_t ld_strip;
 } fold_runs_task;
 
-/* One step of Adam on n weights, all numbers of the step given:
+/* Runs one step of Adam on n weights, from the given numbers of the step:
  *     g = scale g;  m = fma(b1, m, c1 g);  v = fma(b2, v, (c2 g) g)
  *     coupled:  w = fma(rate, m / (sqrt(v) + eps) + decay w, w)                               (Microsoft's XAdam)
  *     else:     w = fma(rate, m / fma(sqrt(v), inverse_root, eps), keep w)                    (torch.optim.AdamW)
@@ -265,7 +266,7 @@ typedef struct adam_task {
  *     x = w < threshold ? 0 : x scale,   w = word c mod 4 of Philox4x32-10 with key (seed, step) and
  *                                            counter (first + c / 4, of[i].place, of[i].sequence, of[i].site)
  *
- * Exact but for the product's rounding. */
+ * The result is exact except for the product's rounding. */
 typedef struct dropout_row {
     uint32_t place, sequence, site;
 } dropout_row;
@@ -301,7 +302,7 @@ typedef struct dropout_task {
     /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
     X(activate_f32, (float *x, size_t n, activation function))
 
-/* Kernels that only training calls; a build for inference alone leaves them out (KERNELS_WITHOUT_TRAINING). */
+/* Only training calls these kernels; a build for inference alone omits them (KERNELS_WITHOUT_TRAINING). */
 #define TRAINING_KERNEL_LIST(X)                                                                                        \
     /* see gemm_tn_task */                                                                                             \
     X(gemm_tn_f32, (const gemm_tn_task *task))                                                                         \
@@ -339,7 +340,7 @@ typedef struct dropout_task {
     INTEGER_GEMM_KERNEL_LIST(X)
 
 typedef struct kernels {
-    /* Rows and panels of the usual register tile: callers that cut work into blocks prefer multiples. */
+    /* Rows and panels of the usual register tile: code that cuts work into blocks prefers multiples. */
     size_t tile_rows, tile_panels;
 #define X(name, parameters)                                                                                            \
     void(*name) parameters;                                                                                            \
@@ -348,8 +349,8 @@ typedef struct kernels {
 #undef X
 } kernels;
 
-/* Each overrides the slots it implements: software fmaf and any processor (scalar), the same source for processors with
- * FMA (scalar_fma), and so on. Called in the order of core/base/tiers.h. */
+/* Each function overrides the slots that it implements: software fmaf and any processor (scalar), the same source for
+ * processors with FMA (scalar_fma), and so on. They are called in the order of core/base/tiers.h. */
 #define X(NAME, name, ...) void kernels_init_##name(kernels *table);
 TIER_LIST(X)
 PART_LIST(X)

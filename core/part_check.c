@@ -1,4 +1,4 @@
-/* A small problem of each integer product, with an edge in every direction, through two tables.
+/* Runs a small problem of each integer product, with an edge in every direction, through two tables.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/part_check.h"

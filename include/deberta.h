@@ -8,9 +8,9 @@
  *
  * Threads: any number of sessions of one model may run at the same time. A session serves one call at a time; which
  * thread makes it does not matter. One model, and a session for each thread, is the way to use it from several. A
- * session has worker threads of its own unless it is told otherwise, so T threads of a program would make T x cores of
- * them: give such sessions one deberta_threads to share, where calls wait for each other, or threads = 1, where each
- * computes by itself.
+ * session has separate worker threads by default, so T threads of a program would make T x cores of them. Give such
+ * sessions one deberta_threads to share, where calls wait for each other, or threads = 1, where each call computes
+ * alone.
  *
  *     deberta_error error;
  *     deberta_model *model = NULL;
@@ -36,23 +36,24 @@
  * Every result is the same float32 bits on every instruction set, for any number of threads, alone or in a batch.
  *
  * Errors: functions that can fail return DEBERTA_OK (0) or a negative DEBERTA_E_* and write one sentence into the
- * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. What could not be made is
- * NULL; other places that a call was to fill hold nothing of use after a failure, unless it says otherwise. Freeing
- * takes the place of a pointer, and accepts NULL in it. Functions without a deberta_error need what they ask for: a
- * NULL model or session crashes. The library never prints, exits or aborts. It installs a handler and keeps global
- * state only where deberta_guard_files asks for it.
+ * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. After a failure the object
+ * to be created is NULL; other outputs are unspecified, unless the function says otherwise. Freeing takes the address
+ * of a pointer, and accepts NULL in it. Functions without a deberta_error do not check their arguments: a NULL model or
+ * session crashes. The library never prints, exits or aborts. It installs a handler and keeps global state only where
+ * deberta_guard_files asks for it.
  *
- * Lifetimes: texts that deberta_..._name gives are static, and "unknown" for a number without a name. What belongs to a
- * model, tokenizer or list of tokens goes with it. Arguments are read during the call, unless it says otherwise.
+ * Lifetimes: texts that deberta_..._name gives are static, and "unknown" for a number without a name. Memory that
+ * belongs to a model, tokenizer or list of tokens is freed with it. Arguments are read during the call, unless it says
+ * otherwise.
  *
  * Structs that begin with struct_size (set it to sizeof) may get more members in later versions; so may
  * deberta_model_info, deberta_hidden_block, deberta_attention_block and deberta_tokens, which only the library makes:
  * read them through the pointer, without copies. A program may run with an earlier or a later library than the header
- * it was compiled with; an earlier one refuses a struct in which something is set that it does not know, instead of
+ * it was compiled with; an earlier library refuses a struct in which a member is set that it does not know, instead of
  * ignoring it. deberta_error, deberta_ablation, deberta_tensor and deberta_span stay as they are. Enumerations may get
- * more values before their _COUNT, which is that of this header: pass over values that you do not know. Members of
- * options set to 0 mean the default, NULL for options means all defaults. Counts are size_t, in elements; sizes in
- * bytes have names that end in _bytes.
+ * more values before their _COUNT, which is that of this header: ignore values that you do not know. Members of options
+ * set to 0 mean the default, NULL for options means all defaults. Counts are size_t, in elements; sizes in bytes have
+ * names that end in _bytes.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *

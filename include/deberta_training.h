@@ -1,4 +1,4 @@
-/* deberta_training.h: train models. It may change in any version, so its functions are in the static library alone.
+/* deberta_training.h: functions to train models. They may change in any version, so only the static library has them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DEBERTA_TRAINING_H

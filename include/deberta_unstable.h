@@ -1,6 +1,7 @@
-/* deberta_unstable.h: what the programs of this project need beyond deberta.h. It may change or go in any version, and
- * no promise about struct_size or compatibility holds for it. What the Python package needs of it the shared library
- * exports, and the package asks for the library's version when it loads it; the rest is in the static library alone.
+/* deberta_unstable.h: functions that the programs of this project need beyond deberta.h. They may change or disappear
+ * in any version, without any promise about struct_size or compatibility. The shared library exports those that the
+ * Python package needs, and the package checks the library's version when it loads it; only the static library has the
+ * rest.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef DEBERTA_UNSTABLE_H

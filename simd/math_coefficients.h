@@ -1,11 +1,12 @@
-/* Constants of the elementwise functions, and the exact order of operations that gives every tier the same bits.
+/* Defines the constants of the elementwise functions, and the exact order of operations that gives every tier the same
+ * bits.
  *
  * Notation: fma(a, b, c) is one rounding of a b + c; every other operator rounds by itself. `c ? a : b` is a lane
- * select on an ordered comparison (false for NaN), so that a NaN goes where the text sends it: a clamp is written so
- * that NaN passes through (on x86 max_ps(limit, x) and min_ps(limit, x) with the limit first are exactly these selects;
- * on NEON use a compare and bsl only where the sign of a zero could differ). bits() reinterprets. scale(t) =
- * reinterpret((bits(t) + 127) << 23), wrapping int32: for t = n + 1.5 2^23 the low bits of t hold n, so this is 2^n for
- * -126 <= n <= 127, and 0 for n = -127.
+ * select on an ordered comparison (false for NaN), so that NaN handling is fixed: a clamp is written so that NaN passes
+ * through (on x86 max_ps(limit, x) and min_ps(limit, x) with the limit first are exactly these selects; on NEON use a
+ * compare and bsl only where the sign of a zero could differ). bits() reinterprets. scale(t) = reinterpret((bits(t) +
+ * 127) << 23), wrapping int32: for t = n + 1.5 2^23 the low bits of t hold n, so this is 2^n for -126 <= n <= 127, and
+ * 0 for n = -127.
  *
  * exp(x), all x:
  *     t = fma(x, EXP_LOG2E, ROUND_MAGIC);  t = (EXP_T_LIMIT < t) ? EXP_T_LIMIT : t      (n <= 127)
@@ -14,9 +15,8 @@
  *     y = p scale(t);  y = x < EXP_LOWEST ? 0 : y;  y = x > EXP_HIGHEST ? inf : y
  *   For x <= 0 the limit on t and the last select change nothing and may be left out. 1.3 ULP up to x = 88.37, 6 above.
  *
- * sigmoid(x):    e = exp(-|x|);  (x < 0 ? e : 1) / (1 + e)
- * silu(x):       (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x) sigmoid(x)      the clamp turns -inf 0 into -0
- * gelu_quick(x): (the same clamped x) sigmoid(GELU_QUICK_SLOPE x)
+ * sigmoid(x):    e = exp(-|x|);  (x < 0 ? e : 1) / (1 + e) silu(x):       (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x)
+ * sigmoid(x)      the clamp turns -inf 0 into -0 gelu_quick(x): (the same clamped x) sigmoid(GELU_QUICK_SLOPE x)
  * gelu_tanh(x):  u = x fma(x x, GELU_TANH_CUBIC, GELU_TANH_LINEAR);  (the same clamped x) sigmoid(u)
  *   because (1 + tanh v) / 2 = sigmoid(2 v), which has no cancellation in the negative tail.
  *   sigmoid 2.7 ULP; the gates 3.7 ULP and, where the argument u of sigmoid is rounded, up to 3 |u| sigmoid(-u) more.
@@ -27,8 +27,8 @@
  *           copysign(|x| < TANH_SWITCH ? small : large, x)      1.4 ULP; copysign for the sign of -0 as well
  *
  * gelu(x) = x Phi(x) = max(x, 0) - |x| Phi(-|x|), where Phi(-a) = 2^(S(a) - GELU_SQUARE a a). The square is kept apart,
- * in two pieces h + l, because it is large: as part of one polynomial its roundings cost 39 ULP of the result on
- * [-5, -1].
+ * in two pieces h + l, because it is large: as part of one polynomial its roundings cost 39 ULP of the result on [-5,
+ * -1].
  *     a = |x|;  a = (GELU_HIGHEST < a) ? GELU_HIGHEST : a;  b = (GELU_FITTED < a) ? GELU_FITTED : a
  *     s = GELU_P0;  s = fma(s, b, GELU_P1) ... fma(s, b, GELU_P11)
  *     h = a a;  l = fma(a, a, -h)
@@ -42,15 +42,23 @@
  *   ULP of the result: 2.2 for x > 0, 2.9 on (-1, 0), 5.4 on [-3, -1], 10.8 on [-5, -3], 17.8 to -5.5, 24.6 to -5.75.
  *   Below that the error is absolute: at most 2.7e-10.
  *
- * Derivatives, which activate_backward_f32 multiplies with:
+ * Derivatives, by which activate_backward_f32 multiplies:
  *     gate(u): e = exp(-|u|), q = 1 + e:  s = (u < 0 ? e : 1) / q,  w = e / (q q) = s (1 - s)
- *     x in gates is clamped from both sides: z = (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x), then not above
- * -SIGMOID_LOWEST silu s + z w by fma(z, w, s), u = z;    gelu_quick  fma(u, w, s), u = GELU_QUICK_SLOPE z gelu_tanh
- * fma(z fma(z z, 3 GELU_TANH_CUBIC, GELU_TANH_LINEAR), w, s), u as there of z;    sigmoid  w of x relu 0 < x ? 1 : 0
- * (NaN: NaN);    tanh  fma(-y, y, 1), y = tanh(x);    exp  exp(x) gelu Phi(x) + x phi(x): with a, h, l as there and
- * Phi(-a) from there, t = fma(h, -GELU_SQUARE, ROUND_MAGIC);  n = t - ROUND_MAGIC;  f = fma(h, -GELU_SQUARE, -n);  f =
- * fma(l, -GELU_SQUARE, f) d = (EXP2 polynomial of f) scale(t) GELU_DENSITY;  x > 0 ? fma(a, d, 1 - Phi(-a)) : fma(-a,
- * d, Phi(-a)) Errors, in eps (s + |the other term|) for the gates: 8 (1 + |u|); gelu 16 eps absolute.
+ *     x in gates is clamped from both sides: z = (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x), then at most
+ *         -SIGMOID_LOWEST
+ *     silu        s + z w by fma(z, w, s), u = z
+ *     gelu_quick  fma(u, w, s), u = GELU_QUICK_SLOPE z
+ *     gelu_tanh   fma(z fma(z z, 3 GELU_TANH_CUBIC, GELU_TANH_LINEAR), w, s), u as above of z
+ *     sigmoid     w of x
+ *     relu        0 < x ? 1 : 0 (NaN: NaN)
+ *     tanh        fma(-y, y, 1), y = tanh(x)
+ *     exp         exp(x)
+ *     gelu        Phi(x) + x phi(x): with a, h, l and Phi(-a) as above,
+ *                 t = fma(h, -GELU_SQUARE, ROUND_MAGIC);  n = t - ROUND_MAGIC
+ *                 f = fma(h, -GELU_SQUARE, -n);  f = fma(l, -GELU_SQUARE, f)
+ *                 d = (EXP2 polynomial of f) scale(t) GELU_DENSITY
+ *                 x > 0 ? fma(a, d, 1 - Phi(-a)) : fma(-a, d, Phi(-a))
+ * Errors, in eps (s + |the other term|) for the gates: 8 (1 + |u|); gelu 16 eps absolute.
  *
  * The bounds were measured against float64 on every float of magnitude 2^-30 to 128, and on a sample of the others.
  *

@@ -1,4 +1,4 @@
-/* How fast multiply-adds can be on each tier: chains that stay in registers. SPDX-License-Identifier: MIT */
+/* Measures the peak rate of multiply-adds on each tier: chains that stay in registers. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The functions of deberta_training.h in a build without training: each refuses. SPDX-License-Identifier: MIT */
+/* Implements deberta_training.h in a build without training: every function refuses. SPDX-License-Identifier: MIT */
 #include "include/deberta_training.h"
 
 #include "core/base/status.h"

@@ -1,4 +1,4 @@
-/* The spans of a context that answer a question. SPDX-License-Identifier: MIT */
+/* Finds the spans of a context that answer a question. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "core/base/status.h"

@@ -1,9 +1,9 @@
-/* Labels of tokens, grouped to entities.
+/* Groups labels of tokens to entities.
  *
  * Labels may carry a scheme: B- begins an entity, I- goes on, E- and L- end it, S- and U- are one of a single word; O
- * is none. Labels without a prefix make one entity of neighbours that agree. A word has the label of its first token,
- * because that is the one that such models are trained on; DEBERTA_ENTITIES_BY_TOKEN lets every token speak for itself,
- * as token-wise trained models want.
+ * is no entity. Neighbours with the same label without a prefix form one entity. A word has the label of its first
+ * token, because such models are trained on it; DEBERTA_ENTITIES_BY_TOKEN uses each token's label, for models trained
+ * by token.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Logits into probabilities and rankings. SPDX-License-Identifier: MIT */
+/* Converts logits to probabilities and rankings. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "include/deberta_unstable.h"

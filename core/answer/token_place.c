@@ -1,4 +1,4 @@
-/* Where in a text its tokens lie. SPDX-License-Identifier: MIT */
+/* Locates tokens in a text. SPDX-License-Identifier: MIT */
 #include "core/base/text.h"
 #include "include/deberta_unstable.h"
 

@@ -1,4 +1,4 @@
-/* The clock that never goes back. SPDX-License-Identifier: MIT */
+/* Reads the monotonic clock and the processor time. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <time.h>

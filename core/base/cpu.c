@@ -1,6 +1,6 @@
-/* Detection of instruction sets. CPUID alone is not enough: a processor may have AVX-512 whose registers the operating
- * system does not save, and using it then is a crash or silent corruption. Both are asked here: the
- * __builtin_cpu_supports of some compilers' run-times knows of no processor at all.
+/* Detects the instruction sets that processor and operating system support. CPUID alone is not enough: a processor may
+ * have AVX-512 whose registers the operating system does not save, and using it then crashes or corrupts silently. So
+ * this file asks both: the __builtin_cpu_supports of some compilers' run-times knows of no processor at all.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/cpu.h"

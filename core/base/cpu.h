@@ -1,4 +1,6 @@
-/* Which tiers this processor and its operating system offer. SPDX-License-Identifier: MIT */
+/* Declares the queries for the tiers that this processor and its operating system support.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>
@@ -6,12 +8,12 @@
 #include "core/base/tiers.h"
 #include "include/deberta.h"
 
-/* CPUID and, through the compiler's run-time library, the register state that the operating system saves. */
+/* Returns the features from CPUID and, by XGETBV, of the registers that the operating system saves. */
 unsigned cpu_features(void);
 /* Asks the operating system to let this process use tiles (AMX), which only processes that ask may. False if it
  * refuses. Asking again is a system call without effect. From then on signal stacks must have room for 8 KiB more. */
 bool cpu_allow_tiles(void);
-/* NULL if a tier runs with these features and was compiled in, else why not: a static text. */
+/* Returns NULL if a tier runs with these features and was compiled in, else a static text with the reason. */
 const char *cpu_missing(deberta_isa isa, unsigned features);
-/* Model name of the processor, or "unknown". */
+/* Copies the model name of the processor, or "unknown". */
 void cpu_name(char *name, size_t capacity_bytes);

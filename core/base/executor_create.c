@@ -1,4 +1,5 @@
-/* Making executors: the kind that this build prefers, with as many threads as were asked for.
+/* Creates an executor of the kind that this build prefers, with the requested number of threads.
+ *
  * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* Lookups in the tables of letters. SPDX-License-Identifier: MIT */
+/* Looks up characters in the tables of letters. SPDX-License-Identifier: MIT */
 #include "core/base/letters.h"
 
 #include <string.h>
 
 #include "core/base/text.h"
 
-/* Both kinds of rows begin with the last character of a stretch, by which tables ascend. */
+/* Rows of both kinds begin with the last character of their range; tables ascend by it. */
 typedef struct lower_run {
     uint32_t last, first, step, to;
 } lower_run;

@@ -1,4 +1,4 @@
-/* Blocks that are carved, arrays of floats on large pages, and the limit of a piece of work.
+/* Carves blocks, allocates float arrays on large pages, and enforces the memory limit of a piece of work.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/memory.h"

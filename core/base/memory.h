@@ -1,4 +1,5 @@
-/* Memory: growing arrays, blocks that are measured before they are carved, pages of the system, one limit for all.
+/* Provides memory: growing arrays, blocks that are measured before they are carved, pages of the system, one limit for
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,7 +10,7 @@
 
 #include "core/base/status.h"
 
-/* Growing arrays: by half, with their sizes checked. */
+/* Growing arrays grow by half, with their sizes checked. */
 
 /* Returns `items` with room for at least `count` elements and updates *capacity; NULL without memory (or beyond what a
  * size_t holds): then the old array is still the caller's. Growing by half keeps appending linear. */
@@ -25,8 +26,8 @@ static inline void *grown(void *items, size_t *capacity, size_t count, size_t it
     return larger;
 }
 
-/* Memory that nobody may touch for a while: under AddressSanitizer a read or a write is reported as use-after-poison,
- * in other builds it goes unnoticed. What such memory holds stays. */
+/* Poisons memory that nothing may access for a while: AddressSanitizer reports a read or a write as use-after-poison;
+ * other builds do not notice it. The memory keeps its content. */
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FORBIDDEN_IS_NOTICED 1
@@ -48,7 +49,7 @@ static inline void memory_forbid(const void *start, size_t bytes) { (void)start,
 static inline void memory_permit(const void *start, size_t bytes) { (void)start, (void)bytes; }
 #endif
 
-/* Memory in one block, measured and carved by the same code.
+/* An arena is memory in one block, measured and carved by the same code.
  *
  * A function `carve(arena, ...)` calls arena_take for every piece. Run on an arena without a block it only adds up; run
  * again on the real block it hands out the pieces: sizes cannot drift from pointers. Pieces are 64-byte aligned; blocks
@@ -67,44 +68,43 @@ typedef struct arena {
     unsigned char *block; /* NULL while measuring */
     size_t capacity_bytes, used_bytes;
     bool overflow; /* a size did not fit in size_t: arena_allocate will refuse */
-    bool borrowed; /* the block belongs to somebody else, and is read only */
+    bool borrowed; /* the block belongs to the caller and is read-only */
 } arena;
 
-/* The next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real arena
- * means that the carving asked for more than it measured: a bug in the caller, asserted. */
+/* Returns the next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real
+ * arena means that the carving requested more than it measured: a bug in the caller, asserted. */
 void *arena_take(arena *memory, size_t count, size_t element_bytes);
-/* The capacity that a measured arena will have; refuses what arena_allocate would refuse but for want of memory. */
+/* Computes the capacity that a measured arena will have; refuses like arena_allocate, except for lack of memory. */
 deberta_status arena_predict(const arena *memory, const char *what, size_t limit_bytes, size_t *capacity_bytes,
                              deberta_error *err);
-/* Turns a measured arena into a real one of that size. what: for the message, e.g. "session". limit_bytes 0: none.
- * Memory is promised here and given by the system when first touched, so a block may be larger than what is used of it.
- */
+/* Turns a measured arena into a real one of that size. what: for the message, e.g. "session". limit_bytes 0: none. The
+ * system reserves the memory and provides it when first touched, so a block may be larger than its used part. */
 deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err);
-/* Turns a measured arena into a view of `block`, which has the capacity that arena_predict said, is aligned to
- * ARENA_ALIGNMENT_BYTES and stays until the arena is released. Pieces hold what is there and must not be written. */
+/* Turns a measured arena into a view of `block`, which has the capacity from arena_predict, is aligned to
+ * ARENA_ALIGNMENT_BYTES and stays until the arena is released. Pieces have the block's content and must not be
+ * written. */
 void arena_borrow(arena *memory, const void *block);
-/* Hands out the pieces of a real arena again, from the first one on: the same carving finds them, with what they hold.
- */
+/* Hands out the pieces of a real arena again, from the first one on: the same carving finds them with their content. */
 void arena_rewind(arena *memory);
-/* The whole block of a real arena, gaps included, for writing it to a file. Lifts the poison. */
+/* Returns the whole block of a real arena, gaps included, for writing it to a file. Lifts the poison. */
 const void *arena_contents(const arena *memory);
-/* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */
+/* Frees the block and leaves an empty, measuring arena. Accepts an arena that never got a block. */
 void arena_release(arena *memory);
 
-/* Arrays of floats that are walked from end to end. */
+/* Float arrays for sequential access. */
 
-/* Zeros at the beginning of a cache line, in huge pages where the system has them and the array fills some: free()
- * gives them back. At least one float; NULL: no memory. */
+/* Returns zeros at the beginning of a cache line, in huge pages where the system has them and the array fills some; the
+ * caller frees them with free(). At least one float; NULL: no memory. */
 float *large_floats(size_t count);
 
-/* One limit for all the memory of a piece of work: a model, its sessions and what is kept of their results. */
+/* One limit covers all the memory of a piece of work: a model, its sessions and the results that are kept. */
 
 typedef struct memory_need {
     size_t model_bytes, session_bytes;
     size_t kept_bytes; /* attention and hidden states; SIZE_MAX for more than can be counted */
 } memory_need;
 
-/* DEBERTA_E_MEMORY with all parts where the sum is above limit_bytes (0: none). */
+/* Fails with DEBERTA_E_MEMORY, listing all parts, where the sum is above limit_bytes (0: none). */
 deberta_status memory_need_check(const memory_need *need, size_t limit_bytes, deberta_error *err);
 
 /* "512 bytes", "3.0 MiB (3145728 bytes)" */

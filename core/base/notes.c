@@ -1,4 +1,4 @@
-/* A growing list of sentences. SPDX-License-Identifier: MIT */
+/* Implements a growing list of sentences. SPDX-License-Identifier: MIT */
 #include "core/base/notes.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Sentences for the caller about what was read and is not followed. The library prints nothing, so it keeps them.
+/* Collects sentences for the caller about input that the library ignores. The library prints nothing, so it keeps them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -10,10 +10,10 @@ typedef struct notes {
     size_t count, capacity;
 } notes;
 
-/* Appends one sentence: what was found where, what it means here, and what helps. A sentence that the list holds
+/* Appends one sentence: the input found, its place, its effect here, and the remedy. A sentence that the list holds
  * already is not repeated. */
 deberta_status notes_add(notes *list, deberta_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Sentence `index`, or NULL behind the last. */
+/* Returns sentence `index`, or NULL after the last. */
 const char *notes_at(const notes *list, size_t index);
 void notes_free(notes *list);

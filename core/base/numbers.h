@@ -1,4 +1,4 @@
-/* Small functions of numbers: sizes, hashes, draws, order, and how files write them.
+/* Small numeric functions: sizes, hashes, random draws, sorting, and locale-independent numbers in files.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,14 +8,14 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Sizes: the smaller, the larger, in units, in powers of two. */
+/* Functions of sizes: minimum, maximum, division and rounding in units, powers of two. */
 
 static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
 static inline size_t maximum(size_t a, size_t b) { return a > b ? a : b; }
 static inline size_t ceiling_divide(size_t a, size_t b) { return a / b + (a % b != 0); }
 static inline size_t round_up(size_t a, size_t unit) { return ceiling_divide(a, unit) * unit; }
 
-/* The least k with count <= 2^k: levels of a binary tree over so many. */
+/* Returns the least k with count <= 2^k: the levels of a binary tree with `count` leaves. */
 static inline size_t tree_levels(size_t count)
 {
     size_t levels = 0;
@@ -23,21 +23,20 @@ static inline size_t tree_levels(size_t count)
     return levels;
 }
 
-/* FNV-1a over bytes: for tables, names and the division of items, not against anybody's will. */
+/* FNV-1a over bytes: for tables, names and the division of items; it does not resist deliberate collisions. */
 
 static const uint64_t hash_of_nothing = 0xcbf29ce484222325u;
 
-/* Goes on with the hash of what stood before. */
+/* Continues the hash of the preceding bytes. */
 static inline uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t count)
 {
     for (size_t k = 0; k < count; k++) hash = (hash ^ (unsigned char)bytes[k]) * 0x100000001b3u;
     return hash;
 }
 
-/* Random numbers that are the same everywhere for a seed: splitmix64. For choosing tokens and sentences, not for keys.
- */
+/* splitmix64: random numbers that are the same everywhere for a seed. They choose tokens and sentences, not keys. */
 
-/* *state is the seed at first. */
+/* Returns the next number; *state is the seed at first. */
 static inline uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9E3779B97F4A7C15u;
@@ -46,16 +45,16 @@ static inline uint64_t random_next(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* 0 ... count - 1, for counts below 2^32: the high half of a product is uniform enough. */
+/* Draws from 0 ... count - 1, for counts below 2^32: the high half of a product is uniform enough. */
 static inline size_t random_below(uint64_t *state, size_t count)
 {
     return (size_t)(((random_next(state) >> 32) * (uint64_t)count) >> 32);
 }
 
-/* [0, 1) */
+/* Draws from [0, 1). */
 static inline double random_fraction(uint64_t *state) { return (double)(random_next(state) >> 11) * 0x1p-53; }
 
-/* Numbers in order. */
+/* Sorting of numbers. */
 
 static inline int compare_doubles(const void *left, const void *right)
 {
@@ -65,14 +64,14 @@ static inline int compare_doubles(const void *left, const void *right)
 
 static inline void sort_doubles(double *values, size_t count) { qsort(values, count, sizeof *values, compare_doubles); }
 
-/* Numbers in files have a point, whatever the host program's locale writes: printf and strtod between begin and end are
- * those of the locale "C", in this thread alone. */
+/* Numbers in files have a decimal point, whatever the host program's locale: between begin and end, printf and strtod
+ * use the locale "C", in this thread alone. */
 
 typedef struct plain_numbers {
     locale_t plain, before;
 } plain_numbers;
 
-/* Where there is no memory for a locale, numbers stay the host's. */
+/* Switches to the locale "C". If there is no memory for a locale, numbers keep the host's format. */
 static inline plain_numbers plain_numbers_begin(void)
 {
     plain_numbers numbers = {.plain = newlocale(LC_ALL_MASK, "C", (locale_t)0)};

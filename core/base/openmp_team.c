@@ -1,4 +1,4 @@
-/* The executor on OpenMP. SPDX-License-Identifier: MIT */
+/* Implements the executor on OpenMP. SPDX-License-Identifier: MIT */
 #include "core/base/thread_pool.h"
 
 #include <limits.h>

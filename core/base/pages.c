@@ -1,4 +1,4 @@
-/* Pages from mmap: the start can be put on a huge-page boundary. SPDX-License-Identifier: MIT */
+/* Allocates pages by mmap, optionally with the start on a huge-page boundary. SPDX-License-Identifier: MIT */
 #include "core/base/pages.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-/* What executors of every kind have in common: the queue of those who share one. SPDX-License-Identifier: MIT */
+/* Implements the part that executors of every kind share: the queue of callers of a shared executor.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/parallel.h"
 
 void executor_free(executor **old)

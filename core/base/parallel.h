@@ -1,7 +1,7 @@
-/* Loops for several threads, and who runs them.
+/* Declares parallel loops and the executors that run them.
  *
- * An executor hands out the tasks of short, frequent loops. The engine knows only what is declared here; behind it are
- * the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
+ * An executor hands out the tasks of short, frequent loops. The engine knows only these declarations; their
+ * implementations are the thread pool (thread_pool.h) or OpenMP (thread_pool.h); executor_create decides which one.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,35 +16,35 @@ typedef void (*parallel_body)(void *context, size_t task, size_t worker);
 typedef struct executor executor;
 
 typedef struct executor_kind {
-    /* As parallel_for says. */
+    /* Runs a loop as parallel_for describes. */
     void (*run)(executor *self, size_t tasks, parallel_body body, void *context);
-    /* Between the two, loops follow each other closely. Neither waits for anything. NULL: nothing to prepare. */
+    /* Prepare for and end a phase of loops that follow each other closely. Neither waits. NULL: nothing to prepare. */
     void (*hurry)(executor *self);
     void (*rest)(executor *self);
-    /* Gives back what belongs to this kind, and *self itself. */
+    /* Frees the resources of this kind, and *self itself. */
     void (*free)(executor *self);
 } executor_kind;
 
 /* The first member of every kind's own struct. */
 struct executor {
     const executor_kind *kind;
-    size_t threads; /* at most so many run one loop, the caller among them */
+    size_t threads; /* the most threads that run one loop, including the caller */
     pthread_mutex_t lock;
     pthread_cond_t next;
-    size_t served, queued; /* callers whose turn is over, callers who have asked for one */
+    size_t served, queued; /* callers whose turn is over, callers that have requested one */
 };
 
-/* What this build runs loops with (meson option `threads`). threads: 0 means executor_default_threads. pin: bind
- * workers to cores (never the calling thread). machine: NULL reads it. Loops run inside other loops are not supported.
- * *made is NULL on failure. */
+/* Creates the executor that this build uses (meson option `threads`). threads: 0 means executor_default_threads. pin:
+ * bind workers to cores (never the calling thread). machine: NULL reads it. Nested loops are not supported. *made is
+ * NULL on failure. */
 deberta_status executor_create(executor **made, size_t threads, bool pin, const topology_info *machine,
                                deberta_error *err);
-/* Accepts NULL; sets *old to NULL. No loop may be running. */
+/* Frees an executor; accepts NULL; sets *old to NULL. No loop may be running. */
 void executor_free(executor **old);
-/* OMP_NUM_THREADS where the environment has a number from 1 to TOPOLOGY_MAX_WORKERS in it (the first of several), else
- * the cores that this process may use. */
+/* Returns OMP_NUM_THREADS where the environment sets it to a number from 1 to TOPOLOGY_MAX_WORKERS (the first of
+ * several), else the number of cores that this process may use. */
 size_t executor_default_threads(const topology_info *machine);
-/* OMP_NUM_THREADS where it says something that executor_default_threads cannot follow, else NULL. */
+/* Returns OMP_NUM_THREADS where executor_default_threads cannot follow its value, else NULL. */
 const char *executor_threads_unread(void);
 
 /* Runs body(context, task, worker) for every task in [0, tasks) and returns when all are done, their writes visible.
@@ -55,16 +55,16 @@ static inline void parallel_for(executor *by, size_t tasks, parallel_body body, 
     by->kind->run(by, tasks, body, context);
 }
 
-/* Around the loops of one piece of work, such as an encode. Several sessions may share an executor: whoever comes while
- * it is at work waits until all who came before are done. Not to be nested. */
+/* Enclose the loops of one piece of work, such as an encode. Several sessions may share an executor: a caller that
+ * arrives while it is busy waits until all earlier callers are done. They must not be nested. */
 void executor_begin(executor *by);
 void executor_end(executor *by);
 
-/* The executor of a caller who shares it between sessions. */
+/* The executor of a caller that shares it between sessions. */
 struct deberta_threads {
     executor *executor;
 };
 
-/* For kinds: the common part, ready for use; and its end, before the kind frees itself. */
+/* For kinds: initialises the common part, and ends it before the kind frees itself. */
 deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err);
 void executor_finish(executor *old);

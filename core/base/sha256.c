@@ -1,4 +1,4 @@
-/* SHA-256, as FIPS 180-4 writes it down, for every processor; sha256_instructions.c is for those that know it.
+/* Computes SHA-256 (FIPS 180-4) on every processor; sha256_instructions.c uses the processor's instructions for it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/sha256.h"

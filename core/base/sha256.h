@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4), for naming models by their content.
+/* SHA-256 (FIPS 180-4), which identifies models by their content.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,13 +8,13 @@
 typedef struct sha256 {
     uint32_t state[8];
     uint64_t count_bytes;
-    uint8_t block[64]; /* what does not fill a block yet */
+    uint8_t block[64]; /* bytes that do not fill a block yet */
     sha256_compress *compress;
 } sha256;
 
-/* features: what the processor has, of cpu.h. With CPU_SHA256 its own instructions do the work, several times as fast
- * as plain C; the digest is the same. */
+/* Begins a hash. features: those of the processor, from cpu.h. With CPU_SHA256 the hash uses the processor's
+ * instructions, several times as fast as plain C; the digest is the same. */
 void sha256_begin(sha256 *hash, unsigned features);
 void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes);
-/* 64 lower-case hex digits and a terminator. */
+/* Writes 64 lower-case hex digits and a terminator. */
 void sha256_finish(sha256 *hash, char digest[65]);

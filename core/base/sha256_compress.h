@@ -1,4 +1,4 @@
-/* The inner function of SHA-256, of which there are two: in plain C (sha256.c) and by the processor's own instructions
+/* Declares both implementations of the inner function of SHA-256: plain C (sha256.c) and processor instructions
  * (sha256_instructions.c).
  *
  * SPDX-License-Identifier: MIT */
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Works `count` blocks of 64 bytes into the state. */
+/* Updates the state with `count` blocks of 64 bytes. */
 typedef void sha256_compress(uint32_t state[8], const uint8_t *blocks, size_t count);
 
-/* Only on a processor with CPU_SHA256. */
+/* Requires a processor with CPU_SHA256. */
 sha256_compress sha256_compress_by_instructions;
 
 /* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */

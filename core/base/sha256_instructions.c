@@ -1,5 +1,5 @@
-/* SHA-256 by the instructions that x86-64 and aarch64 processors have for it. Only these functions are compiled for
- * them, so that the program runs everywhere; CPU_SHA256 says where they may be called.
+/* Computes SHA-256 with the instructions that x86-64 and aarch64 processors have for it. Only these functions are
+ * compiled for those instructions, so that the program runs everywhere; CPU_SHA256 says where they may be called.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/sha256_compress.h"

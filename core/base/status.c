@@ -1,4 +1,4 @@
-/* Error texts are formatted, options of any age are copied, and the library's version is told.
+/* Formats error texts, copies options of any struct_size, and returns the library's version.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"

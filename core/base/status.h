@@ -1,8 +1,7 @@
-/* Status codes, error texts and overflow-checked sizes: how every function of the library reports what went wrong.
+/* Status codes, error texts and overflow-checked sizes: every function of the library reports failures by them.
  *
- * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The text is written
- * once, at the place that knows what was wrong, and names the file, tensor or field, what was found and what was
- * expected.
+ * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The function that
+ * detects the failure writes the text once; it names the file, tensor or field, the value found and the value expected.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,13 +15,13 @@
 deberta_status status_fail(deberta_error *err, deberta_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may
- * be NULL. DEBERTA_E_ARGUMENT where struct_size was not set (0, or more than any struct has), and where a larger struct
- * than this library knows has something other than zeros after what it knows: an option of a later version, which must
- * not be ignored in silence. */
+/* Copies the caller's version of a public struct that begins with struct_size; the rest becomes 0. `from` may be NULL.
+ * DEBERTA_E_ARGUMENT where struct_size was not set (0, or more than any struct has). Also where a larger struct than
+ * this library knows has nonzero bytes beyond the known part: they are an option of a later version, which must not be
+ * ignored silently. */
 deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
 
-/* Hands an error of the callee upwards unchanged. */
+/* Returns an error of the callee to the caller unchanged. */
 #define DEBERTA_TRY(call)                                                                                              \
     do {                                                                                                               \
         deberta_status try_status_ = (call);                                                                           \
@@ -38,9 +37,8 @@ deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const 
 
 #define DEBERTA_FAIL(err, code, ...) return status_fail((err), (code), __VA_ARGS__)
 
-/* Sizes that come from a file are never multiplied or added without these. They return false on overflow. */
+/* These functions check every product and sum of sizes that come from a file. They return false on overflow. */
 static inline bool size_multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
 static inline bool size_add(size_t a, size_t b, size_t *sum) { return !__builtin_add_overflow(a, b, sum); }
-/* The largest size in the place of a number that has none, where sizes have 32 bits: no size of a file is that large.
- */
+/* Replaces a number beyond size_t by the largest size, where sizes have 32 bits: no size of a file is that large. */
 static inline size_t size_or_most(uint64_t number) { return number < SIZE_MAX ? (size_t)number : SIZE_MAX; }

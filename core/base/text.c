@@ -1,4 +1,4 @@
-/* UTF-8, names of files, and streams.
+/* Implements UTF-8, names of files, and streams.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/text.h"

@@ -1,4 +1,4 @@
-/* Bytes of texts and names of files: UTF-8, byte order marks, paths, streams, and what is no text.
+/* Handles bytes of texts and names of files: UTF-8, byte order marks, paths, streams, and detection of binary data.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,83 +11,87 @@
 
 #include "core/base/status.h"
 
-/* UTF-8: one character at a time, and what stands in for broken bytes.
+/* UTF-8 is processed one character at a time, with a replacement for broken bytes.
  *
  * Broken encoding follows Unicode's "maximal subpart" practice, like Python and browsers: the longest beginning of a
- * valid character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own. */
+ * valid character counts as one unit and is replaced by one U+FFFD; any other stray byte is a separate unit. */
 
 enum { UTF8_MAX_BYTES = 4 };
 #define UTF8_INVALID     UINT32_MAX
 #define UTF8_REPLACEMENT "\xEF\xBF\xBD"
 
-/* Length of the character (or broken unit) at the front of text; bytes >= 1. *character may be UTF8_INVALID. */
+/* Returns the length of the character (or broken unit) at the front of text; bytes >= 1. *character may be
+ * UTF8_INVALID. */
 size_t utf8_decode(const char *text, size_t bytes, uint32_t *character);
 /* Writes a code point below 0x110000 and returns its length. */
 size_t utf8_encode(char out[UTF8_MAX_BYTES], uint32_t character);
 
 static inline bool utf8_is_continuation(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
-/* Length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): is that beginning all ASCII?
- */
+/* Returns the length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): whether that
+ * beginning is all ASCII. */
 size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
-/* No overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Whether the text is valid: it has no overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_is_valid(const void *text, size_t bytes);
 
-/* C0, DEL and C1 (U+0080 to U+009F): they may act on a terminal. */
+/* Whether a character is in C0, DEL or C1 (U+0080 to U+009F), which may control a terminal. */
 bool utf8_is_control(uint32_t character);
 
-/* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */
+/* Whether Rust's char::is_whitespace and the reference's `\s` match (SPEC 11.1): without U+001C-001F, which Python
+ * adds. */
 bool utf8_is_space(uint32_t character);
 
-/* ASCII's punctuation and symbols; quotes, dashes, brackets and marks of Latin-1, General Punctuation and CJK, of full
- * width too. Not all of Unicode's category P. */
+/* Whether a character is punctuation or a symbol of ASCII, or a quote, dash, bracket or mark of Latin-1, General
+ * Punctuation and CJK, full width included. This is not all of Unicode's category P. */
 bool utf8_is_punctuation(uint32_t character);
 
-/* As much of the text as the room holds with a NUL after it, cut between characters. room_bytes >= 1. */
+/* Copies as much of the text as the room holds with a NUL after it, cut between characters. room_bytes >= 1. */
 void utf8_copy(char *room, size_t room_bytes, const char *text);
 
-/* Counts characters (broken units as one) up to ever larger byte positions of a text. */
+/* Counts characters (broken units as one) up to increasing byte positions of a text. */
 typedef struct utf8_cursor {
     const char *text;
     size_t bytes;
     size_t byte, character; /* the character that begins at this byte has this index */
 } utf8_cursor;
 
-/* Moves to the character that holds `byte` (or to the end). byte must not lie before the cursor. */
+/* Moves to the character that contains `byte` (or to the end). byte must not lie before the cursor. */
 void utf8_cursor_seek(utf8_cursor *cursor, size_t byte);
 
-/* The three bytes EF BB BF that some editors put before UTF-8: no part of a text, nor of JSON. */
+/* The byte order mark is the three bytes EF BB BF that some editors put before UTF-8: no part of a text, nor of
+ * JSON. */
 
-/* How many bytes of the beginning of a file to skip: 3 or 0. */
+/* Returns the number of bytes to skip at the beginning of a file: 3 or 0. */
 static inline size_t byte_order_mark(const char *text, size_t bytes)
 {
     return bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
 
-/* Names of files: what they end in and how they are put together. */
+/* Names of files: suffixes and joining. */
 
-/* Does the path end in the suffix (".json")? The case of ASCII letters does not count: X.CSV is what x.csv is. False
+/* Whether the path ends in the suffix (".json"). The case of ASCII letters does not count: X.CSV equals x.csv. False
  * for NULL. */
 bool path_has_suffix(const char *path, const char *suffix);
-/* folder/name (just name for an empty folder) in new memory, NULL without memory. */
+/* Returns folder/name (just name for an empty folder) in new memory, NULL without memory. */
 char *path_join(const char *folder, const char *name);
 
-/* How streams are flushed, read by lines, and ended: in one place, because each is easily asked too little.
+/* These functions flush streams, read lines, and close streams, because the plain calls can miss errors.
  *
  * A write that fails in the middle drops its bytes and leaves a mark at the stream (ferror); the next fflush or fclose
- * may succeed. So both ask for the mark. tools/lint.py wants no other fflush or fclose. */
+ * may succeed. So both functions check the mark. tools/lint.py rejects any other fflush or fclose. */
 
-/* Hands over what the stream holds. False if anything that was ever written to it is lost; errno is that of this try;
- * if an earlier one failed, what it still is, or EIO. Who does not ask loses nothing: the mark stays. */
+/* Flushes the stream. False if anything that was ever written to it is lost; errno is that of this attempt; after an
+ * earlier failure, its errno if still set, or EIO. The mark stays, so a later call still reports the loss. */
 bool stream_flush(FILE *stream);
-/* The same, and ends the stream either way. Of a stream that is read: false if reading failed. */
+/* Flushes as stream_flush and closes the stream in any case. For a stream that is read: false if reading failed. */
 bool stream_close(FILE *stream) __attribute__((warn_unused_result));
-/* Ends a stream of which nobody asks more: it was read as far as wanted, or an error is told already. Accepts NULL. */
+/* Closes a stream whose errors no longer matter: it was read as far as needed, or an error is reported already. Accepts
+ * NULL. */
 void stream_discard(FILE *stream);
 
-/* One line with its newline, which the last may lack, and a NUL behind it, in memory that grows: *length is 0 at the
- * end. Unlike getline, refuses a line of more than most_bytes: a file of zeros has no newline. place: the file's name
- * and the line's number, from 1, for errors. */
+/* Reads one line with its newline, which the last may lack, and a NUL after it, into growing memory: *length is 0 at
+ * the end. Unlike getline, refuses a line of more than most_bytes, because a file of zeros has no newline. place: the
+ * file's name and the line's number, from 1, for errors. */
 typedef struct stream_place {
     const char *name;
     size_t line;
@@ -95,17 +99,17 @@ typedef struct stream_place {
 deberta_status stream_read_line(FILE *stream, char **line, size_t *capacity, size_t most_bytes, size_t *length,
                                 stream_place place, deberta_error *err);
 
-/* Why a file holds no texts, by its first bytes: of compressed texts every line would be called bad, and none of the
- * messages would say why; of weights, archives and UTF-16 every line would be read. */
+/* The reasons why a file holds no texts, by its first bytes. Without this check every line of a compressed file would
+ * be called bad without the reason, and weights, archives and UTF-16 would be read line by line. */
 
-enum { NO_TEXTS_BYTES = 64 /* of the beginning tell enough */ };
+enum { NO_TEXTS_BYTES = 64 /* the first bytes that are checked */ };
 
-/* What is said of a line of a corpus that holds a NUL, to follow the place: no piece of a vocabulary can be written
- * with one, and whoever made the corpus did not mean it. */
+/* Message for a line of a corpus with a NUL, to follow the place: no piece of a vocabulary can contain one, so it is an
+ * error of the corpus. */
 #define NUL_IN_CORPUS "holds a NUL byte, and no text of a corpus has one: take it out first (tr -d '\\0')"
 
-/* What is wrong, to follow the name of the file; NULL: nothing is. No text in UTF-8 begins as compressed ones do. A NUL
- * is a character like others, but no text begins with many. */
+/* Returns the reason, to follow the name of the file; NULL: none. No text in UTF-8 begins as compressed files do. A NUL
+ * is an ordinary character, but no text begins with many. */
 static inline const char *no_texts_reason(const void *bytes, size_t count)
 {
     static const struct {

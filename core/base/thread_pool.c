@@ -1,4 +1,4 @@
-/* The thread pool. How a loop runs
+/* Implements the thread pool. A loop runs as follows:
  *
  *     caller                                     worker
  *     ------                                     ------

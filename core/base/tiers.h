@@ -1,26 +1,26 @@
-/* Every tier and every part of one, in one list. From it come the names, what a tier needs of a processor, the order in
- * which kernels override each other, the prototypes and the peaks, the options and the columns of results, and what
- * checkasm runs. How a tier is compiled, and which registers it may use, is in simd/meson.build.
+/* Every tier and every part of one, in one list. It generates the names, the required processor features, the order in
+ * which kernels override each other, the prototypes, the peaks, the options, the columns of results, and the runs of
+ * checkasm. How a tier is compiled, and which registers it may use, is in simd/meson.build.
  *
- * A tier is an instruction set that a user may ask for. A part is what only some processors of a tier have: it
- * overrides what it implements wherever they have it.
+ * A tier is an instruction set that a user may ask for. A part is an extension that only some processors of a tier
+ * have: where present, it overrides the kernels that it implements.
  *
  * A row: NAME (as in DEBERTA_ISA_NAME and HAVE_NAME), name, the row BELOW whose kernels it overrides, the architecture,
- * the features that it needs, those that are told when they lack (in the order of core/base/cpu.c), those that say that
- * the operating system does not save its registers, the word of /proc/cpuinfo for it, and whether a peak of float32 and
- * one of bytes is measured (1 or 0: simd/peak.h).
+ * the features that it needs, the features that a refusal names when they are missing (in the order of
+ * core/base/cpu.c), the features that show that the operating system does not save its registers, its word in
+ * /proc/cpuinfo, and whether a peak of float32 and one of bytes is measured (1 or 0: simd/peak.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* WebAssembly, whose modules are built by wasm/configure.py, is a row there and nowhere else. */
+/* WebAssembly, whose modules wasm/configure.py builds, is a row in those builds and in no others. */
 #ifdef __wasm__
 #define WASM_TIERS(X) X(WASM, wasm, SCALAR, WASM, CPU_WASM, CPU_WASM, 0, "", 0, 0)
 #else
 #define WASM_TIERS(X)
 #endif
 
-/* In the order in which they are told, slowest first of every architecture. */
+/* Rows are in the order of listing, slowest first of every architecture. */
 #define TIER_LIST(X)                                                                                                   \
     X(SCALAR, scalar, SCALAR, ANY, 0, 0, 0, "", 1, 0)                                                                  \
     X(AVX2, avx2, SCALAR, X86, CPU_AVX2, CPU_AVX2_PARTS, CPU_NO_AVX_STATE, "avx2", 1, 1)                               \
@@ -28,7 +28,7 @@
     X(NEON, neon, SCALAR, AARCH64, CPU_NEON, CPU_NEON, 0, "asimd", 1, 1)                                               \
     WASM_TIERS(X)
 
-/* BELOW is the tier that it is a part of. Later parts override earlier ones. */
+/* BELOW is the tier to which the part belongs. Later parts override earlier ones. */
 #define PART_LIST(X)                                                                                                   \
     X(SCALAR_FMA, scalar_fma, SCALAR, ANY, CPU_FMA, 0, 0, "fma", 0, 0)                                                 \
     X(AVXVNNI, avxvnni, AVX2, X86, CPU_AVXVNNI, 0, 0, "avx_vnni", 0, 1)                                                \
@@ -37,8 +37,8 @@
     X(NEONDOT, neondot, NEON, AARCH64, CPU_NEON_DOT, 0, 0, "asimddp", 0, 1)                                            \
     X(NEONI8MM, neoni8mm, NEON, AARCH64, CPU_NEON_I8MM, 0, 0, "i8mm", 0, 1)
 
-/* Features as a plain word so that tests can replace it. A tier's bit says that all its parts are there and that the
- * operating system saves their registers; the bits of single parts only serve to name what is missing. */
+/* Features are a plain word so that tests can replace it. A tier's bit means that all its parts are present and that
+ * the operating system saves their registers; the bits of single parts serve only to name a missing one. */
 enum {
     CPU_FMA = 1,
     CPU_AVX2 = 2,   /* with FMA and F16C */
@@ -64,12 +64,12 @@ enum {
 
     CPU_AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
     CPU_AVX512_PARTS = CPU_AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL,
-    /* A process must ask the operating system for them (cpu_allow_tiles). */
+    /* A process must request them from the operating system (cpu_allow_tiles). */
     CPU_ASKED_FOR = CPU_AVX512AMX
 };
 
-/* HAVE_AVX2 and its like, 0 or 1, say what was compiled in: simd/meson.build defines them for everybody. The scalar
- * kernels always are. */
+/* HAVE_AVX2 and the like, 0 or 1, say whether a tier was compiled in: simd/meson.build defines them globally. The
+ * scalar kernels always are. */
 #define HAVE_SCALAR 1
 #ifdef __wasm__ /* whose scalar instructions have no fused multiply-add */
 #define HAVE_SCALAR_FMA 0
@@ -77,7 +77,7 @@ enum {
 #define HAVE_SCALAR_FMA 1
 #endif
 
-/* x if HAVE_NAME, else NULL. */
+/* Expands to x if HAVE_NAME, else NULL. */
 #define IF_BUILT(have, x)  IF_BUILT_(have, x)
 #define IF_BUILT_(have, x) IF_BUILT_##have(x)
 #define IF_BUILT_0(x)      NULL

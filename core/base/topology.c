@@ -1,5 +1,5 @@
-/* hwloc says what the machine has and what affinity allows; the cgroup files say how much processor time a container
- * gets. Linux's calls bind threads to processors.
+/* Reads the hardware and the allowed processors from hwloc, and a container's share of processor time from the cgroup
+ * files. Binds threads to processors by Linux system calls.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/topology.h"

@@ -1,4 +1,4 @@
-/* Means that take the place of vectors. SPDX-License-Identifier: MIT */
+/* Computes the means that replace ablated vectors. SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 double ablation_mean(const deberta_session *s, size_t first, size_t n, const float *rows, size_t element)

@@ -1,4 +1,4 @@
-/* What --ablate of the program and ablate() of Python take, as interventions. SPDX-License-Identifier: MIT */
+/* Parses the syntax of `--ablate` and `Model.ablate()` into interventions. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* Ablations as a table of modes by layer, head and term, and the memory that they need. SPDX-License-Identifier: MIT */
+/* Turns ablations into a table of modes by layer, head and term, and computes the memory that they need.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/session.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* A block of queries of one head against all keys: strips, tiles, far tiles, softmax, P V.
+/* Computes a block of queries of one head against all keys: strips, tiles, far tiles, softmax, P V.
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/attention.h"
 

@@ -1,7 +1,7 @@
-/* Disentangled attention of one head without an n x n buffer.
+/* Computes disentangled attention of one head without an n x n buffer.
  *
- * A block is some query rows of one head of one sequence. It computes once the strip q . PK' over the table rows
- * that the block can reach (c2p), and then goes along the keys, 512 at a time:
+ * A block is some query rows of one head of one sequence. It computes once the strip q . PK' over the table rows that
+ * the block can reach (c2p), and then iterates over the keys, 512 at a time:
  *
  *     every 16 keys, a tile:  T = PQ rows . k', p2c transposed; bias = strip and T moved into place; s = q . k' + bias
  *     every 512 keys:         softmax with a running maximum; context = context * rescale + p . v
@@ -15,27 +15,26 @@
 
 #include "core/encode/attention_head.h"
 
-/* Query rows that follow each other in memory: at most session->query_rows, from no longer a stretch of the sequence.
- */
+/* Consecutive query rows in memory: at most session->query_rows, from a range of the sequence no longer than that. */
 typedef struct attention_queries {
     const float *rows;
-    size_t ld, first, count; /* place of the first in the sequence */
-    const size_t *tokens;    /* of the session: that of each row, ascending; NULL: every place from the first on */
+    size_t ld, first, count; /* first: place of the first in the sequence */
+    const size_t *tokens;    /* token of each row in the session, ascending; NULL: every place from the first on */
 } attention_queries;
 
-/* How many of `count` tokens, of one sequence, are together a block of at most `most` places. */
+/* Returns how many of `count` tokens, of one sequence, form a block of at most `most` places. */
 size_t attention_tokens_of_block(const size_t *tokens, size_t count, size_t most);
 
-/* Terms of attention_logits: bits 1 << DEBERTA_C2C, C2P, P2C. */
+/* Returns the terms of attention_logits: bits 1 << DEBERTA_C2C, C2P, P2C. */
 unsigned attention_terms_of(const deberta_session *session);
 
-/* c2p of the queries over all rows they can reach, into scratch; attention_logits needs it. */
+/* Computes c2p of the queries over all rows they can reach, into scratch; attention_logits needs it. */
 void attention_strip(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      worker_scratch *scratch);
-/* s[i lds + j] for `keys` keys from first_key (a multiple of 16) on: the sum of the wanted terms, in the one order that
- * the arithmetic has. s is written up to the next multiple of 16 keys. */
+/* Computes s[i lds + j] for `keys` keys from first_key (a multiple of 16) on: the sum of the wanted terms, in the one
+ * order of the arithmetic. s is written up to the next multiple of 16 keys. */
 void attention_logits(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                       size_t first_key, size_t keys, unsigned terms, float *s, size_t lds, worker_scratch *scratch);
-/* Everything for one block: context [count][padded_head]. */
+/* Computes one block completely: context [count][padded_head]. */
 void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch);

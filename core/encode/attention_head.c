@@ -1,4 +1,4 @@
-/* The operands of one head: where they lie, and how keys and values are packed. SPDX-License-Identifier: MIT */
+/* Locates the operands of one head, and packs its keys and values. SPDX-License-Identifier: MIT */
 #include "core/encode/attention_head.h"
 
 #include "core/encode/encoder_parts.h"

@@ -1,4 +1,4 @@
-/* A layer's projections, and how its attention is cut into tasks. SPDX-License-Identifier: MIT */
+/* Computes a layer's projections and cuts its attention into tasks. SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention.h"

@@ -1,4 +1,4 @@
-/* Whole rows of attention, for what needs to see them: observers and talking heads. SPDX-License-Identifier: MIT */
+/* Computes whole rows of attention for observers and talking heads. SPDX-License-Identifier: MIT */
 #include "core/encode/attention_rows.h"
 
 static size_t rows_of_block(const deberta_session *s) { return minimum(OBSERVED_ROWS, s->query_rows); }

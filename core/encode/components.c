@@ -1,5 +1,6 @@
-/* What an observer is shown of a layer's attention: each term, their sum, probabilities. SPDX-License-Identifier: MIT
- */
+/* Shows an observer the parts of a layer's attention: each term, their sum, and the probabilities.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention_rows.h"

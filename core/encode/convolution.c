@@ -1,4 +1,5 @@
-/* The convolution of v2-xlarge and v2-xxlarge over H[0], added after the first layer (SPEC 6.3).
+/* Computes the convolution of v2-xlarge and v2-xxlarge over H[0], added after the first layer (SPEC 6.3).
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 

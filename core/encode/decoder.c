@@ -1,4 +1,4 @@
-/* The decoder's queries attend to the keys that the last layer kept.
+/* Runs the decoder's queries against the keys that the last layer kept.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"

@@ -1,4 +1,4 @@
-/* Places in the model are turned into counters for the dropout kernel. SPDX-License-Identifier: MIT */
+/* Maps places in the model to counters of the dropout kernel. SPDX-License-Identifier: MIT */
 #include "core/encode/dropout.h"
 
 enum { BLOCK_ROWS = 32 };

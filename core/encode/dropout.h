@@ -1,15 +1,15 @@
-/* Dropout of a forward pass that is learned from, and of its way back: what is dropped follows from counters alone
- * (docs/training.md), so both ask again instead of keeping masks.
+/* Dropout of a forward pass in training, and of its backward pass. The mask is a function of counters alone
+ * (docs/training.md), so both passes compute it instead of storing masks.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/kernels.h"
 
-/* Where the parts of a counter's last word begin. */
+/* Bit positions of the parts of a counter's last word. */
 enum { DROPOUT_SITE_SHIFT = 26, DROPOUT_PASS_SHIFT = 24, DROPOUT_LAYER_SHIFT = 12 };
 
-/* Where: the highest bits of a counter's last word. */
+/* Sites of dropout: the highest bits of a counter's last word. */
 typedef enum dropout_site {
     DROPOUT_EMBEDDINGS = 0,
     DROPOUT_TABLE = 1,
@@ -21,12 +21,12 @@ typedef enum dropout_site {
     DROPOUT_CLASSIFIER = 7,
 } dropout_site;
 
-/* Probabilities below 1. */
+/* Dropout probabilities, below 1. */
 typedef struct dropout_rates {
     double hidden, attention, pooler, classifier;
 } dropout_rates;
 
-/* The numbers of a step. */
+/* Parameters of a step. */
 typedef struct dropout_plan {
     dropout_rates rates;
     uint32_t seed, step;
@@ -37,18 +37,19 @@ typedef struct dropout_plan {
 typedef struct dropout_place {
     dropout_site site;
     size_t layer, pass, head;
-    const size_t *tokens; /* of each row; NULL: row i is token i */
+    const size_t *tokens; /* token of each row; NULL: row i is token i */
 } dropout_place;
 
-/* Rows [first, first + count) of x, which is at the first of them. Nothing where the probability is 0. */
+/* Drops rows [first, first + count) of x, which points to the first of them. It does nothing where the probability is
+ * 0. */
 void dropout_rows(const kernels *table, const dropout_plan *plan, const dropout_place *place, float *x, size_t ld,
                   size_t columns, size_t first, size_t count);
 
-/* Probabilities of `rows` neighbouring queries, the first of them token `token`, and of keys [key, key + keys) of its
- * sequence; key is a multiple of 4. */
+/* Drops probabilities of `rows` neighbouring queries, the first of them token `token`, and of keys [key, key + keys) of
+ * its sequence; key is a multiple of 4. */
 void dropout_probabilities(const kernels *table, const dropout_plan *plan, const dropout_place *place, float *x,
                            size_t ld, size_t token, size_t rows, size_t key, size_t keys);
 
-/* The relative table as a layer sees it, in natural order. */
+/* Drops the relative table of a layer, in natural order. */
 void dropout_table(const kernels *table, const dropout_plan *plan, size_t layer, float *x, size_t ld, size_t columns,
                    size_t rows);

@@ -1,4 +1,4 @@
-/* deberta_encode: checks a batch and runs the layers over it.
+/* Implements deberta_encode: checks a batch and runs the layers over it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder.h"

@@ -1,15 +1,15 @@
-/* What a backward pass needs of the encoder besides deberta_encode.
+/* Declares the functions of the encoder that a backward pass needs besides deberta_encode.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/encode/session.h"
 
-/* Layer `index` of the batch at work a second time, from the input that its record has: fills the rest of that record
- * with the bits of the first time. The convolution after the first layer is not run again. Overwrites the session's
- * hidden states. Between executor_begin and executor_end. */
+/* Recomputes layer `index` of the current batch, from the input in its record: fills the rest of that record with the
+ * same bits. It does not run the convolution after the first layer again, and overwrites the session's hidden states.
+ * Call it between executor_begin and executor_end. */
 void encoder_layer_again(deberta_session *session, size_t index);
 
-/* The batch becomes the one at work, as deberta_encode would have it, but nothing runs: its hidden states and records
- * are the caller's to fill. It is one that deberta_encode would take. */
+/* Makes the batch the current one, as deberta_encode does, but runs nothing: the caller fills its hidden states and
+ * records. deberta_encode must accept the batch. */
 void encoder_take_batch(deberta_session *session, const deberta_batch *batch);

@@ -1,4 +1,5 @@
-/* From the context rows to the layer's output: output projection, norm, both matrices, norm.
+/* Computes a layer's output from its context rows: output projection, norm, both matrices, norm.
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 

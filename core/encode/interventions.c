@@ -1,4 +1,4 @@
-/* What a study changes inside an encode: taken, checked, and carried out between the layers.
+/* Copies and checks the interventions of a study, and applies them between the layers of an encode.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/encode/session.h"

@@ -1,4 +1,4 @@
-/* A session while it lives: what it is, what goes wrong in it, whose turn it is. SPDX-License-Identifier: MIT */
+/* Manages an open session: its properties, its failures, and the order of its calls. SPDX-License-Identifier: MIT */
 #include "core/encode/session.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
-/* A session's memory and how work is cut for it. All of it is carved once from one arena; encoding allocates nothing.
+/* Describes a session's memory and the cutting of its work. All memory is carved once from one arena; encoding
+ * allocates nothing.
  *
  * Letters: T tokens of the batch (at most max_tokens), d head size, dp = padded_head, A heads, ld a row_stride.
  *
@@ -11,13 +12,13 @@
 #include "core/encode/session_internal_options.h"
 #include "core/load/model.h"
 
-/* Interventions: terms of the scores that single heads do without, as they are asked for and what a session remembers
- * of them. encoder_parts.h carries them out.
+/* Ablations remove terms of the scores from single heads: the caller's list, and the session's table of it.
+ * encoder_parts.h declares their execution.
  *
  * A term is a product of a vector of the text (the query in c2c and c2p, the key in p2c) with something else. Ablating
- * it replaces that vector: by zeros, or by the mean over the tokens of its sequence, so that the term no longer knows
- * which token it is about. The kernels then compute what they always do, from one vector for all rows (a stride of 0):
- * no second code path, and nothing to pay where there is no intervention. */
+ * it replaces that vector by zeros, or by the mean over the tokens of its sequence, so that the term no longer depends
+ * on the token. The kernels then run unchanged, from one vector for all rows (a stride of 0): there is no second code
+ * path, and no cost without an ablation. */
 
 enum { ABLATION_TERMS = 3 }; /* DEBERTA_C2C, C2P, P2C */
 
@@ -28,40 +29,40 @@ typedef struct ablation_plan {
     size_t given_count;
     uint8_t *modes;      /* [L][A][ABLATION_TERMS] of ablation_mode; NULL: no interventions, and so all the others */
     float *zeros;        /* [max(padded_head, d 16)]: a row of queries, or a panel of keys */
-    float *mean_queries; /* [A][max_tokens][padded_head]: of head and sequence, in the layer that ran last */
+    float *mean_queries; /* [A][max_tokens][padded_head]: by head and sequence, in the layer that ran last */
     float *mean_keys;    /* as packed_keys: the panel of a sequence and head, all 16 lanes alike */
-    integer_panels zero_key, mean_key_integers; /* where attention multiplies integers: those panels */
+    integer_panels zero_key, mean_key_integers; /* the same panels, where attention multiplies integers */
 } ablation_plan;
 
-/* The sentence says which of the list is wrong, and what the model has. */
+/* Checks the list; the error names the wrong entry, and the model's layers, heads and terms. */
 deberta_status ablation_check(const deberta_model *model, const deberta_ablation *list, size_t count,
                               deberta_error *err);
-/* Memory for the given list, for sequences of max_tokens in all, packed into key_panels panels of keys a head; also
- * fills the modes when the arena is a real one. */
+/* Takes memory for the given list, for sequences of max_tokens in all, packed into key_panels panels of keys a head;
+ * also fills the modes when the arena is a real one. */
 void ablation_plan_carve(ablation_plan *plan, const deberta_model *model, size_t max_tokens, size_t key_panels,
                          arena *memory);
-/* The modes of a head's terms, [ABLATION_TERMS]. Only where the plan has modes. */
+/* Returns the modes of a head's terms, [ABLATION_TERMS]. The plan must have modes. */
 uint8_t *ablation_modes(const ablation_plan *plan, const model_config *config, size_t layer, size_t head);
 
 enum {
     OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
     FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
-    DECODER_PANELS = 4,   /* panels of the word table that the MLM head makes at a time */
-    MAX_QUERY_ROWS = 252, /* of an attention task, at most: cut to whole tiles of the tier (252 or 248) */
+    DECODER_PANELS = 4,   /* panels of the word table that the MLM head computes at a time */
+    MAX_QUERY_ROWS = 252, /* most query rows of an attention task: cut to whole tiles of the tier (252 or 248) */
 };
 
-/* What one thread needs for itself. Sizes: session_carve. */
+/* Private memory of one thread. session_carve computes the sizes. */
 typedef struct worker_scratch {
     float *inner;                     /* its inner_rows of session->inner */
-    void *integers;                   /* of low precision: rows of a block (quantized_rows_bytes) */
+    void *integers;                   /* rows of a block in low precision (quantized_rows_bytes) */
     float *strip;                     /* [query rows][strip_stride]: c2p */
     size_t strip_first;               /* reversed table position of its first column */
-    float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
+    float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the current tiles */
     float *bias;                      /* [tile panels][query rows][16] */
     float *logits;                    /* [query rows][logits_stride] */
-    integer_rows query_integers;      /* [query rows], of those at hand */
-    integer_rows probabilities;       /* [query rows][logits_stride]: 15 bits, what logits become */
-    float *packing;                   /* [d][16]: a panel of keys before it becomes integers */
+    integer_rows query_integers;      /* [query rows]: the current queries */
+    integer_rows probabilities;       /* [query rows][logits_stride]: probabilities in 15 bits, made from logits */
+    float *packing;                   /* [d][16]: a panel of keys before it is quantized */
     float *maximum, *total, *rescale; /* [query rows] */
     float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
 } worker_scratch;
@@ -71,53 +72,54 @@ struct deberta_session {
     kernels kernels;
     deberta_isa isa;
     executor *executor;
-    bool owns_executor; /* else the caller's, who may share it between sessions */
+    bool owns_executor; /* else it is the caller's, who may share it between sessions */
     size_t threads, max_tokens;
     unsigned features;
-    bool only_keys; /* of the last layer: DEBERTA_ONLY_DECODER, where the decoder needs no more */
+    bool only_keys; /* the last layer computes only keys and values (DEBERTA_ONLY_DECODER), where the decoder needs no
+                     * more */
     session_internal_options internal;
-    layer_attention attend; /* attention_run, unless a study has its own */
+    layer_attention attend; /* attention_run, unless a study replaces it */
     ablation_plan ablation;
     arena arena;
-    pthread_mutex_t lock; /* of observers' calls and of `failure` */
+    pthread_mutex_t lock; /* guards observers' calls and `failure` */
     bool has_lock;
-    atomic_bool busy; /* a call is at work; a second one, by an observer or another thread, is refused */
+    atomic_bool busy; /* a call is running; a second one, by an observer or another thread, is refused */
     position_map positions;
     profile profile;
 
-    /* How attention is cut. Choices of speed only: no bit depends on them. */
-    bool has_c2p, has_p2c;        /* of the model, unless switched off */
+    /* How attention is cut. These choices affect only speed: no bit depends on them. */
+    bool has_c2p, has_p2c;        /* the model's terms, unless switched off */
     size_t query_rows;            /* most rows of an attention task */
-    size_t row_tile, tile_panels; /* rows and panels that its products prefer */
+    size_t row_tile, tile_panels; /* rows and panels that the kernels' products prefer */
     size_t l2_bytes;
     size_t strip_stride, transposed_rows, logits_stride, observed_stride;
     size_t inner_rows, inner_stride;
 
-    /* Activations. A session that records has no context, normed, queries, keys and values of its own: they are those
-     * of the record that it is attached to, and NULL between two of them. */
+    /* Activations. A session that records has no memory for context, normed, queries, keys and values: they point into
+     * the attached record, and are NULL between two records. */
     float *hidden;  /* X [max_tokens][hidden_stride]: the layer's input and output */
     float *context; /* [max_tokens][context_stride]: P V, later the output before its norm */
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
     size_t hidden_stride, context_stride, normed_stride;
     float *inner;       /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
-    void *integers;     /* of low precision: rows of a product that all threads share */
+    void *integers;     /* in low precision, rows of a product that all threads share */
     float *queries;     /* [A][T][dp] */
     float *keys;        /* [A][T][dp] */
     float *values;      /* [A][dp / 16][T][16] */
-    float *packed_keys; /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16]; of float32 attention */
-    integer_panels key_integers;   /* the same of integers: [sequence][A][16-key panels of whole tiles] */
-    integer_panels value_integers; /* [sequence][A][chunk of keys][padded_head / 16], a scale a column */
+    float *packed_keys; /* [sequence][A][ceil(n / 16)][d][16] of the current sequences; only in float32 attention */
+    integer_panels key_integers;   /* the same as integers: [sequence][A][16-key panels of whole tiles] */
+    integer_panels value_integers; /* [sequence][A][chunk of keys][padded_head / 16], one scale per column */
     float *far_p2c;                /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
-    size_t key_panels;             /* that packed_keys holds for each head */
+    size_t key_panels;             /* panels that packed_keys holds for each head */
     float *halo;                   /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
     float *decoder_input;          /* H[L - 1] */
     float *decoder_rows;           /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
-    float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */
+    float *fold_keys, *fold_queries, *fold_workspace; /* for recompute_positions */
     worker_scratch *workers;                          /* [threads] */
 
-    const layer_record *recording; /* of the run at hand; NULL: none */
+    const layer_record *recording; /* record of the current run; NULL: none */
 
-    /* The batch at work, or the last one. */
+    /* The current batch, or the last one. */
     bool encoded;
     size_t tokens, sequences;
     size_t *starts;        /* [max_tokens + 1] */
@@ -128,7 +130,7 @@ struct deberta_session {
     bool has_holes;
     size_t *panel_starts;  /* [sequence]: its first panel in packed_keys */
     size_t *task_starts;   /* [sequence + 1]: its first attention task */
-    deberta_status status; /* of the first failure inside a parallel loop */
+    deberta_status status; /* the first failure inside a parallel loop */
     deberta_error failure;
 };
 
@@ -137,15 +139,15 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
     return session->starts[sequence + 1] - session->starts[sequence];
 }
 
-/* Panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to them, in
- * whole tiles. */
+/* Returns the panels that the packed keys of a sequence of n tokens take for each head: integers of values lie next to
+ * them, in whole tiles. */
 static inline size_t session_key_panels(const deberta_session *session, size_t n)
 {
     return round_up(ceiling_divide(n, PANEL), session->model->integer_attention ? DIGIT_TILE_INPUTS / PANEL : 1);
 }
 
-/* Where a head has a token of the batch: its row among queries or keys; its 16 columns of the head's first panel of
- * values, whose panels lie tokens * PANEL floats apart. */
+/* Return a head's data of a token: its row among queries or keys; its 16 columns of the head's first panel of values,
+ * whose panels lie tokens * PANEL floats apart. */
 static inline float *head_query(const deberta_session *session, size_t head, size_t token)
 {
     return session->queries + (head * session->tokens + token) * session->model->padded_head;
@@ -159,20 +161,20 @@ static inline float *head_value(const deberta_session *session, size_t head, siz
     return session->values + (head * session->model->head_panels * session->tokens + token) * PANEL;
 }
 
-/* Profile of the session, NULL when off: what profile_start and profile_lap take. */
+/* Returns the profile of the session, NULL when off, for profile_start and profile_lap. */
 static inline const profile *session_profiling(const deberta_session *session)
 {
     return session->internal.profile ? &session->profile : NULL;
 }
 
-/* A session that records works in the memory of a record, and has it from one of these to session_detach only. */
+/* Attaches a record, whose memory a recording session uses until session_detach. */
 void session_attach(deberta_session *session, const layer_record *record);
 void session_detach(deberta_session *session);
-/* The run through a layer that follows is recorded there, until session_detach: `rows` rows of x are its input. */
+/* Records the next run through a layer there, until session_detach: `rows` rows of x are its input. */
 void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
 
-/* The last of the places [first, end) in ascending numbers that is not beyond one of them: the sequence that a token or
- * a task is in. */
+/* Returns the last of the places [first, end) in ascending numbers that is not beyond `number`: the sequence that
+ * contains a token or a task. */
 static inline size_t session_place_of(const size_t *starts, size_t first, size_t end, size_t number)
 {
     while (end - first > 1) {
@@ -185,7 +187,7 @@ static inline size_t session_place_of(const size_t *starts, size_t first, size_t
     return first;
 }
 
-/* The sequence that a token of the batch is in. */
+/* Returns the sequence that contains a token of the batch. */
 static inline size_t session_sequence_of(const deberta_session *session, size_t token)
 {
     return session_place_of(session->starts, 0, session->sequences, token);
@@ -193,12 +195,12 @@ static inline size_t session_sequence_of(const deberta_session *session, size_t 
 
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);
-/* Notes a failure for a caller that holds session->lock. */
+/* Records a failure for a caller that holds session->lock. */
 void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error);
 
-/* The caller's edit of H[layer], if there is one, before anything reads it. */
+/* Applies the caller's edit of H[layer], if there is one, before other code reads it. */
 deberta_status interventions_edit(const deberta_session *session, size_t layer, deberta_error *err);
 
-/* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
+/* Enclose every call that uses the session's memory: DEBERTA_E_ARGUMENT during another call. */
 deberta_status session_enter(deberta_session *session, deberta_error *err);
 void session_leave(deberta_session *session);

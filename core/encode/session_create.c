@@ -1,4 +1,4 @@
-/* Making a session: its options checked, its memory carved, its threads started. SPDX-License-Identifier: MIT */
+/* Creates a session: checks its options, carves its memory, starts its threads. SPDX-License-Identifier: MIT */
 #include "core/encode/session.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The attention of v1 with talking heads. SPDX-License-Identifier: MIT */
+/* Computes the attention of v1 with talking heads. SPDX-License-Identifier: MIT */
 #include "core/encode/encoder_parts.h"
 
 #include "core/encode/attention_rows.h"

@@ -1,4 +1,4 @@
-/* Heads on the last encoded batch (SPEC 8), a block of positions at a time.
+/* Computes the heads on the last encoded batch (SPEC 8), one block of positions at a time.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

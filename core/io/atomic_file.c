@@ -1,4 +1,4 @@
-/* Temporary name, then rename.
+/* Writes under a temporary name, then renames.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/atomic_file.h"

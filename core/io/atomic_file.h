@@ -1,14 +1,15 @@
-/* Files that appear whole or not at all: written under a temporary name in the same folder, renamed at the end.
+/* Writes files that appear whole or not at all: under a temporary name in the same folder, renamed at the end.
  *
- * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
- * itself. What a killed one left is removed by the next that opens a file in the same folder: a temporary file is
- * locked while it is written, and the lock ends with its process. Its name has that of the machine: where machines
- * share a folder, locks of others may not be seen, so what they left goes only when it is older than a day.
+ * Until commit the target keeps what it held before. A program that handles a termination signal can unlink
+ * atomic_file_temporary() itself. The next process that opens a file in the same folder removes the temporary files of
+ * killed ones: a temporary file is locked while it is written, and the lock ends with its process. The temporary name
+ * contains the host name: where machines share a folder, locks of other hosts may be invisible, so their files are
+ * removed only after a day.
  *
- * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: a file that
- * is there and empty after a power cut is worth no milliseconds. The name itself reaches the disk when the system
- * likes; until then there is the old file. Who needs the name on the disk before going on, as checkpoints do before
- * older ones are removed, calls folder_sync_of.
+ * Commit waits until the content is on the disk (fsync) before it gives the name, for every file alike: saving
+ * milliseconds does not justify an empty file after a power cut. The file system writes the name later; until then the
+ * old file remains. A caller that needs the name on the disk first, as checkpoints do before older ones are removed,
+ * calls folder_sync_of.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,28 +22,28 @@
 
 typedef struct atomic_file atomic_file;
 
-/* Where a file of this name will really be, in new memory: a symbolic link is followed, because renaming onto it would
- * replace the link. What exists and is not a regular file is refused, and a link to what does not exist. */
+/* Resolves the final path of a file of this name, in new memory: it follows a symbolic link, because renaming onto it
+ * would replace the link. It refuses an existing path that is not a regular file, and a link to a missing file. */
 deberta_status atomic_file_target(char **target, const char *path, deberta_error *err);
 /* Opens a temporary file next to atomic_file_target(path). */
 deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
-/* For writing text: closed by commit, which reports what could not be written, or by discard. */
+/* Opens a stream for writing text; commit closes it and reports failed writes, or discard closes it. */
 deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_error *err);
-/* Anywhere, in any order. What is never written, but lies below the size, is zero. */
+/* Writes at any offset, in any order. Unwritten bytes below the size are zero. */
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err);
 deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err);
 /* Gives the file its name, or removes it on failure. Frees *file either way. */
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err);
-/* Removes it. Accepts NULL. */
+/* Removes the temporary file. Accepts NULL. */
 void atomic_file_discard(atomic_file **file);
 
-/* All of it at once: a file of these bytes, whole or not at all. */
+/* Writes a whole file of these bytes, or none. */
 deberta_status atomic_file_replace(const char *path, const void *bytes, size_t count_bytes, deberta_error *err);
 
-/* The name under which it exists until commit. */
+/* Returns the name under which it exists until commit. */
 const char *atomic_file_temporary(const atomic_file *file);
-/* Is it such a name, without its folder? ".deberta-<host>-<digits>-<digits>.tmp" */
+/* Whether a name without its folder is that of a temporary file: ".deberta-<host>-<digits>-<digits>.tmp". */
 bool atomic_file_is_temporary(const char *name);
 
 /* Waits until the content of an open file, or folder, is on the disk. False with errno. */

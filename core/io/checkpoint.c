@@ -1,4 +1,4 @@
-/* Model folders: which weight files there are, and what their tensors are called.
+/* Finds the weight files of a model folder and lists their tensors by canonical name.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"

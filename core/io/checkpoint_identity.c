@@ -1,4 +1,4 @@
-/* What says which checkpoint it is: its content, or its files as the file system describes them.
+/* Identifies a checkpoint by its content (digest), or by the metadata of its files (stamp).
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"

@@ -1,5 +1,5 @@
-/* Tensors that lie in the caller's memory, as a checkpoint without files: names, dtypes, strides and conversions are
- * those of files.
+/* Presents tensors in the caller's memory as a checkpoint without files, with the names, dtypes, strides and
+ * conversions of files.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"

@@ -1,4 +1,4 @@
-/* What an open checkpoint is made of; for checkpoint*.c only.
+/* Defines the members of an open checkpoint; for checkpoint*.c only.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -15,7 +15,7 @@ typedef struct weight_file {
     mapped_file map;
     torch_file *torch;    /* NULL: safetensors, or no file at all */
     tensor_list contents; /* of a safetensors file or of memory; a torch file keeps its own */
-    const void **memory;  /* no file: where each storage lies, the caller's. NULL: a file */
+    const void **memory;  /* no file: the caller's address of each storage. NULL: a file */
 } weight_file;
 
 /* `public` comes first: callers hold pointers to it. */
@@ -26,7 +26,7 @@ typedef struct entry {
     size_t number; /* for a stable order of equal names */
 } entry;
 
-/* What the file system said of a file that is read as a whole, and not kept open. */
+/* File system metadata of a file that is read as a whole, and not kept open. */
 typedef struct file_facts {
     bool there;
     size_t size_bytes;
@@ -35,17 +35,16 @@ typedef struct file_facts {
 
 struct checkpoint {
     char *folder;
-    file_facts config, index; /* config.json, and what lists the files of a sharded checkpoint, when it was opened */
+    file_facts config, index; /* config.json, and the index of a sharded checkpoint, at opening */
     weight_file *files;       /* in ascending order of their names */
     size_t file_count;
     entry *entries; /* in ascending order of the canonical names */
     size_t count;
-    char *renamed;      /* names that are not a part of a stored one */
-    name_prefix prefix; /* of the base model's names in the files */
+    char *renamed;      /* canonical names that are not a part of a stored one */
+    name_prefix prefix; /* prefix of the base model's names in the files */
     bool is_half;       /* the files hold a generator too, whose tensors are left out */
 };
 
-/* Lists what the files hold under canonical names, sorted; refuses what would be ambiguous. map: of an index, or NULL.
- */
+/* Lists the tensors of the files under canonical names, sorted; refuses ambiguous names. map: of an index, or NULL. */
 deberta_status checkpoint_list_entries(struct checkpoint *c, json_t *map, deberta_error *err);
 deberta_status checkpoint_name_entries(struct checkpoint *c, deberta_error *err);

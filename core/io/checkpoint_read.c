@@ -1,4 +1,4 @@
-/* Finding tensors of an open checkpoint, and reading them.
+/* Finds tensors of an open checkpoint and reads them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"

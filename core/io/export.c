@@ -1,4 +1,4 @@
-/* The header, and pieces of values at their places.
+/* Writes the header, and pieces of values at their offsets.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/export.h"

@@ -1,4 +1,4 @@
-/* A file is read piece by piece into SHA-256. SPDX-License-Identifier: MIT */
+/* Reads a file piece by piece into SHA-256. SPDX-License-Identifier: MIT */
 #include "core/io/file_digest.h"
 
 #include "core/base/cpu.h"
@@ -6,7 +6,7 @@
 #include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 
-/* So much of a file is in the process's memory at once. */
+/* Bytes of a file that are held in memory at once. */
 enum { PIECE_BYTES = 4 << 20 };
 
 deberta_status file_digest(const char *path, char digest[65], deberta_error *err)

@@ -1,5 +1,5 @@
-/* Folders that hold no model are known by the files in them. Each kind is a row of a table: what must be there, what it
- * is, and what helps.
+/* Recognises folders that hold no model by their files. Each row of the table names a kind, the files that mark it, and
+ * the remedy.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/folder_kind.h"

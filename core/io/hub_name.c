@@ -1,4 +1,4 @@
-/* A path that looks like ORGANISATION/NAME gets the command that downloads it. SPDX-License-Identifier: MIT */
+/* Suggests the download command for a path that looks like ORGANISATION/NAME. SPDX-License-Identifier: MIT */
 #include "core/io/hub_name.h"
 
 #include <limits.h>

@@ -3,10 +3,11 @@
 
 #include "include/deberta.h"
 
-/* How the sentence about a place that is no model goes on. */
+/* Completes the sentence about a path that holds no model. */
 #define EXPECTED_PLACE "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base"
 
-/* What people type first is a path in the wrong folder, or the name of a model on a hub. DEBERTA_E_FILE for a path that
- * does not exist, with the folder in which a relative one was looked for. Where it reads like ORGANISATION/NAME, like
- * the address of such a page, or like a name that Microsoft gave, the command that downloads it is named, too. */
+/* Fails with DEBERTA_E_FILE for a path that does not exist, and names the folder in which a relative path was searched.
+ * Common first mistakes are a path in the wrong folder, and the name of a model on a hub. For a path like
+ * ORGANISATION/NAME, like the URL of such a page, or like one of Microsoft's names, the message includes the download
+ * command. */
 deberta_status hub_name_refuse(const char *path, deberta_error *err);

@@ -1,4 +1,4 @@
-/* Reading of prepared inputs from safetensors and JSON.
+/* Reads prepared inputs from safetensors and JSON.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/input_file.h"

@@ -1,7 +1,6 @@
-/* Token ids that somebody prepared: .safetensors or .json with input_ids and its companions.
+/* Reads prepared token ids: .safetensors or .json with input_ids and its companions.
  *
- * Shapes and types are checked here, values against a model later: an id outside its vocabulary is not this file's
- * concern.
+ * This file checks shapes and types; the encoder checks values against the model, such as ids outside its vocabulary.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -14,17 +13,16 @@
 typedef struct input_file {
     size_t rows, columns; /* B and N, each at least 1 */
     int64_t *ids;         /* [rows][columns] */
-    int64_t *mask;        /* the same, of 0 and 1; NULL if the file has none, like the others */
+    int64_t *mask;        /* 0 or 1 in the same shape; NULL if the file has none, like the others */
     int64_t *types;
     int64_t *positions;
 } input_file;
 
 /* Reads input_ids and, where present, attention_mask, token_type_ids, position_ids: all of one shape [B, N], I64 or I32
- * in safetensors, lists of B lists of N integers in JSON. Names that are no part of a batch are refused
- * (core/io/record_keys.h). DEBERTA_E_ARGUMENT for another
- * suffix. On failure *input is empty. */
+ * in safetensors, lists of B lists of N integers in JSON. It refuses names that are no part of a batch
+ * (core/io/record_keys.h). DEBERTA_E_ARGUMENT for another suffix. On failure *input is empty. */
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err);
-/* The same, but what else is in the file is the caller's to judge. */
+/* Reads the same, but leaves the other members of the file to the caller. */
 deberta_status input_file_read_among_others(input_file *input, const char *path, deberta_error *err);
 /* Reads a stream up to its end. It may hold either format: a safetensors file begins with the length of its header, and
  * no text does. name: for messages. */

@@ -1,4 +1,4 @@
-/* JSON is read by jansson within limits of size and depth.
+/* Reads JSON by jansson within limits of size and depth.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/json_file.h"

@@ -1,7 +1,7 @@
-/* JSON objects from files nobody vouches for: jansson with limits.
+/* Reads JSON objects from untrusted files: jansson with limits.
  *
  * jansson builds a tree that takes up to a hundred times the memory of its text and reads nested values recursively. A
- * scan before it refuses texts that are too long, too deep or have too many values, so that both stay bounded.
+ * preceding scan refuses texts that are too long, too deep or have too many values, so that both stay bounded.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,29 +13,30 @@
 
 typedef struct json_limits {
     size_t bytes;
-    size_t depth;          /* of arrays and objects */
-    size_t values;         /* about: separators and opening brackets outside strings */
-    bool integers_as_real; /* so that none is too large */
-    bool long_texts;       /* of any length, and with NUL */
+    size_t depth;          /* nesting of arrays and objects */
+    size_t values;         /* approximate count: separators and opening brackets outside strings */
+    bool integers_as_real; /* reads integers as real numbers, so that none is too large */
+    bool long_texts;       /* allows texts of any length, and with NUL */
 } json_limits;
 
-/* The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors; a byte order mark
- * before it is skipped. `where` begins the message. The caller releases *root with json_decref; on failure it is NULL.
- */
+/* Parses a text. The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors; a
+ * byte order mark before it is skipped. `where` begins the message. The caller releases *root with json_decref; on
+ * failure it is NULL. */
 deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
                                const char *where, deberta_error *err);
 deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
-/* json_file_read of a file whose root must be an array. */
+/* Reads like json_file_read a file whose root must be an array. */
 deberta_status json_file_read_array(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
 
-/* Sets a member, and takes the value. Where there is no memory for either, *lost becomes true; it never becomes false.
- */
+/* Sets a member, and takes ownership of the value. Without memory for either, it sets *lost to true; it never resets
+ * it. */
 void json_add_member(json_t *object, const char *key, json_t *value, bool *lost);
 void json_add_item(json_t *array, json_t *value, bool *lost);
 
-/* json_dumps, but NULL if there is no memory for a part of the text: jansson leaves out a key for which there is none.
- */
+/* Prints like json_dumps, but returns NULL if memory lacks for a part of the text: jansson silently omits such a
+ * key. */
 char *json_print(const json_t *value, size_t flags);
 
-/* "an array", "the number 8.5", "the text 'abc'", "missing" of NULL: what a message says was found. */
+/* Describes a value that a message reports as found: "an array", "the number 8.5", "the text 'abc'", "missing" for
+ * NULL. */
 quoted json_describe(const json_t *value);

@@ -1,4 +1,4 @@
-/* Read-only mappings of regular files.
+/* Maps regular files read-only.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/mapped_file.h"

@@ -1,8 +1,9 @@
-/* A file mapped read-only, and the one bounds check that every reader of files uses.
+/* Maps a file read-only, and provides the one bounds check that every reader of files uses.
  *
- * What is not a file with content is refused here, with the reason: folders, pipes, devices, empty files, git-lfs
+ * Refuses, with the reason, everything that is not a file with content: folders, pipes, devices, empty files, git-lfs
  * pointers. A file that another program shortens while it is mapped raises SIGBUS, as in every program that maps files,
- * unless the caller had files guarded: then the missing bytes are zeros, and mapped_file_intact says so afterwards.
+ * unless the caller has called deberta_guard_files: then the missing bytes are zeros, and mapped_file_intact says so
+ * afterwards.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,33 +22,32 @@ typedef struct mapped_file {
     quoted name; /* the path, fit for messages */
 } mapped_file;
 
-/* On failure *file is empty and nothing needs to be closed. */
+/* Maps a file. On failure *file is empty and nothing needs to be closed. */
 deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err);
-/* For files that are read through: one of more than most_bytes is refused before anything of it is read. */
+/* Opens a file that is read completely; refuses one of more than most_bytes before any of it is read. */
 deberta_status mapped_file_open_at_most(mapped_file *file, const char *path, size_t most_bytes, deberta_error *err);
-/* Takes the whole pages within that range out of the process's memory, which counts what it has read of a file; read
- * again, they come back from the system's cache. */
+/* Releases the whole pages within that range from the process's resident memory; a later read gets them from the
+ * system's cache. */
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);
-/* Brings the file's first `length` bytes into the process's page table now, rather than a page at a time at first
- * touch. */
+/* Loads the file's first `length` bytes into the process's page table now, rather than page by page at first touch. */
 void mapped_file_populate(const mapped_file *file, size_t length);
-/* DEBERTA_E_FILE: it became shorter or unreadable, and what was read of it since then is of no use. */
+/* Fails with DEBERTA_E_FILE if the file became shorter or unreadable; bytes read since then are invalid. */
 deberta_status mapped_file_intact(const mapped_file *file, deberta_error *err);
-/* Closes it after it was read through with that status, and returns the status; or that the file did not stay intact.
- */
+/* Closes the file after reading that ended with `status`, and returns the status, or an error if the file did not stay
+ * intact. */
 deberta_status mapped_file_end(mapped_file *file, deberta_status status, deberta_error *err);
-/* Accepts an empty one. */
+/* Closes the file. Accepts an empty one. */
 void mapped_file_close(mapped_file *file);
 
-/* Do `length` bytes at `offset` lie inside `size` bytes? Whatever the numbers, nothing wraps around. */
+/* Whether `length` bytes at `offset` lie inside `size` bytes. No numbers wrap around. */
 static inline bool range_is_inside(uint64_t offset, uint64_t length, uint64_t size)
 {
     return offset <= size && length <= size - offset;
 }
 
-/* What a file that is not of the expected kind seems to be ("a zip archive"), or NULL. For messages only. */
+/* Guesses the kind of an unexpected file ("a zip archive"), or returns NULL. For messages only. */
 const char *content_guess(const uint8_t *bytes, size_t size_bytes);
 
-/* Little-endian integers at any alignment. */
+/* Load little-endian integers at any alignment. */
 uint32_t load_u32(const uint8_t *at);
 uint64_t load_u64(const uint8_t *at);

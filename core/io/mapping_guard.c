@@ -1,5 +1,5 @@
-/* The handler of SIGBUS, and the table of mappings that it looks into. A signal has no caller whose memory could hold
- * the table: this is the one global state of the library. It stays empty until deberta_guard_files is called.
+/* Implements the SIGBUS handler and its table of mappings. A signal has no caller whose memory could hold the table, so
+ * it is the only global state of the library. It stays empty until deberta_guard_files is called.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/mapping_guard.h"

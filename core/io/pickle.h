@@ -1,12 +1,11 @@
-/* The part of Python's pickle language that tensors need, and nothing else (SPEC 10.4).
+/* Reads the part of Python's pickle language that tensors need, and nothing else (SPEC 10.4).
  *
- * A pickle is a program for a stack machine that may name and call any Python function. Here the only functions that
- * can be named are the handful below; every other name ends the reading, and nothing is ever executed. Values live in
- * flat pools, so neither deep nesting nor cycles cost stack; sizes, counts and the memo are bounded by the length of
- * the pickle.
+ * A pickle is a program for a stack machine that may name and call any Python function. This reader accepts only the
+ * names below; every other name is an error, and nothing is ever executed. Values live in flat pools, so neither deep
+ * nesting nor cycles cost stack; sizes, counts and the memo are bounded by the length of the pickle.
  *
- * Known: collections.OrderedDict, torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter, and as types of
- * storages torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
+ * Accepted names: collections.OrderedDict, torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter, and as
+ * storage types torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -35,24 +34,23 @@ typedef enum pickle_kind {
 
 typedef struct pickle_value {
     uint32_t kind;
-    uint32_t length_bytes; /* of text, bytes, long */
+    uint32_t length_bytes; /* bytes of a text, bytes or long */
     union {
         int64_t integer;  /* bool, integer */
         const char *text; /* into the pickle; not terminated */
-        size_t index;     /* of everything else, in its pool */
+        size_t index;     /* index of any other value in its pool */
     } as;
 } pickle_value;
 
-/* What a persistent id describes: the memory that tensors are views of. */
+/* A persistent id describes a storage: the memory that tensors are views of. */
 typedef struct pickle_storage {
     pickle_value key; /* text */
     tensor_dtype dtype;
     size_t elements;
-    size_t view_offset,
-        view_elements; /* the part that is meant (the whole, but in the oldest files); inside elements */
+    size_t view_offset, view_elements; /* the referenced part (all of it except in the oldest files); inside elements */
 } pickle_storage;
 
-/* Lies inside its storage: checked. */
+/* A tensor, checked to lie inside its storage. */
 typedef struct pickle_tensor {
     size_t storage, offset, elements; /* offset into the whole storage, in elements like the strides */
     size_t rank, shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
@@ -68,10 +66,10 @@ pickle_value pickle_root(const pickle *p);
 const char *pickle_kind_name(pickle_value value); /* "a tuple" */
 bool pickle_text_is(pickle_value value, const char *text);
 
-/* Walks over the items of a tuple or list, or the keys and values of a dict in turn; anything else has no items.
+/* Iterates over the items of a tuple or list, or the keys and values of a dict in turn; any other value has no items.
  * *cursor is 0 at the beginning. */
 bool pickle_next(const pickle *p, pickle_value from, size_t *cursor, pickle_value *item);
-/* Pairs of text and tensor in a dict. */
+/* Counts the pairs of text and tensor in a dict. */
 size_t pickle_tensor_count(const pickle *p, pickle_value dict);
 
 size_t pickle_storage_count(const pickle *p);

@@ -1,4 +1,5 @@
-/* Pools, stack, memo and containers of the machine are here; every access is checked, since a pickle may be anything.
+/* Implements pools, stack, memo and containers of the machine. Every access is checked, since a pickle may be
+ * malformed.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/pickle_machine.h"

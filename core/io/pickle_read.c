@@ -1,5 +1,4 @@
-/* An interpreter of the pickle opcodes that state dicts of tensors are made of. One opcode makes at most a few small
- * items.
+/* Interprets the pickle opcodes that state dicts of tensors consist of. One opcode makes at most a few small items.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The opcodes of storages and tensors check what they are given: names, geometry and extent.
+/* Implements the opcodes of storages and tensors, and checks their arguments: names, geometry and extent.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/pickle_machine.h"

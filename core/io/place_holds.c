@@ -1,4 +1,4 @@
-/* A folder is walked, and each of its files is compared. SPDX-License-Identifier: MIT */
+/* Walks a folder and compares each of its files. SPDX-License-Identifier: MIT */
 #include "core/io/folder_kind.h"
 
 #include <dirent.h>

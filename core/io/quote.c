@@ -1,4 +1,4 @@
-/* Quoting of foreign text for messages.
+/* Quotes untrusted text for messages.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/quote.h"
@@ -7,7 +7,7 @@
 
 #include "core/base/text.h"
 
-/* Longer texts keep their beginning and their end: names of tensors and files differ at the end. */
+/* Longer texts keep their beginning and their end, because names of tensors and files differ at the end. */
 enum { HEAD_BYTES = 44, TAIL_BYTES = 72, LONGEST_BYTES = HEAD_BYTES + TAIL_BYTES };
 
 static void quote_append(quoted *out, size_t *used, const char *bytes, size_t count)

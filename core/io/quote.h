@@ -1,8 +1,8 @@
-/* Text that came from a file or a command line, made fit for a message.
+/* Makes text from a file or a command line safe to print in a message.
  *
  * Names in hostile files may be megabytes long, hold line breaks or terminal escapes, or be no text at all. Messages
- * stay one short printable sentence because everything foreign goes through here: cut in the middle, odd bytes written
- * as \xNN.
+ * stay one short printable sentence because all untrusted text passes through here: cut in the middle, unprintable
+ * bytes written as \xNN.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Digests of all values are compared, so that what differs has a name. SPDX-License-Identifier: MIT */
+/* Compares digests of all values, so that the message can name the value that differs. SPDX-License-Identifier: MIT */
 #include "core/io/rank_values.h"
 
 #include <stdint.h>

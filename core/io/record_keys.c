@@ -1,5 +1,4 @@
-/* Keys are compared with the lists, first as they stand, then without case, "_", "-" and blanks.
- * SPDX-License-Identifier: MIT */
+/* Compares keys with the lists, first exactly, then without case, "_", "-" and blanks. SPDX-License-Identifier: MIT */
 #include "core/io/record_keys.h"
 
 #include <stdio.h>

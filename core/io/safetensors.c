@@ -1,4 +1,4 @@
-/* Reading of safetensors headers: u64 length, JSON object, data.
+/* Reads safetensors headers: u64 length, JSON object, data.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/safetensors.h"

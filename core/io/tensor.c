@@ -1,4 +1,4 @@
-/* Shapes, names and conversions of tensors in files.
+/* Handles shapes, names and conversions of tensors in files.
  *
  * Conversion goes through runs: pieces of the tensor that are contiguous in memory. A tensor with other strides is
  * gathered into a small buffer first, so that every dtype needs one loop only.

@@ -1,4 +1,4 @@
-/* What a file says about a tensor, and how its values become float32 or int64.
+/* Describes a tensor of a file, and converts its values to float32 or int64.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -18,7 +18,7 @@ typedef enum tensor_dtype {
     DTYPE_I8,
     DTYPE_U8,
     DTYPE_BOOL,
-    /* Listed, but not read: */
+    /* Listed, but not readable: */
     DTYPE_U16,
     DTYPE_U32,
     DTYPE_U64,
@@ -48,29 +48,29 @@ typedef struct tensor {
     size_t rank, shape[TENSOR_MAX_RANK], elements;
 } tensor;
 
-/* A tensor where it lies: element (i0, i1, ...) is at offset_bytes + dtype_bytes * (i0 strides[0] + i1 strides[1] +
- * ...) of its storage. Whoever fills this in has checked that all of it is inside the storage. */
+/* Locates a stored tensor: element (i0, i1, ...) is at offset_bytes + dtype_bytes * (i0 strides[0] + i1 strides[1] +
+ * ...) of its storage. The code that fills this in has checked that all of it is inside the storage. */
 typedef struct stored_tensor {
     tensor tensor; /* name as the file has it */
     size_t strides[TENSOR_MAX_RANK];
     size_t offset_bytes, storage;
-    size_t size_bytes; /* of the values in a safetensors file */
+    size_t size_bytes; /* bytes of the values in a safetensors file */
 } stored_tensor;
 
 typedef struct tensor_list {
     stored_tensor *items;
     size_t count;
-    char *names; /* what the items' names point into */
+    char *names; /* memory of the items' names */
 } tensor_list;
 
-/* Accepts an empty list. */
+/* Frees a list. Accepts an empty one. */
 void tensor_list_free(tensor_list *list);
 
-/* Row-major strides for the tensor's shape. */
+/* Sets row-major strides for the tensor's shape. */
 void tensor_set_contiguous(stored_tensor *stored);
-/* The number of elements of a shape; false when it overflows. */
+/* Computes the number of elements of a shape; false when it overflows. */
 bool tensor_count_elements(size_t *elements, const size_t *shape, size_t rank);
-/* Names go into messages, figures and files: NULL when fit for that, else what is wrong ("is not UTF-8"). */
+/* Checks that a name is fit for messages, figures and files: NULL if so, else the reason ("is not UTF-8"). */
 const char *tensor_name_problem(const char *name, size_t name_bytes);
 /* "[2, 3]" */
 typedef struct shape_text {
@@ -81,11 +81,10 @@ shape_text shape_describe(const size_t *shape, size_t rank);
 /* Rounds to IEEE halves, ties to even. False where a value is too large for them, or no number. */
 bool tensor_round_f16(uint16_t *halves, const float *values, size_t count);
 
-/* The values themselves, if they lie there as aligned float32 in row-major order; else NULL, and they need to be
- * converted. */
+/* Returns the values in place, if they are aligned float32 in row-major order; else NULL, and they need conversion. */
 const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage);
-/* Elements [first, first + count) in row-major order of the shape. The caller has checked the range and that the dtype
- * is floating, or an integer or bool. `storage`: the first byte of the tensor's storage, at any alignment. */
+/* Converts elements [first, first + count) in row-major order of the shape. The caller has checked the range and that
+ * the dtype is floating, or an integer or bool. `storage`: the first byte of the tensor's storage, at any alignment. */
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count);
 void tensor_convert_i64(int64_t *values, const stored_tensor *stored, const uint8_t *storage, size_t first,
                         size_t count);

@@ -1,4 +1,4 @@
-/* Headers of safetensors and of npy files are composed before any value is written. SPDX-License-Identifier: MIT */
+/* Composes the headers of safetensors and npy files before any value is written. SPDX-License-Identifier: MIT */
 #include "core/io/tensor_header.h"
 
 #include <jansson.h>

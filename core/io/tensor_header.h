@@ -1,4 +1,4 @@
-/* What stands before the values in files of tensors: safetensors of many, npy of one matrix.
+/* Headers of tensor files: safetensors of many tensors, npy of one matrix.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,19 +16,19 @@ typedef struct export_note {
     const char *key, *value;
 } export_note;
 
-/* Where the values of a tensor are, counted from the end of the header. */
+/* Locates the values of a tensor, counted from the end of the header. */
 typedef struct tensor_place {
     uint64_t offset_bytes;
     size_t elements, element_bytes;
 } tensor_place;
 
-/* Places the values at *end and moves it past them. `path` is for messages, here and below. */
+/* Assigns the values the offset *end and moves it past them. `path` is for messages, here and below. */
 deberta_status tensor_place_values(tensor_place *place, const export_tensor *declared, uint64_t *end, const char *path,
                                    deberta_error *err);
 
 typedef struct tensor_contents {
     const export_tensor *tensors;
-    const tensor_place *places; /* of each */
+    const tensor_place *places; /* one for each tensor */
     size_t count;
     const export_note *notes;
     size_t note_count;
@@ -39,8 +39,8 @@ typedef struct tensor_header {
     size_t size_bytes;
 } tensor_header;
 
-/* Metadata first and then the tensors in the order of their declaration. The size is a multiple of 8 and at least
- * least_bytes: whoever does not know the shapes yet can keep room. On failure *header is empty. */
+/* Composes metadata first and then the tensors in the order of their declaration. The size is a multiple of 8 and at
+ * least least_bytes: a caller that does not know the shapes yet can reserve room. On failure *header is empty. */
 deberta_status tensor_header_safetensors(tensor_header *header, const tensor_contents *contents, size_t least_bytes,
                                          const char *path, deberta_error *err);
 

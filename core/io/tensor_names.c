@@ -1,4 +1,4 @@
-/* Prefixes and old endings are taken off stored names, so that the engine knows each tensor by one name.
+/* Strips prefixes and old suffixes from stored names, so that the engine knows each tensor by one name.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/tensor_names.h"

@@ -1,5 +1,5 @@
-/* What tensors are called (SPEC 9): canonical names have no prefix before the encoder's part and call LayerNorm's
- * parameters weight and bias.
+/* Canonical names of tensors (SPEC 9): they have no prefix before the encoder's part and call LayerNorm's parameters
+ * weight and bias.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,26 +9,28 @@
 
 extern const char tensor_name_of_word_table[];
 
-/* What precedes the encoder's names, and how much of it precedes the names of the heads as well ("module." of a model
- * that was trained on several devices). Points into the name of the word table. */
+/* The prefix before the encoder's names, and the part of it that also precedes the names of the heads ("module." of a
+ * model that was trained on several devices). It points into the name of the word table. */
 typedef struct name_prefix {
     const char *text;
     size_t length_bytes, outer_bytes;
 } name_prefix;
 
-/* Does the name end as a word table's? Then what precedes that becomes *prefix. */
+/* Whether the name ends as a word table's; then *prefix becomes the part before that. */
 bool tensor_name_is_word_table(const char *name, name_prefix *prefix);
-/* The difference between two word tables, which some files hold beside one. */
+/* Whether the name is of the difference between two word tables, which some files hold beside one. */
 bool tensor_name_is_word_delta(const char *name);
-/* Is it a name of `half`, "generator" or "discriminator"? Microsoft's files of replaced-token training hold both. */
+/* Whether the name belongs to `half`, "generator" or "discriminator". Microsoft's files of replaced-token training hold
+ * both. */
 bool tensor_name_is_of_half(const char *name, const char *half);
-/* How surely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them further
- * inside, a discriminator's before others and a generator's behind them; anything else. */
+/* Ranks how likely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them
+ * further inside, a discriminator's before others and a generator's after them; anything else. */
 int name_prefix_rank(name_prefix prefix);
 
-/* Gives the name's canonical form; a renamed one is written to *room, which moves on by at most room_bytes. */
+/* Returns the name's canonical form; a renamed one is written to *room, which advances by at most room_bytes. */
 const char *tensor_name_canonical(const char *name, const name_prefix *prefix, char **room);
 size_t tensor_name_room_bytes(const char *name);
 
-/* "embeddings.position_ids": 0, 1, 2 ... as old files hold it. Nobody reads it, so two of it are not ambiguous. */
+/* Whether the name is "embeddings.position_ids": 0, 1, 2 ... in old files. No code reads it, so duplicates are not
+ * ambiguous. */
 bool tensor_name_is_counter(const char *canonical);

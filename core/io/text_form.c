@@ -1,4 +1,4 @@
-/* The first line is looked at: an object, an array, names of columns, or a text. SPDX-License-Identifier: MIT */
+/* Classifies a file by its first line: an object, an array, column names, or a text. SPDX-License-Identifier: MIT */
 #include "core/io/text_form.h"
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* Whether a file holds a text a line or an object a line, by its name and its first line that is not blank.
+/* Decides from a file's name and its first nonblank line whether each line is a text or an object.
  *
  *     name                      objects where                                    else
  *     .jsonl, .ndjson, .jl      always
@@ -21,12 +21,12 @@ enum { TEXT_FORM_SENTENCE_BYTES = 512, TEXT_LINE_MOST_BYTES = 64 << 20 };
 
 typedef struct text_form {
     bool objects;
-    bool open; /* the line is blank and tells nothing: ask again with the next one */
+    bool open; /* the line is blank and decides nothing: call again with the next one */
     char note[TEXT_FORM_SENTENCE_BYTES], refusal[TEXT_FORM_SENTENCE_BYTES]; /* to follow "FILE: "; "" for none */
 } text_form;
 
-/* By the suffix alone. */
+/* Whether the suffix alone decides the form. */
 bool text_form_is_named(const char *path);
-/* line: the first one that is not blank, without a byte order mark and a line break. columns: the reader takes lines
- * apart at tabs. */
+/* Finds the form. line: the first one that is not blank, without a byte order mark and a line break. columns: the
+ * reader splits lines at tabs. */
 void text_form_find(text_form *form, const char *path, const char *line, size_t bytes, bool columns);

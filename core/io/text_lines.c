@@ -1,4 +1,4 @@
-/* Lines come from a mapped file, or from the texts of its objects. SPDX-License-Identifier: MIT */
+/* Reads lines from a mapped file, or from the texts of its objects. SPDX-License-Identifier: MIT */
 #include "core/io/text_lines.h"
 
 #include <stdio.h>

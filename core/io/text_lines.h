@@ -1,8 +1,8 @@
-/* The lines of a file of texts in memory, one after the other, for those who learn from them. Objects, one a line, give
- * the lines of their "text": what a file of these lines would give.
+/* Iterates over the lines of a text file in memory, for training. Objects, one a line, yield the lines of their "text",
+ * as a file of these lines would.
  *
- * A text without line breaks is a line. One with line breaks is a document of its own: an empty line comes before and
- * behind it. Line breaks at its end do not count.
+ * A text without line breaks is a line. A text with line breaks is a separate document: an empty line comes before and
+ * after it. Line breaks at its end do not count.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,7 +13,7 @@
 #include "core/io/record_keys.h"
 #include "core/io/text_form.h"
 
-/* Told of what was read in vain, one sentence at a time. call: NULL, nobody listens. */
+/* Receives notes on unused input, one sentence at a time. call: NULL, no listener. */
 typedef struct note_listener {
     void (*call)(void *context, const char *sentence);
     void *context;
@@ -22,17 +22,18 @@ typedef struct note_listener {
 typedef struct text_lines {
     mapped_file file;
     text_form form;
-    const char *at, *end; /* of the file that is left */
-    size_t number;        /* of the line at hand, from 1 */
-    json_t *object;       /* whose text is at hand, or NULL */
+    const char *at, *end; /* the rest of the file */
+    size_t number;        /* number of the current line, from 1 */
+    json_t *object;       /* the object of the current text, or NULL */
     const char *text, *text_end;
-    bool begins, closes; /* an empty line comes before, or behind it */
+    bool begins, closes; /* an empty line comes before, or after it */
     unused_keys unused;
 } text_lines;
 
-/* Refuses what holds no texts. On failure nothing needs to be closed. */
+/* Opens a file; refuses one that holds no texts. On failure nothing needs to be closed. */
 deberta_status text_lines_open(text_lines *lines, const char *path, deberta_error *err);
-/* The next line without its line break, which stays until the next call; NULL behind the last. */
+/* Returns the next line without its line break, valid until the next call; NULL after the last. */
 deberta_status text_lines_next(text_lines *lines, const char **line, size_t *bytes, deberta_error *err);
-/* Closes it after it was read with that status, and returns the status; tells of what was not used. */
+/* Closes the file after reading that ended with `status`, and returns the status; reports unused keys to the
+ * listener. */
 deberta_status text_lines_end(text_lines *lines, deberta_status status, note_listener listener, deberta_error *err);

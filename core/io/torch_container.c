@@ -1,4 +1,4 @@
-/* The pickle of an object is found inside a zip or a legacy stream. SPDX-License-Identifier: MIT */
+/* Finds the pickle of an object inside a zip or a legacy stream. SPDX-License-Identifier: MIT */
 #include "core/io/torch_container.h"
 
 #include <stdlib.h>

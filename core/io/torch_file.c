@@ -1,6 +1,6 @@
-/* State dicts in torch's two file formats.
+/* Reads state dicts in torch's two file formats.
  *
- * Both say through a pickle which tensors are views of which storages. In a zip every storage is a member; in the
+ * Both contain a pickle that says which tensors are views of which storages. In a zip every storage is a member; in the
  * legacy stream the storages follow the pickles, each after its number of elements.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
-/* How sentence-transformers makes one vector of a text is written in the files beside a model: a list of modules, each
- * with a folder of settings. What can be followed is, and the first thing that cannot is named.
+/* Reads how sentence-transformers makes one vector of a text from the files beside a model: a list of modules, each
+ * with a folder of settings. Supported settings are followed; the first unsupported one is named.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* libzip over a mapped file, with guards in front of it.
+/* Opens zip archives by libzip over a mapped file, after checks of its own.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/zip_reader.h"

@@ -1,8 +1,8 @@
-/* Members of a zip archive in memory, through libzip.
+/* Reads members of a zip archive in memory through libzip.
  *
- * Only what torch.save writes is read: members stored without compression or encryption. Sizes are compared with the
- * archive's own size before anybody allocates, and archives that would make libzip work for minutes are refused before
- * it sees them.
+ * It reads only members stored without compression or encryption, as torch.save writes them. Sizes are compared with
+ * the archive's own size before any allocation. Archives that would make libzip work for minutes are refused before it
+ * opens them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -19,17 +19,18 @@ typedef struct zip_member {
     unsigned method, encryption;
 } zip_member;
 
-/* `bytes` must stay as long as the reader; `where` (which is copied) begins messages. */
+/* Opens an archive. `bytes` must stay as long as the reader; `where` (which is copied) begins messages. */
 deberta_status zip_reader_open(zip_reader **reader, const uint8_t *bytes, size_t size_bytes, const char *where,
                                deberta_error *err);
 void zip_reader_close(zip_reader **reader);
 
-/* In ascending order of the names, of which no two are equal. */
+/* Counts the members, which are in ascending order of their distinct names. */
 size_t zip_reader_count(const zip_reader *reader);
 const zip_member *zip_reader_at(const zip_reader *reader, size_t index);
 const zip_member *zip_reader_find(const zip_reader *reader, const char *name); /* NULL if absent */
 
-/* Can the member be read, and is its size believable? To be asked before allocating size_bytes. */
+/* Checks that a member can be read, and that its size is plausible. Call it before allocating size_bytes. */
 deberta_status zip_reader_check(const zip_reader *reader, const zip_member *member, deberta_error *err);
-/* All size_bytes of a member; its checksum must fit. One call at a time: libzip keeps one position in the archive. */
+/* Reads all size_bytes of a member; its checksum must fit. One call at a time: libzip keeps one position in the
+ * archive. */
 deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uint8_t *buffer, deberta_error *err);

@@ -1,4 +1,5 @@
-/* Which tensors the embeddings, the relative table, the layers and the convolution consist of.
+/* Lists and loads the tensors of the embeddings, the relative table, the layers and the convolution.
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/load/load_parts.h"
 

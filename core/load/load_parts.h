@@ -1,37 +1,37 @@
-/* The parts of a model that are read, each in a file of its name.
+/* Declares the loaders of a model's parts, each in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/load/model.h"
 
-/* PK and PQ of a layer (SPEC 4.1): the projections are read, and what they make of the relative table is kept. */
+/* Loads PK and PQ of a layer (SPEC 4.1): reads the projections, and keeps their products with the relative table. */
 
-/* Separate position projections (v1, or share_att_key false) are needed only to fold: without `keep` they are read into
- * memory that every layer uses again. So is the table that is folded, in low precision, and what it is folded to, where
- * attention multiplies integers. */
+/* Separate position projections (v1, or share_att_key false) serve only folding: without `keep` they are read into
+ * memory that every layer reuses. In low precision the folded table uses the same memory; where attention multiplies
+ * integers, so do the float results of folding. */
 typedef struct position_workspace {
-    bool keep, unfolded; /* unfolded: PK and PQ are left to the caller */
+    bool keep, unfolded; /* unfolded: the caller computes PK and PQ */
     arena arena;
     packed_matrix key, query;
-    float *rows; /* position_fold's workspace */
+    float *rows; /* workspace of position_fold */
     float *relative_table, *relative_reversed, *keys, *queries;
 } position_workspace;
 
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
 
-/* Loads the projections of the layer that the loader's prefix names. Its qkv is loaded. */
+/* Loads the projections of the layer that the loader's prefix names, after its qkv. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err);
 
-/* The parts of an encoder by the names of their tensors (SPEC 9): one walk that checks, measures or reads
- * (weight_loader.h), and that load_tasks ends. */
+/* Loads the parts of an encoder by the names of their tensors (SPEC 9). One walk checks, measures or reads
+ * (weight_loader.h); load_tasks ends it. */
 
-/* In the pass that the loader is set to. The model's configuration is settled before. */
+/* Runs the loader's current pass. The model's configuration is final before. */
 deberta_status load_encoder(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                             deberta_error *err);
 
-/* A layer norm, of which there are some in every part. */
+/* Loads a layer norm. */
 static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
                                        size_t count, deberta_error *err)
 {
@@ -39,7 +39,7 @@ static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, 
     return loader_vector(loader, &norm->beta, beta, count, err);
 }
 
-/* The end of the walk that load_parts.h begins. */
+/* The end of the walk: */
 
-/* Which tasks the files have heads for, and their weights. */
+/* Detects the tasks for which the files have heads, and loads their weights. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err);

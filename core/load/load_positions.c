@@ -1,4 +1,6 @@
-/* Which tensors project the relative table, and what a layer keeps of them. SPDX-License-Identifier: MIT */
+/* Loads the tensors that project the relative table, and folds the table into PK and PQ of each layer.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/load/load_parts.h"
 
 /* ---------------------------------------------------------------------------------------------------------- tensors */

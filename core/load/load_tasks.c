@@ -1,4 +1,4 @@
-/* Which output heads the files hold, and their tensors (SPEC 8). SPDX-License-Identifier: MIT */
+/* Detects the output heads in the files, and loads their tensors (SPEC 8). SPDX-License-Identifier: MIT */
 #include "core/load/load_parts.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Packed matrices from stored rows: scaled, spread, and made integers where the model is of low precision.
+/* Packs matrices from stored rows: scales them, smooths their channels, and quantizes them in low precision.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <pthread.h>

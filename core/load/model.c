@@ -1,4 +1,4 @@
-/* What an open model is asked, and closing it. SPDX-License-Identifier: MIT */
+/* Answers queries about an open model, and closes it. SPDX-License-Identifier: MIT */
 #include "core/load/model.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What a loaded model is made of: configuration, packed weights, folded positions. Immutable once opened.
+/* Defines the members of a loaded model: configuration, packed weights, folded positions. It is immutable once opened.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -24,19 +24,20 @@ typedef struct model_layer {
     packed_matrix position_key, position_query; /* only if kept, and not shared with qkv */
     float *position_keys;                       /* [A][ceil(2K / 16)][d][16], rows reversed; NULL without c2p */
     float *position_queries;                    /* [A][2K][padded_head]; NULL without p2c */
-    integer_panels position_key_integers;       /* in their place where attention multiplies integers: as above; */
+    integer_panels position_key_integers;       /* the same as integers, where attention multiplies integers: layout as
+                                                 * above; */
     integer_rows position_query_integers;       /* [A][2K rounded up to whole tiles] */
     float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
 } model_layer;
 
 typedef struct model_tasks {
     unsigned present; /* bit 1 << deberta_task */
-    unsigned unfit;   /* heads of the files that do not fit the configuration: bits of head_loader's order */
+    unsigned unfit;   /* heads in the files that do not fit the configuration: bits in head_loader's order */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
     float *mlm_bias;        /* [V], zeros up to whole panels */
-    word_table mlm_decoder; /* [V][E]: the words' unless the file has another */
-    bool decoder_apart;     /* it has */
+    word_table mlm_decoder; /* [V][E]: the word table unless the file has a separate one */
+    bool decoder_apart;     /* the file has a separate one */
     packed_matrix rtd_dense, rtd_classifier;
     layer_norm rtd_norm;
     packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
@@ -45,27 +46,27 @@ typedef struct model_tasks {
 } model_tasks;
 
 struct deberta_model {
-    model_config config; /* as used: after the tensors have decided what the file left open */
+    model_config config; /* final: the tensors have decided what the file left open */
     char *name;
-    notes notes;            /* of what the folder says and the model does not follow */
-    topology_info machine;  /* that it was opened on: its sessions look at it */
+    notes notes;            /* settings of the folder that the model does not follow */
+    topology_info machine;  /* the machine on which it was opened; its sessions use it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;
     weight_source files;  /* the checkpoint or the made-up weights */
-    weight_source source; /* what is read: `files`, unless decorated */
-    size_t stored_layers; /* that the checkpoint has; config.layers may be fewer */
+    weight_source source; /* the source that is read: `files`, unless decorated */
+    size_t stored_layers; /* layers in the checkpoint; config.layers may be fewer */
     bool described_only;  /* no weights: tables and panels are NULL */
-    bool unsmoothed;      /* false, unless decorated: large channels of low precision stay as they are */
+    bool unsmoothed;      /* false, unless decorated: large channels of low precision are not smoothed */
     arena arena;
     deberta_packed packed;
-    mapped_file packed_file;  /* that the arena is a view of, if `packed` says so */
+    mapped_file packed_file;  /* the mapped file behind the arena, if `packed` says so */
     packed_sections sections; /* of it */
-    bool packed_alone;        /* it stands in place of a checkpoint; then `files` finds these: */
+    bool packed_alone;        /* it replaces a checkpoint; then `files` finds these: */
     packed_tensors names;
     deberta_precision precision;
-    size_t digits; /* of the integers that layers are multiplied with; 0: float32 */
+    size_t digits; /* digits of the layers' integers; 0: float32 */
     bool integer_attention;
-    size_t memory_bytes; /* of the arena, real or measured */
+    size_t memory_bytes; /* bytes of the arena, real or measured */
     size_t parameters;
     deberta_model_info info;
 
@@ -88,21 +89,21 @@ struct deberta_model {
     model_layer *layers;
     packed_matrix convolution; /* depth: width x hidden_stride */
     layer_norm convolution_norm;
-    void (*convolve)(deberta_session *session); /* a test's own; NULL: convolution_run */
+    void (*convolve)(deberta_session *session); /* a test's replacement; NULL: convolution_run */
     model_tasks tasks;
 };
 
-/* What the bench and the tests may ask for beyond deberta_model_options. */
+/* Options of the bench and the tests beyond deberta_model_options. */
 typedef struct model_internal_options {
-    /* May change configuration, position rule, source and convolution before anything is derived from them, as checks
-     * do that need a wrong model. Packed weights are not used then. NULL: nothing to change */
+    /* Changes configuration, position rule, source and convolution before anything is derived from them, for checks
+     * that need a wrong model. Packed weights are not used then. NULL: nothing to change */
     void (*decorate)(deberta_model *model);
     bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
-    bool pass_over_packed;          /* make the packed weights although a file may hold them */
-    const weight_source *weights;   /* in place of the files' tensors; the folder still gives the configuration */
-    const char *config;             /* the text of a config.json in place of the folder's; only with weights */
+    bool pass_over_packed;          /* compute the packed weights although a file may hold them */
+    const weight_source *weights;   /* replace the files' tensors; the folder still gives the configuration */
+    const char *config;             /* replaces the folder's config.json by this text; only with weights */
     const load_listener *listener;
-    /* In place of a folder: a config.json and the tensors, in the caller's memory; the path is a name */
+    /* Replace a folder: a config.json and the tensors, in the caller's memory; the path is a name */
     const char *config_json;
     const deberta_tensor *tensors;
     size_t tensor_count;
@@ -111,34 +112,34 @@ typedef struct model_internal_options {
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err);
 
-/* Packs and folds everything again, from the source that the model was opened with: its numbers have changed, its
- * shapes have not. For models opened with keep_position_projections and weights of their own. folds: PK and PQ too;
- * else the caller makes them (model_layer_fold). */
+/* Packs and folds everything again from the model's source, after its numbers have changed but not its shapes. Only for
+ * models opened with keep_position_projections and with `weights`. folds: PK and PQ too; else the caller computes them
+ * (model_layer_fold). */
 deberta_status model_read_again(deberta_model *model, bool folds, const kernels *table, executor *threads,
                                 deberta_error *err);
 
-/* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
- * shared or absent). The caller sets keys, queries and workspace (as large as queries). */
+/* Describes the computation of a layer's PK and PQ, from qkv where the projections are shared, else from `key` and
+ * `query` (NULL if shared or absent). The caller sets keys, queries and workspace (as large as queries). */
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
                                const packed_matrix *query, const kernels *table);
-/* Floats of one layer's position_keys. */
+/* Counts the floats of one layer's position_keys. */
 size_t model_position_key_floats(const deberta_model *model);
-/* Rows of one head among position_query_integers: whole tiles. */
+/* Counts the rows of one head among position_query_integers: whole tiles. */
 static inline size_t model_position_tile_rows(const deberta_model *model)
 {
     return round_up(model->relative_rows, DIGIT_TILE_ROWS);
 }
 
-/* What deberta_model_describe shows, once everything else of the model is settled. */
+/* Fills the result of deberta_model_describe, once everything else of the model is final. */
 void model_fill_info(deberta_model *model);
-/* DEBERTA_E_FILE: a file that it reads became shorter or unreadable. */
+/* Fails with DEBERTA_E_FILE if a file that the model reads became shorter or unreadable. */
 deberta_status model_intact(const deberta_model *model, deberta_error *err);
 
-/* What of a checkpoint was used, and what becomes of the rest: nothing inside the base model is passed over in silence.
- */
+/* Accounts for the tensors of a checkpoint: used and unused ones. No tensor inside the base model is ignored
+ * silently. */
 
-/* Goes through the names of model->files once the model's tensors were looked for, and frees the account. opened: how
- * that went. Where it went well, what nobody used below "encoder." or "embeddings." is refused (DEBERTA_E_UNSUPPORTED)
- * or becomes a note; where a tensor was missing, adapters that are there in its place are the reason that is given. */
+/* Checks the names of model->files after the model has looked up its tensors, and frees the account. opened: the status
+ * of opening. After success, unused tensors below "encoder." or "embeddings." are refused (DEBERTA_E_UNSUPPORTED) or
+ * become a note. After a missing tensor, adapters found in its place become the reason of the error. */
 deberta_status tensor_account_close(tensor_account *account, deberta_model *model, deberta_status opened,
                                     deberta_error *err);

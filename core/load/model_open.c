@@ -1,4 +1,6 @@
-/* Opening a model: finding its files, settling what they leave open, loading. SPDX-License-Identifier: MIT */
+/* Opens a model: finds its files, resolves settings that they leave open, loads the weights.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,6 @@
-/* What opening makes of a model is written beside it, or compared with what was. SPDX-License-Identifier: MIT */
+/* Writes the packed weights of an opened model beside it, or compares them with an existing packed file.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "core/load/model_sections.h"

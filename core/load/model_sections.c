@@ -1,4 +1,6 @@
-/* Sizes of a packed file's sections, and the tables of words in one of them. SPDX-License-Identifier: MIT */
+/* Computes the sizes of a packed file's sections, and locates the word tables in one of them.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/load/model_sections.h"
 
 static size_t decoder_bytes(const deberta_model *model)

@@ -1,4 +1,5 @@
-/* deberta.packed: the arena of an opened model as a file, and in low precision all else that it needs.
+/* Reads and writes deberta.packed: the arena of an opened model and, in low precision, all other data that it needs.
+ *
  * SPDX-License-Identifier: MIT */
 #include "core/load/packed_file.h"
 

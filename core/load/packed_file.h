@@ -1,4 +1,4 @@
-/* Packed weights in a file next to the model: opening then maps them instead of making them.
+/* Stores packed weights in a file next to the model, so that opening maps them instead of computing them.
  *
  *     <model folder>/deberta.packed      (low precision: deberta.int16.packed, deberta.int8.packed)
  *
@@ -17,14 +17,14 @@
  *            then  SHA-256 of each block of them    64 hex digits a block of 256 KiB of a section
  *
  * The arena holds no addresses, and is the same bits on every tier and for any number of threads, so one file serves
- * all of them; processes that map it share its memory. All sizes come from the model's own tables of contents, and
- * whatever else the bytes hold are numbers. Opening compares the header, the table of digests, the names, and the
- * arena's last block, which a copy that broke off has not: the rest would cost many times what mapping does, and is
- * compared by packed_file_check. A file that does not fit (other weights, another layout, damaged) is ignored by
- * opening, never an error: the weights themselves are there.
+ * all of them; processes that map it share its memory. All sizes come from the model's own tables of contents, and all
+ * other bytes are numbers. Opening compares the header, the table of digests, the names, and the arena's last block,
+ * which an interrupted copy lacks. Comparing the rest would cost many times the mapping; packed_file_check does it. A
+ * file that does not fit (other weights, another layout, damaged) is ignored by opening, never an error, because the
+ * weights themselves are present.
  *
  * A folder that has config.json and a packed file of low precision, but no weights, is a model of that precision. Then
- * the names are what a checkpoint's would be, and a file that does not fit is an error.
+ * the names are those of a checkpoint, and a file that does not fit is an error.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -32,8 +32,8 @@
 #include "core/io/mapped_file.h"
 #include "core/load/packed_tensors.h"
 
-/* To be counted up with every change to what opening computes, or to where it puts it: pieces of the arena and their
- * order, panels, padding, folding. tests/unit/test_packed_file.c notices. */
+/* The layout version. It must increase with every change of the results of opening, or of their places: pieces of the
+ * arena and their order, panels, padding, folding. tests/unit/test_packed_file.c detects a missing increase. */
 enum { PACKED_FILE_LAYOUT = 6 };
 
 enum packed_section { PACKED_ARENA, PACKED_WORDS, PACKED_TENSORS, PACKED_SECTIONS };
@@ -46,24 +46,24 @@ typedef struct packed_sections {
 } packed_sections;
 
 /* Maps the packed weights of the checkpoint, whose sections have these sizes, and points to them, 64-byte aligned.
- * Without a file that fits nothing is mapped; then *packed says whether there is none or one of something else. */
+ * Without a fitting file nothing is mapped; then *packed says whether there is none, or one that does not fit. */
 deberta_status packed_file_map(const checkpoint *files, deberta_precision precision, packed_sections *sections,
                                mapped_file *file, deberta_packed *packed, deberta_error *err);
-/* Compares all of it: every block with its digest, and the checkpoint's files with those of which it was made.
- * DEBERTA_E_FILE: there is none; DEBERTA_E_FORMAT: what differs. */
+/* Compares everything: every block with its digest, and the checkpoint's files with those from which it was made.
+ * DEBERTA_E_FILE: there is none; DEBERTA_E_FORMAT: the difference. */
 deberta_status packed_file_check(const checkpoint *files, deberta_precision precision, packed_sections sections,
                                  deberta_error *err);
-/* Writes it, whole or not at all; of the options on_temporary and precision count. */
+/* Writes the packed file, whole or not at all; it uses only the options on_temporary and precision. */
 deberta_status packed_file_write(const checkpoint *files, const packed_sections *sections,
                                  const deberta_pack_options *options, deberta_error *err);
 
-/* Is there a packed file of low precision in a folder without weights? */
+/* Whether a folder without weights has a packed file of low precision. */
 bool packed_file_is_alone(const char *folder, deberta_precision precision);
-/* Maps it and says what it holds; the caller compares sizes once it knows the model's. DEBERTA_E_FORMAT: it was made
- * with another config.json, or by another version, or is damaged. */
+/* Maps the file and returns its sections; the caller compares sizes once it knows the model's. DEBERTA_E_FORMAT: it was
+ * made with another config.json, or by another version, or is damaged. */
 deberta_status packed_file_open_alone(const char *folder, deberta_precision precision, mapped_file *file,
                                       packed_sections *sections, deberta_error *err);
-/* Compares every block of what was opened so. */
+/* Compares every block of a file opened by packed_file_open_alone. */
 deberta_status packed_file_check_alone(const mapped_file *file, deberta_error *err);
-/* The digest of the checkpoint of which a mapped file was made. */
+/* Returns the digest of the checkpoint from which a mapped file was made. */
 void packed_file_source(const mapped_file *file, char digest[65]);

@@ -1,4 +1,4 @@
-/* A packed file's table of contents is written, checked and searched. SPDX-License-Identifier: MIT */
+/* Writes, checks and searches a packed file's table of contents. SPDX-License-Identifier: MIT */
 #include "core/load/packed_tensors.h"
 
 #include <string.h>

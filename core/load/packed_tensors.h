@@ -1,6 +1,6 @@
-/* The table of contents of a packed file of low precision: which tensors the checkpoint had, and their shapes. With it
- * the file is a weight_source that finds what the checkpoint would, so that the walk over a model (weight_loader.h)
- * needs nothing else; there is nothing to read, for the numbers are packed.
+/* The table of contents of a packed file of low precision: the tensors of the checkpoint, and their shapes. With it the
+ * file serves as a weight_source that finds the same tensors as the checkpoint, so the walk over a model
+ * (weight_loader.h) needs nothing else. It reads no values, because the packed numbers replace them.
  *
  *     a tensor    dtype, rank, bytes of the name    u32 each, little-endian
  *                 shape                             u64 [rank]
@@ -22,7 +22,7 @@ typedef struct packed_tensors {
 size_t packed_tensors_bytes(const checkpoint *files);
 void packed_tensors_write(const checkpoint *files, uint8_t *to);
 
-/* What is wrong with a table, NULL if nothing is. */
+/* Checks a table; returns the problem, or NULL if there is none. */
 const char *packed_tensors_problem(const packed_tensors *table);
-/* For a table without a problem; it stays the caller's. */
+/* Makes a source from a table without a problem; the caller keeps the table. */
 weight_source weight_source_of_packed(const packed_tensors *table);

@@ -1,5 +1,5 @@
-/* Weights of an open model as the tensors that they were: the walk that packed them, with a listener that unpacks one.
- * Positions as they were folded: the relative table in each layer's projections.
+/* Reconstructs the original tensors of an open model: repeats the walk that packed them, with a listener that unpacks
+ * one. Positions come back folded: the relative table in each layer's projections.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

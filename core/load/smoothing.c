@@ -1,4 +1,4 @@
-/* Spreads of channels are followed through norms, products and activations, and give a factor a channel.
+/* Propagates the spreads of channels through norms, products and activations, and computes a factor per channel.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/load/smoothing.h"

@@ -1,4 +1,4 @@
-/* The weights of made-up models, computed where they are read. SPDX-License-Identifier: MIT */
+/* Computes the weights of made-up models on demand. SPDX-License-Identifier: MIT */
 #include "core/load/synthetic.h"
 
 #include <math.h>

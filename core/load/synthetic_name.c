@@ -1,4 +1,4 @@
-/* A name is parsed into a config.json text, so that made-up models pass the checks of stored ones.
+/* Parses a name into a config.json text, so that made-up models pass the checks of stored ones.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/load/synthetic.h"

@@ -1,4 +1,4 @@
-/* The list of tensors that may be left over, with the reasons. docs/followed.md shows it; a test compares.
+/* Lists the tensors that may stay unused, with the reasons. docs/followed.md shows the list; a test compares them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/load/model.h"

@@ -1,5 +1,4 @@
-/* Finding, reading, scaling and packing single tensors, in whichever pass the loader is.
- * SPDX-License-Identifier: MIT */
+/* Finds, reads, scales and packs single tensors, in any pass of the loader. SPDX-License-Identifier: MIT */
 #include "core/load/weight_loader.h"
 
 #include <stdio.h>

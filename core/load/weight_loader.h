@@ -1,14 +1,14 @@
-/* Where weights come from, and reading them in a fixed pattern.
+/* Defines sources of weights, and loads from them in a fixed order.
  *
  * A weight_source finds tensors by name and reads any stretch of one as float32; a checkpoint is one, made-up weights
- * (synthetic.h) are another. A weight_loader is what load_layers.c walks a model with. The same walk runs three times:
+ * (synthetic.h) are another. load_layers.c walks a model with a weight_loader. The same walk runs three times:
  *
- *     LOAD_CHECK    every tensor is there, has the right shape, holds floats. Nothing is allocated
+ *     LOAD_CHECK    checks that every tensor exists, has the right shape, holds floats; allocates nothing
  *     LOAD_MEASURE  adds up the memory
- *     LOAD_READ     takes it and reads, scales and packs, in parallel, a few rows at a time; or, instead of that,
+ *     LOAD_READ     allocates it and reads, scales and packs, in parallel, a few rows at a time; or, instead of that,
  *     LOAD_VIEW     finds the pieces in memory that an earlier LOAD_READ has filled (packed_file.h)
  *
- * so that what is checked, what is allocated and what is read cannot drift apart.
+ * so that checking, allocating and reading cannot diverge.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,32 +21,32 @@
 
 typedef struct weight_tensor {
     const char *place; /* its file, for messages */
-    const char *name; /* where the source holds it: an address that tells it from others; NULL: the source lists none */
+    const char *name;  /* the source's address of the name, which identifies the tensor; NULL: the source lists none */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
-    const tensor *stored; /* of a checkpoint */
-    size_t index;         /* of a set of tensors in memory */
+    const tensor *stored; /* the tensor of a checkpoint */
+    size_t index;         /* the index in a set of tensors in memory */
     struct {              /* of made-up weights: value e is mean + deviation u(key, e), see synthetic.c */
         uint64_t key;
         float mean, deviation;
         size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
         float value_deviation;
-        unsigned use; /* of the hidden states' channels, where some are outliers; 0: none */
+        unsigned use; /* use of the hidden states' channels, where some are outliers; 0: none */
     } made;
-    unsigned mark; /* 0, but for a source that decorates another: its own */
+    unsigned mark; /* 0, except in a source that decorates another: its private mark */
 } weight_tensor;
 
 typedef struct weight_source {
     const void *context;
-    const char *name; /* what messages call it: the file, or the folder of several */
+    const char *name; /* the name in messages: the file, or the folder of several */
     bool (*find)(const void *context, const char *name, weight_tensor *found);
     deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                            deberta_error *err);
-    /* All values where they are, or NULL: they must be read. May be NULL itself. */
+    /* Returns all values in place, or NULL: they must be read. May be NULL itself. */
     const float *(*view)(const void *context, const weight_tensor *from);
     void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
-    /* All names, one after the other: *cursor is 0 at first; NULL behind the last. is_outside: it lies beside the base
-     * model, whatever it is called. NULL itself: the source has only what it is asked for. */
+    /* Iterates over all names: *cursor is 0 at first; NULL after the last. is_outside: the tensor lies beside the base
+     * model, whatever its name. NULL itself: the source cannot list its tensors. */
     const char *(*next)(const void *context, size_t *cursor, size_t *name_bytes, bool *is_outside);
 } weight_source;
 
@@ -54,8 +54,8 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored);
 
 typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ, LOAD_VIEW } load_pass;
 
-/* Told what packed pieces are made of, while they are read (or viewed): for whoever changes weights, or wants them back
- * as they were. */
+/* Receives the plans of packed pieces while they are read (or viewed), for code that changes weights, or restores the
+ * original tensors. */
 struct matrix_plan;
 typedef struct load_listener {
     void *context;
@@ -65,7 +65,7 @@ typedef struct load_listener {
 
 /* Lists the tensors that a loader found, for tensor_account_close. */
 typedef struct tensor_account {
-    const char **names; /* [count] addresses of the names of what was found */
+    const char **names; /* [count] addresses of the names of the found tensors */
     size_t count, capacity;
 } tensor_account;
 
@@ -75,20 +75,20 @@ typedef struct weight_loader {
     arena *arena;
     const kernels *kernels;
     executor *executor;
-    const load_listener *listener; /* NULL: nobody asks */
-    char prefix[40];               /* of all names, e.g. "encoder.layer.3." */
+    const load_listener *listener; /* NULL: no listener */
+    char prefix[40];               /* prefix of all names, e.g. "encoder.layer.3." */
     bool counting;                 /* whether checked tensors add to `parameters` */
-    bool unsmoothed;               /* large channels stay as they are, as a check wants it */
+    bool unsmoothed;               /* do not smooth large channels, for a check */
     size_t parameters;
-    tensor_account *account; /* of what was found while checking; NULL: nobody asks */
-    size_t scratch_floats;   /* that a worker needs: the largest matrix seen while measuring */
+    tensor_account *account; /* tensors found while checking; NULL: no account */
+    size_t scratch_floats;   /* floats that a worker needs: the largest matrix seen while measuring */
     float *scratch;          /* [threads][scratch_floats] while reading */
 
-    /* Low precision needs the digits of a layer's weights, and what is known of the channels around the matrix at hand
-     * and of the hidden states, as the last LayerNorm gives them. */
+    /* Low precision needs the digits of a layer's weights, and the known spreads of the channels around the current
+     * matrix and of the hidden states, after the last LayerNorm. */
     size_t digits, channels; /* channels: the most that a matrix has on either side */
     channel_spread inputs, outputs, hidden;
-    float *amplitudes; /* of the inputs, as smoothing_factors wants them */
+    float *amplitudes; /* amplitudes of the inputs, for smoothing_factors */
 } weight_loader;
 
 /* Allocates the scratch of the reading pass; release with free(loader->scratch). */
@@ -106,40 +106,39 @@ static inline void loader_forget(const weight_loader *loader, const weight_tenso
 
 enum { ANY_SIZE = 0 };
 
-/* Is there a tensor of that name (after the prefix)? */
+/* Whether there is a tensor of that name (after the prefix). */
 bool loader_has(const weight_loader *loader, const char *name);
-/* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */
+/* Finds a tensor that must exist with this shape, in which ANY_SIZE matches any size. */
 deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank,
                            const size_t *shape, deberta_error *err);
-/* A vector, followed by zeros up to whole panels. */
+/* Loads a vector, followed by zeros up to whole panels. */
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err);
-/* A table as it is: [rows][row_stride(columns)], zeros between columns and stride; the first reads into memory that
- * is not the arena's, as loader_matrix_into does. */
+/* Load a table unpacked: [rows][row_stride(columns)], zeros between columns and stride; the first reads into memory
+ * outside the arena, as loader_matrix_into does. */
 deberta_status loader_table_into(weight_loader *loader, float *table, const char *name, size_t rows, size_t columns,
                                  deberta_error *err);
 deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
                             deberta_error *err);
 
-/* Outputs of a packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards.
- */
+/* Outputs of a packed matrix from one tensor: group g consists of its rows from first_row + g row_step on. */
 typedef struct matrix_part {
     const char *weight;
     const char *bias; /* [groups group_rows], NULL: zeros */
     size_t first_row, row_step;
     size_t tensor_rows;
-    double scale; /* of weight and bias; 1: as stored */
+    double scale; /* factor of weight and bias; 1: as stored */
 } matrix_part;
 
 enum { MAX_PARTS = 3 };
 
-/* How a packed matrix is put together. Outputs are parts x groups x padded_group, of which the first group_rows of a
- * group are stored rows and the rest zeros: heads are padded to whole panels. Inputs: see input_layout. */
+/* The plan of a packed matrix. Outputs are parts x groups x padded_group, of which the first group_rows of a group are
+ * stored rows and the rest zeros: heads are padded to whole panels. Inputs: see input_layout. */
 typedef struct matrix_plan {
     matrix_part parts[MAX_PARTS];
     size_t part_count;
     size_t groups, group_rows, padded_group;
-    size_t columns; /* of a stored row */
-    size_t depth;   /* of a packed one */
+    size_t columns; /* columns of a stored row */
+    size_t depth;   /* columns of a packed row */
     enum {
         INPUT_AS_STORED,
         INPUT_HEADS,       /* every input_group columns are followed by zeros up to input_stride */
@@ -149,18 +148,18 @@ typedef struct matrix_plan {
     size_t input_group, input_stride, width;
 } matrix_plan;
 
-/* Where element `column` of a stored row is in a packed one. */
+/* Returns the place of element `column` of a stored row in a packed one. */
 size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, size_t column);
-/* The plan of an ordinary linear layer. */
+/* Returns the plan of an ordinary linear layer. */
 matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
-/* The plan of a matrix whose outputs are heads of head_size rows, each padded; the parts are the caller's. */
+/* Returns the plan of a matrix whose outputs are heads of head_size rows, each padded; the caller sets the parts. */
 matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size, size_t padded_head, size_t inputs);
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);
-/* Loads into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
+/* Loads into memory outside the arena: `matrix` is already carved. It only checks while not reading. */
 deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
                                   deberta_error *err);
 
-/* A matrix of a layer: as loader_matrix, or, in low precision, of integers. Then loader->inputs tells how large its
- * inputs become, and loader->outputs is told of its outputs. */
+/* Loads a matrix of a layer: as loader_matrix or, in low precision, as integers. Then loader->inputs has the spreads of
+ * its inputs, and loader->outputs receives those of its outputs. */
 deberta_status loader_product(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan,
                               deberta_error *err);

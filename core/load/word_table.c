@@ -1,4 +1,4 @@
-/* Rows of words are read from where they lie, and rounded in low precision. SPDX-License-Identifier: MIT */
+/* Reads word rows where they lie, and rounds them in low precision. SPDX-License-Identifier: MIT */
 #include "core/load/word_table.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Each activation goes to the kernel of its kind, row by row; one that is none needs no kernel.
+/* Applies the kernel of an activation row by row; the identity needs no kernel.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/activation.h"

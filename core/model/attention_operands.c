@@ -1,4 +1,4 @@
-/* Products of attention, of floats or of integers. SPDX-License-Identifier: MIT */
+/* Multiplies the operands of attention, as floats or as integers. SPDX-License-Identifier: MIT */
 #include "core/model/attention_operands.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/* Reading of config.json: transformers' two dialects and Microsoft's, checked value by value (SPEC 1).
+/* Reads config.json in transformers' two dialects and Microsoft's, and checks every value (SPEC 1).
  *
  * Every number has a range. The limits are far above any DeBERTa, and low enough that no product of sizes that the
  * program forms (bytes of all weights, of all position tables) leaves 64 bits. Where sizes have 32 bits, their sum is
- * compared with what can be addressed before any product is formed.
+ * compared with the address space before any product is formed.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config.h"

@@ -1,5 +1,4 @@
-/* The list of keys, and the walk over an object that compares with it. docs/followed.md shows the list; a test
- * compares.
+/* Holds the list of keys and compares an object's keys with it. docs/followed.md shows the list; a test compares them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config_keys.h"

@@ -1,4 +1,4 @@
-/* Every key of config.json that is known, and what becomes of it: nothing that a config says is passed over in silence.
+/* Lists every known key of config.json and how it is treated, so that no setting of a config is ignored silently.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -7,8 +7,8 @@
 
 #include "core/base/notes.h"
 
-/* Looks at each key of the object. What would change the answer and is not followed is refused (DEBERTA_E_UNSUPPORTED)
- * or becomes a note, as the list says; keys that are on no list become one note together. `where` begins the messages,
+/* Checks each key of the object. Unsupported keys that would change the answer are refused (DEBERTA_E_UNSUPPORTED) or
+ * become a note, as the list says; keys that are on no list become one note together. `where` begins the messages,
  * `inside` the names of keys: "" or "pooling.". */
 deberta_status config_keys_check(const json_t *object, const char *where, const char *inside, notes *list,
                                  deberta_error *err);

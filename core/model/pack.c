@@ -1,4 +1,4 @@
-/* Weights in panels of 16 outputs, as the kernels read them. SPDX-License-Identifier: MIT */
+/* Packs weights into panels of 16 outputs, in the kernels' reading order. SPDX-License-Identifier: MIT */
 #include "core/model/pack.h"
 
 enum { MAX_BLOCK_DEPTH = 768 };

@@ -1,4 +1,4 @@
-/* PK and PQ of one layer, head by head. SPDX-License-Identifier: MIT */
+/* Computes PK and PQ of one layer, head by head. SPDX-License-Identifier: MIT */
 #include "core/model/positions.h"
 
 #include "core/model/linear.h"

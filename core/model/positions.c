@@ -1,4 +1,4 @@
-/* From a distance to a table row: buckets, clamps, and the map of a session. SPDX-License-Identifier: MIT */
+/* Maps a distance to a table row: buckets, clamps, and the map of a session. SPDX-License-Identifier: MIT */
 #include "core/model/positions.h"
 #include "include/deberta_unstable.h"
 

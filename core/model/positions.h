@@ -1,8 +1,8 @@
-/* Relative positions: from a distance r = i - j (query minus key) to a row of the relative table.
+/* Maps a relative position, the distance r = i - j (query minus key), to a row of the relative table.
  *
- * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), used by everything that reasons about
- * positions. A position_map is the same function tabulated for a session's longest input, with what the kernels need to
- * know about it.
+ * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), and all code that reasons about positions uses
+ * them. A position_map is the same function tabulated for a session's longest input, with the facts that the kernels
+ * need about it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -20,43 +20,44 @@ typedef struct position_rule {
     size_t buckets;      /* B; 0: every distance is its own bucket */
     size_t max_distance; /* M */
     bool clamp_distance; /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
-    /* Other rules than DeBERTa's; NULL: its own. Asked while tables are made, never while encoding. */
-    size_t (*row)(const struct position_rule *rule, ptrdiff_t distance); /* what position_row gives, below 2K */
-    size_t (*p2c_row)(const struct position_rule *rule, size_t row);     /* which row p2c reads in place of `row` */
+    /* Other rules than DeBERTa's; NULL: DeBERTa's. They are called while tables are made, never while encoding. */
+    size_t (*row)(const struct position_rule *rule, ptrdiff_t distance); /* the result of position_row, below 2K */
+    size_t (*p2c_row)(const struct position_rule *rule, size_t row);     /* the row that p2c reads in place of `row` */
 } position_rule;
 
-/* AUTO: the reference of the configuration, or of the description. */
+/* Makes the rule. AUTO: the reference of the configuration, or of the description. */
 position_rule position_rule_make(const model_config *config, deberta_reference reference);
-/* The rule of a model that is known by its description. */
+/* Makes the rule of a model from its description. */
 position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);
 
-/* bucket(r), an odd function; r itself without buckets. */
+/* Computes bucket(r), an odd function; r itself without buckets. */
 ptrdiff_t position_bucket(const position_rule *rule, ptrdiff_t distance);
-/* row(r) = clamp(bucket(r) + K, 0, 2K - 1): the one row that both c2p and p2c read for this distance. */
+/* Computes row(r) = clamp(bucket(r) + K, 0, 2K - 1): the one row that both c2p and p2c read for this distance. */
 size_t position_row(const position_rule *rule, ptrdiff_t distance);
 
-/* row(r) for |r| <= reach as two tables that the position_bias kernel walks, and facts found by looking at them. */
+/* Tabulates row(r) for |r| <= reach as two tables for the position_bias kernel, with facts derived from them. */
 typedef struct position_map {
     const int32_t *row_of; /* row_of[r] = row(r); points at distance 0 */
     const int32_t
         *position_of; /* position_of[x] = last_row - row(-x): place in the reversed table of a key x to the right */
     ptrdiff_t reach;
     int32_t last_row;        /* 2K - 1 */
-    int32_t lowest, highest; /* of all rows in the map */
+    int32_t lowest, highest; /* extremes of all rows in the map */
     bool monotone;           /* row_of never decreases */
     bool unit_steps;         /* ... and never by more than 1 */
     ptrdiff_t far_left;      /* every r from here to reach has the row of reach: keys far to the left */
     ptrdiff_t far_right;     /* every r from -reach to here has the row of -reach */
 } position_map;
 
-/* Rows the map is readable beyond the longest sequence, on each side: tiles of 16 keys stick out by 15. */
+/* Entries of the map beyond the longest sequence, on each side, that are readable: tiles of 16 keys extend up to 15
+ * beyond. */
 enum { POSITION_SLACK = 64 };
 
 /* Takes the tables of a map for sequences of up to `tokens` (< 2^30) from the arena and fills them if it is a real one.
- * The facts are there in any case. */
+ * It computes the facts in any case. */
 void position_map_carve(position_map *map, arena *memory, const position_rule *rule, size_t tokens);
 
-/* Lowest and highest row among the distances low ... high. */
+/* Finds the lowest and highest row among the distances low ... high. */
 static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first,
                                      size_t *last)
 {
@@ -64,15 +65,15 @@ static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptr
     *last = (size_t)(map->monotone ? map->row_of[high] : map->highest);
 }
 
-/* Are there pairs in a sequence of n tokens whose distance is saturated? */
+/* Whether a sequence of n tokens has pairs whose distance is saturated. */
 static inline bool position_map_has_far(const position_map *map, size_t n)
 {
     return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
 }
 
-/* Position projections, computed ahead: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1). */
+/* Precomputes position projections: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1). */
 
-/* One layer's projections of the relative table. The softmax scale is already in W_q. */
+/* Describes one layer's projections of the relative table. W_q already includes the softmax scale. */
 typedef struct position_fold {
     const kernels *kernels;
     size_t heads, head_size, padded_head, rows; /* rows = 2K */

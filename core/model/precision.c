@@ -1,4 +1,4 @@
-/* What precisions and their packed files are called. SPDX-License-Identifier: MIT */
+/* Names of precisions and of their packed files. SPDX-License-Identifier: MIT */
 #include "include/deberta.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Integers in the order in which they are multiplied. SPDX-License-Identifier: MIT */
+/* Packs integers in the order in which they are multiplied. SPDX-License-Identifier: MIT */
 #include "core/model/quantized.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Configs of known classes around a DeBERTa: the base model that they name goes into the refusal.
+/* Recognises configs of known classes around a DeBERTa, and names their base model in the refusal.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/wrapper.h"

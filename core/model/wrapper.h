@@ -1,6 +1,7 @@
-/* Checkpoints of a class of its own around a DeBERTa: their settings are the wrapper's, and name the model inside.
+/* Recognises checkpoints of wrapper classes around a DeBERTa: their settings are the wrapper's, and name the model
+ * inside.
  *
- * Their tensors open once the config.json of that model lies next to them. So they are refused with the name of it.
+ * Their tensors open once the config.json of that model lies next to them. So the refusal names that model.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,6 +10,6 @@
 
 #include "core/base/status.h"
 
-/* Refuses a config that is another class's, or names a model to begin from and has no sizes: the defaults would be
- * another model's. */
+/* Refuses a config that belongs to another class, or names a base model and has no sizes: the defaults would be another
+ * model's. */
 deberta_status wrapper_check_config(const json_t *config, const char *where, deberta_error *err);

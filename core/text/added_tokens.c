@@ -1,4 +1,4 @@
-/* Finding tokens by their spelling.
+/* Finds tokens by their spelling.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/added_tokens.h"

@@ -1,4 +1,4 @@
-/* bpe_encoder.bin: out of its container, and into a vocabulary.
+/* Extracts bpe_encoder.bin from its container, and builds a vocabulary from it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/bpe_files.h"

@@ -1,4 +1,4 @@
-/* The files of a byte-level vocabulary are read: vocab.json and merges.txt.
+/* Reads the files of a byte-level vocabulary: vocab.json and merges.txt.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/bpe_files.h"

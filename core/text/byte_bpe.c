@@ -1,4 +1,4 @@
-/* Words are cut by byte-level byte-pair encoding: neighbours merge in the order of their ranks.
+/* Cuts words by byte-level byte-pair encoding: neighbours merge in the order of their ranks.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/byte_bpe.h"

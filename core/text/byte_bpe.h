@@ -1,8 +1,8 @@
-/* v1: byte-level byte-pair encoding as GPT-2 and RoBERTa have it (SPEC 11.1).
+/* Tokenizes v1: byte-level byte-pair encoding as in GPT-2 and RoBERTa (SPEC 11.1).
  *
  * A text is split into words by one regular expression; the bytes of a word begin as one symbol each, and the adjacent
- * pair that comes first in the list of merges is merged until there is none. There is no normalisation and no unknown
- * text.
+ * pair that comes first in the list of merges is merged until no pair is left. The vocabulary needs neither
+ * normalisation nor an unknown token.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,26 +16,26 @@ typedef struct byte_bpe byte_bpe;
 deberta_status byte_bpe_create(byte_bpe **bpe, deberta_error *err);
 void byte_bpe_free(byte_bpe **bpe);
 
-/* Filling a vocabulary: all tokens, then all merges in order of rank, then byte_bpe_finish. `where` begins messages.
- * Tokens are written in the byte alphabet ("\u0120the"). */
+/* A vocabulary is filled with all tokens, then all merges in order of rank, then byte_bpe_finish. `where` begins
+ * messages. Tokens are written in the byte alphabet ("\u0120the"). */
 deberta_status byte_bpe_add_token(byte_bpe *bpe, const char *text, size_t bytes, int64_t id, const char *where,
                                   deberta_error *err);
 deberta_status byte_bpe_add_merge(byte_bpe *bpe, const char *left, size_t left_bytes, const char *right,
                                   size_t right_bytes, const char *where, deberta_error *err);
-/* One merge as a line of merges.txt has it: two symbols with a space between them. */
+/* Adds one merge from a line of merges.txt: two symbols with a space between them. */
 deberta_status byte_bpe_add_merge_line(byte_bpe *bpe, const char *line, size_t bytes, const char *where,
                                        deberta_error *err);
-/* unknown_id: of a token that was added, for bytes whose symbol is not in the vocabulary. */
+/* Finishes the vocabulary. unknown_id: an added token, for bytes whose symbol is not in the vocabulary. */
 deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *where, deberta_error *err);
 
 size_t byte_bpe_size(const byte_bpe *bpe);                                  /* one more than the largest id */
 int32_t byte_bpe_find(const byte_bpe *bpe, const char *text, size_t bytes); /* -1: no such token */
 const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes); /* NULL: no such id. bytes may be NULL */
 
-/* The byte that a character of the byte alphabet stands for, or -1. */
+/* Returns the byte of a character of the byte alphabet, or -1. */
 int byte_bpe_byte(uint32_t character);
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct byte_bpe_workspace {
     regex_match *match;
     merge_list merges;

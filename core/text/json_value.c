@@ -1,4 +1,4 @@
-/* Members of JSON objects with the type they must have.
+/* Reads members of JSON objects and checks their types.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/json_value.h"

@@ -1,4 +1,4 @@
-/* Lower case of a text, which knows where each byte came from.
+/* Lower-cases a text and records where each byte came from.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"

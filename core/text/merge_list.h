@@ -1,9 +1,9 @@
-/* The symbols of a text, and the neighbours among them that wait to be merged: what both kinds of byte-pair encoding
- * have in common.
+/* Holds the symbols of a text and their pairs that wait to be merged, for both kinds of byte-pair encoding.
  *
- * Symbols form a linked list; a heap holds the pairs, lowest rank first, leftmost first. So a text of n bytes takes
- * O(n log n), whether it is "the" or ten megabytes of one letter. Which pairs can be merged, into what, and when they
- * are pushed is the owner's business. All of it is inline: words are short, and calls would cost v1 4 % of its speed.
+ * Symbols form a linked list; a heap holds the pairs, lowest rank first, leftmost first. So a text of n bytes takes O(n
+ * log n), whether it is "the" or ten megabytes of one letter. The owner decides which pairs can be merged, into which
+ * symbols, and when they are pushed. All functions are inline: words are short, and calls would cost v1 4 % of its
+ * speed.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -12,24 +12,24 @@
 
 #include "core/base/memory.h"
 
-/* Its index is the byte that it begins at, `next` the byte that it ends at, where the next one begins. */
+/* A symbol's index is the byte at which it begins; `next` is the byte at which it ends and the next one begins. */
 typedef struct merge_symbol {
-    int32_t what; /* as the owner sees it */
+    int32_t what; /* the owner's value */
     uint32_t previous, next;
 } merge_symbol;
 
-#define MERGE_NO_SYMBOL UINT32_MAX /* before the first */
-enum { MERGE_GONE = 0 };           /* as `next`: merged into its left neighbour */
+#define MERGE_NO_SYMBOL UINT32_MAX /* no symbol before the first */
+enum { MERGE_GONE = 0 };           /* value of `next`: merged into its left neighbour */
 
 typedef struct merge_pair {
     uint32_t rank, at, end; /* two symbols that begin and end at these bytes */
-    int32_t merged;         /* what they become */
+    int32_t merged;         /* the symbol that they become */
 } merge_pair;
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct merge_list {
     merge_symbol *symbols;
-    uint32_t bytes; /* of the text */
+    uint32_t bytes; /* bytes of the text */
     merge_pair *heap;
     size_t symbol_capacity, heap_count, heap_capacity;
 } merge_list;
@@ -41,7 +41,7 @@ static inline void merge_list_free(merge_list *list)
     *list = (merge_list){0};
 }
 
-/* Empties the list and makes room for the symbols, which are then added from left to right. False: no memory. */
+/* Empties the list and reserves memory for the symbols, which are then added from left to right. False: no memory. */
 static inline bool merge_list_begin(merge_list *list, size_t bytes)
 {
     merge_symbol *symbols = grown(list->symbols, &list->symbol_capacity, bytes, sizeof *symbols);
@@ -63,7 +63,7 @@ static inline bool merge_comes_before(merge_pair a, merge_pair b)
     return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
 }
 
-/* False: no memory. */
+/* Pushes a pair. False: no memory. */
 static inline bool merge_list_push(merge_list *list, merge_pair pair)
 {
     merge_pair *heap = grown(list->heap, &list->heap_capacity, list->heap_count + 1, sizeof *heap);
@@ -89,13 +89,13 @@ static inline merge_pair merge_list_pop(merge_list *list)
     return first;
 }
 
-/* Takes the first pair out of the heap, which must not be empty, and merges it. False: the pair is gone, since one of
- * the two was merged with somebody else. */
+/* Removes the first pair from the heap, which must not be empty, and merges it. False: the pair is outdated, since one
+ * of the two was merged with another symbol. */
 static inline bool merge_list_take(merge_list *list, merge_pair *pair)
 {
     *pair = merge_list_pop(list);
     merge_symbol *symbols = list->symbols, *left = &symbols[pair->at];
-    /* Symbols only grow. If two that are neighbours still fill the place of the pair, they are the two. */
+    /* Symbols only grow: if two neighbours still fill the place of the pair, they are the two. */
     uint32_t middle = left->next;
     if (middle == MERGE_GONE || middle >= pair->end || symbols[middle].next != pair->end) return false;
     left->what = pair->merged;

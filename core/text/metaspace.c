@@ -1,4 +1,4 @@
-/* The steps of transformers 5, and the way of the tokens' spans back through them.
+/* Applies the steps of transformers 5, and maps the tokens' spans back through them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/metaspace.h"

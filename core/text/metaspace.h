@@ -1,4 +1,5 @@
-/* A unigram vocabulary as transformers 5 uses it, with the steps that it writes into tokenizer.json (SPEC 11.4):
+/* Tokenizes with a unigram vocabulary as transformers 5 does, with the steps that it writes into tokenizer.json (SPEC
+ * 11.4):
  *
  *   Lowercase (perhaps), Replace white space, NFC, Strip on the right; Punctuation (perhaps), Metaspace; Unigram
  *
@@ -17,18 +18,19 @@ typedef struct metaspace_options {
     bool lower_case, split_by_punctuation;
 } metaspace_options;
 
-/* Takes the model over (it is empty afterwards, also on failure). It must have been checked, and be of_tokenizers. */
+/* Takes ownership of the model (it is empty afterwards, also on failure). The model must have been checked, and be
+ * of_tokenizers. */
 deberta_status metaspace_create(metaspace **words, piece_model *model, const metaspace_options *options,
                                 const char *where, deberta_error *err);
 void metaspace_free(metaspace **words);
 
 const piece_model *metaspace_model(const metaspace *words);
 
-/* Tokens that are `normalized` are looked for in normalised texts, by their normalised spelling. */
+/* Adds the tokens that are `normalized`, which are searched in normalised texts by their normalised spelling. */
 deberta_status metaspace_add_tokens(metaspace *words, const added_tokens *tokens, const char *where,
                                     deberta_error *err);
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct metaspace_workspace {
     traced_text lower, normal, word;
     nfc_run run;
@@ -39,10 +41,10 @@ typedef struct metaspace_workspace {
 void metaspace_workspace_free(metaspace_workspace *workspace);
 
 typedef struct metaspace_text {
-    const char *text; /* valid UTF-8, below 2^31 bytes; no token that is not `normalized` is looked for */
+    const char *text; /* valid UTF-8, below 2^31 bytes; tokens that are not `normalized` are not searched */
     size_t bytes;
-    bool first;                 /* is it the beginning of what the caller tokenizes? */
-    const added_tokens *tokens; /* those of metaspace_add_tokens, for what they are called; NULL: none is looked for */
+    bool first;                 /* whether it begins the caller's text */
+    const added_tokens *tokens; /* the tokens of metaspace_add_tokens, for their names; NULL: none is searched */
 } metaspace_text;
 
 /* Appends the tokens; spans count from the beginning of the text. */

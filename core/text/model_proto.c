@@ -1,4 +1,4 @@
-/* SentencePiece model files: a reader of the few protobuf messages in them.
+/* Parses the few protobuf messages in SentencePiece model files.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/model_proto.h"

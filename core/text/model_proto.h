@@ -1,4 +1,4 @@
-/* SentencePiece model files: the protobuf wire format, read without trusting a byte of it.
+/* Reads SentencePiece model files: the protobuf wire format, without trusting a byte of it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -7,7 +7,7 @@
 
 #include "core/text/trie.h"
 
-/* The numbers of SPEC 11.2. */
+/* The types have the numbers of SPEC 11.2. */
 typedef enum piece_type {
     PIECE_NORMAL = 1,
     PIECE_UNKNOWN,
@@ -15,17 +15,17 @@ typedef enum piece_type {
     PIECE_USER_DEFINED,
     PIECE_UNUSED,
     PIECE_BYTE,
-    PIECE_HIDDEN, /* in no file: a later piece has the same text, and this one is never given */
+    PIECE_HIDDEN, /* in no file: a later piece has the same text, and this one is never produced */
 } piece_type;
 
-/* Pieces that text is matched with, and those that only the model itself gives out. The same text may be among both. */
+/* Pieces that match text, and pieces that only the model itself produces. The same text may be among both. */
 #define PIECES_OF_TEXT  (1u << PIECE_NORMAL | 1u << PIECE_USER_DEFINED | 1u << PIECE_UNUSED)
 #define PIECES_RESERVED (1u << PIECE_UNKNOWN | 1u << PIECE_CONTROL | 1u << PIECE_BYTE)
 
 typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algorithm;
 
 typedef struct piece {
-    size_t begin, bytes; /* of its text, in piece_model.texts */
+    size_t begin, bytes; /* place of its text in piece_model.texts */
     double score;        /* a float, unless the model is of_tokenizers */
     piece_type type;
 } piece;
@@ -36,18 +36,18 @@ typedef struct piece_model {
     char *texts; /* each terminated by NUL */
     size_t texts_bytes, texts_capacity;
 
-    uint64_t algorithm; /* piece_algorithm once checked */
+    uint64_t algorithm; /* a piece_algorithm after the check */
     bool byte_fallback, treat_whitespace_as_suffix;
     bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
     uint8_t *charsmap;
     size_t charsmap_bytes;
-    int32_t unknown_id; /* once checked */
+    int32_t unknown_id; /* set by the check */
 
-    /* In tokenizer.json alone, after the charsmap: the spaces that are left are taken out, and the text is brought to
-     * Unicode's form KC. So Prompt Guard 2 reads words that somebody pulled apart. */
+    /* Set by tokenizer.json alone, after the charsmap: the remaining spaces are removed, and the text is brought to
+     * Unicode's form KC. So Prompt Guard 2 reads words that were split by spaces. */
     bool remove_spaces, form_kc;
 
-    /* As the library `tokenizers` reads a model, and not SentencePiece: core/text/metaspace. */
+    /* The model follows the library `tokenizers`, not SentencePiece: core/text/metaspace. */
     bool of_tokenizers;
     bool prefix_once; /* with add_dummy_prefix: only at the very beginning of a text */
 } piece_model;
@@ -56,19 +56,19 @@ typedef struct piece_model {
 void piece_model_init(piece_model *model);
 void piece_model_free(piece_model *model);
 
-/* `where` begins messages. On failure the model is empty. */
+/* Reads a model; `where` begins messages. On failure the model is empty. */
 deberta_status piece_model_read(piece_model *model, const uint8_t *bytes, size_t size_bytes, const char *where,
                                 deberta_error *err);
-/* For models that come from elsewhere. The text is copied. */
+/* Adds a piece to a model from another source. The text is copied. */
 deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, double score, piece_type type,
                                deberta_error *err);
-/* Where pieces have the same text, all but the last become PIECE_HIDDEN. */
+/* Makes all but the last of the pieces with the same text PIECE_HIDDEN. */
 deberta_status piece_model_hide_repeated(piece_model *model, const char *where, deberta_error *err);
-/* Is it something that can be used: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes? */
+/* Checks that the model is usable: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes. */
 deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);
 
-/* From the texts of the pieces whose types are among `types` (1 << type each) to their ids; to be freed in any case.
- * DEBERTA_E_FORMAT if two have the same text. */
+/* Builds a trie from the texts of the pieces whose types are among `types` (1 << type each) to their ids; the caller
+ * frees it in any case. DEBERTA_E_FORMAT if two have the same text. */
 deberta_status piece_model_trie(const piece_model *model, unsigned types, trie *trie, const char *where,
                                 deberta_error *err);
 
@@ -76,7 +76,7 @@ static inline const char *piece_text(const piece_model *model, size_t id)
 {
     return model->texts + model->pieces[id].begin;
 }
-/* Any type but PIECE_HIDDEN; -1 if there is none. */
+/* Finds a piece of any type but PIECE_HIDDEN; -1 if there is none. */
 int32_t piece_find(const piece_model *model, const char *text, size_t bytes);
-/* The byte that "<0x0A>" stands for, or -1. */
+/* Returns the byte that "<0x0A>" denotes, or -1. */
 int piece_byte(const char *text, size_t bytes);

@@ -1,4 +1,4 @@
-/* Decompose, order, compose: run by run.
+/* Decomposes, orders and composes a text, run by run.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"

@@ -1,4 +1,4 @@
-/* SentencePiece's normaliser: charsmap lookups, white space, and the map back to the source.
+/* Implements SentencePiece's normaliser: charsmap lookups, white space, and the map back to the source.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/normalizer.h"

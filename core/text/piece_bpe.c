@@ -1,4 +1,4 @@
-/* Merging the characters of a text into SentencePiece's pieces.
+/* Merges the characters of a text into SentencePiece's pieces.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/piece_bpe.h"

@@ -1,5 +1,5 @@
-/* SentencePiece's kind of byte-pair encoding: of all neighbours whose texts together are a piece, the two whose piece
- * has the highest score are merged, leftmost first, until there are none (SPEC 11.2).
+/* Implements SentencePiece's kind of byte-pair encoding (SPEC 11.2). Two neighbours can merge if their joined text is a
+ * piece. The pair whose piece has the highest score merges first, leftmost first, until no pair is left.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -10,20 +10,20 @@
 
 typedef struct piece_bpe piece_bpe;
 
-/* The model must have been checked and must stay. `where` begins messages. */
+/* Creates a cutter. The model must have been checked and must stay. `where` begins messages. */
 deberta_status piece_bpe_create(piece_bpe **bpe, const piece_model *model, const char *where, deberta_error *err);
 void piece_bpe_free(piece_bpe **bpe);
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct piece_bpe_workspace {
     merge_list merges;
-    uint32_t *halves; /* [pieces]: of unused pieces */
+    uint32_t *halves; /* [pieces]: halves of unused pieces */
     size_t halves_capacity;
-    bool has_halves; /* of this text */
+    bool has_halves; /* this text has some */
 } piece_bpe_workspace;
 
 void piece_bpe_workspace_free(piece_bpe_workspace *workspace);
 
-/* text: normalised, valid UTF-8, below 2^31 bytes, not empty. */
+/* Cuts a text: normalised, valid UTF-8, below 2^31 bytes, not empty. */
 deberta_status piece_bpe_cut(const piece_bpe *bpe, piece_bpe_workspace *workspace, const char *text, size_t bytes,
                              piece_cuts *cuts, deberta_error *err);

@@ -1,4 +1,4 @@
-/* Where a normalised text is cut, and into what: the result of core/text/unigram and core/text/piece_bpe.
+/* The cuts of a normalised text and the piece of each: the result of core/text/unigram and core/text/piece_bpe.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 typedef struct piece_cut {
-    uint32_t end; /* in bytes; it begins where the one before ends */
+    uint32_t end; /* end in bytes; a piece begins at the end of the one before */
     int32_t id;   /* the model's unknown_id for a character that no piece covers */
 } piece_cut;
 
-/* Zero-initialised at first; reusable. */
+/* Must be zero-initialised; reusable. */
 typedef struct piece_cuts {
     piece_cut *items;
     size_t count, capacity;

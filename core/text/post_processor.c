@@ -1,4 +1,4 @@
-/* The two frames of DeBERTa, and the three ways to write them down.
+/* Recognises the two templates of DeBERTa in their three notations.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/post_processor.h"

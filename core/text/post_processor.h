@@ -1,7 +1,7 @@
-/* "post_processor" of a tokenizer.json: what is put around a text and around a pair of them.
+/* "post_processor" of a tokenizer.json: the special tokens around a text and around a pair of texts.
  *
- * Known are [CLS] A [SEP] with [CLS] A [SEP] B [SEP] or, as transformers 5 writes it for v1, [CLS] A [SEP] [SEP] B
- * [SEP].
+ * Accepted templates: [CLS] A [SEP] with [CLS] A [SEP] B [SEP] or, as transformers 5 writes it for v1, [CLS] A [SEP]
+ * [SEP] B [SEP].
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -21,6 +21,6 @@ typedef struct text_frame {
     size_t pair_separators; /* between two segments: 1 or 2 */
 } text_frame;
 
-/* DEBERTA_E_UNSUPPORTED for every other frame, and for none: ids without a frame are not what the encoder was trained
- * with. */
+/* Reads the template; DEBERTA_E_UNSUPPORTED for every other template, and for none: the encoder was not trained with
+ * ids without one. */
 deberta_status post_processor_read(text_frame *frame, json_t *root, const char *where, deberta_error *err);

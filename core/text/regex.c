@@ -1,4 +1,4 @@
-/* PCRE2 in three functions. The handles are PCRE2's own under another name.
+/* Wraps PCRE2: compiles a pattern and finds its next match. The handles are PCRE2's own under another name.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/regex.h"

@@ -1,4 +1,4 @@
-/* SentencePiece vocabularies: the way of a text from characters to pieces and of the pieces' spans back.
+/* Tokenizes with SentencePiece vocabularies: maps a text to pieces, and the pieces' spans back.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/sentencepiece.h"

@@ -1,4 +1,4 @@
-/* v2, v3 and mDeBERTa: SentencePiece vocabularies with DeBERTa's wrapper around them (SPEC 11.2, 11.3).
+/* Tokenizes v2, v3 and mDeBERTa: SentencePiece vocabularies inside DeBERTa's wrapper (SPEC 11.2, 11.3).
  *
  * A text is lower-cased and split at punctuation if the folder's configuration says so, normalised
  * (core/text/normalizer), and cut into pieces. Models are unigram (core/text/unigram, all published ones) or
@@ -17,17 +17,17 @@ typedef struct sentencepiece sentencepiece;
 
 typedef struct sentencepiece_options {
     bool lower_case;           /* core/text/lower_case */
-    bool split_by_punctuation; /* ASCII 33-47, 58-64, 91-96, 123-126 and Unicode's category P stand alone */
+    bool split_by_punctuation; /* ASCII 33-47, 58-64, 91-96, 123-126 and Unicode's category P are separate words */
 } sentencepiece_options;
 
-/* Takes the model over (it is empty afterwards, also on failure). It must have been checked. */
+/* Takes ownership of the model (it is empty afterwards, also on failure). The model must have been checked. */
 deberta_status sentencepiece_create(sentencepiece **pieces, piece_model *model, const sentencepiece_options *options,
                                     const char *where, deberta_error *err);
 void sentencepiece_free(sentencepiece **pieces);
 
 const piece_model *sentencepiece_model(const sentencepiece *pieces);
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct sentencepiece_workspace {
     traced_text lower, normal;
     normalizer_workspace normalizer;

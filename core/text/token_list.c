@@ -1,4 +1,4 @@
-/* The result of tokenizing: growing parallel arrays, and truncation.
+/* Stores the result of tokenizing in growing parallel arrays, and truncates it.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/token_list.h"

@@ -1,5 +1,5 @@
-/* One interface over all kinds of tokenizers: finding files, special tokens. Texts to tokens: tokenizer_encode.c; back
- * to text: tokenizer_decode.c.
+/* Provides one interface over all kinds of tokenizers: finds files and special tokens. tokenizer_encode.c turns texts
+ * into tokens, tokenizer_decode.c turns tokens into text.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer.h"

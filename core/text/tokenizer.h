@@ -1,4 +1,4 @@
-/* Tokenizers of all DeBERTa generations behind one interface: text to ids with offsets, ids to text.
+/* Provides one interface to the tokenizers of all DeBERTa generations: text to ids with offsets, ids to text.
  *
  *     deberta_tokenizer *t;
  *     token_list tokens = {0};
@@ -9,10 +9,9 @@
  *
  * v2, v3 and mDeBERTa have SentencePiece vocabularies (spm.model, or a tokenizer.json made from one), v1 a byte-level
  * BPE (tokenizer.json, vocab.json with merges.txt, or Microsoft's bpe_encoder.bin). The results are those of SPEC 11:
- * what SentencePiece itself gives, with special tokens cut out of the text first, and transformers' slow classes for
- * v1.
+ * SentencePiece's own, with special tokens cut out of the text first, and those of transformers' slow classes for v1.
  *
- * Nothing is ever truncated here: a caller that has a limit calls token_list_truncate and says so.
+ * Tokenizing never truncates: a caller with a limit calls token_list_truncate and reports it.
  *
  * A tokenizer is immutable and may be used by several threads at once, each with its own token_list.
  *

@@ -1,5 +1,5 @@
-/* transformers reads tokenizer.json where both files are there, this library spm.model: with the same settings both
- * give the same ids, and a folder of one tokenizer holds both. So they are compared.
+/* Compares tokenizer.json with spm.model where a folder has both. transformers reads tokenizer.json, this library
+ * spm.model. With the same settings both give the same ids, and a folder of one tokenizer holds both.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer_inside.h"

@@ -1,4 +1,4 @@
-/* The small JSON files next to a vocabulary.
+/* Reads the small JSON files next to a vocabulary.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer_config.h"

@@ -1,4 +1,4 @@
-/* What the small JSON files next to a vocabulary say: tokenizer_config.json, special_tokens_map.json,
+/* Settings from the small JSON files next to a vocabulary: tokenizer_config.json, special_tokens_map.json,
  * added_tokens.json, and the list of added tokens in tokenizer.json. All of them are optional.
  *
  * SPDX-License-Identifier: MIT */
@@ -11,13 +11,13 @@
 
 typedef struct special_token {
     char *text;                              /* NULL: not named in any file */
-    bool described, strip_left, strip_right; /* described: the other two were said */
+    bool described, strip_left, strip_right; /* described: the other two were given */
 } special_token;
 
-/* What tokenizer.json puts around texts. */
+/* The special tokens that tokenizer.json puts around texts. */
 typedef struct tokenizer_frame {
-    size_t pair_separators; /* [SEP] between two segments; 0: there is no tokenizer.json to say so */
-    char *text[2];          /* of [CLS] and [SEP] */
+    size_t pair_separators; /* [SEP] between two segments; 0: no tokenizer.json defines it */
+    char *text[2];          /* texts of [CLS] and [SEP] */
     int32_t id[2];
 } tokenizer_frame;
 
@@ -30,15 +30,15 @@ typedef struct tokenizer_config {
     notes notes;
 } tokenizer_config;
 
-/* *config is zero-initialised; what is in it already (from tokenizer.json) comes first. To be freed also after a
- * failure. */
+/* Reads the files. *config is zero-initialised; its existing values (from tokenizer.json) take precedence. The caller
+ * frees it also after a failure. */
 deberta_status tokenizer_config_read(tokenizer_config *config, const char *folder, deberta_error *err);
-/* "added_tokens" of the root of a tokenizer.json. */
+/* Adds "added_tokens" of the root of a tokenizer.json. */
 deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where, deberta_error *err);
-/* Is there a config.json of Microsoft's, one without a model_type? What else may be wrong with it, opening the model
- * says. */
+/* Whether the folder has a config.json of Microsoft's, which has no model_type. Opening the model reports any other
+ * fault in it. */
 bool tokenizer_config_is_microsoft(const char *folder);
 void tokenizer_config_free(tokenizer_config *config);
 
-/* Is there something of that name? *path is its path (to be freed), or NULL. */
+/* Finds a file of that name. *path is its path (the caller frees it), or NULL. */
 deberta_status tokenizer_file_find(char **path, const char *folder, const char *name, deberta_error *err);

@@ -1,4 +1,4 @@
-/* From ids to text, for all kinds of tokenizers: pieces, bytes, spaces between words and special tokens.
+/* Decodes ids to text for all kinds of tokenizers: pieces, bytes, spaces between words and special tokens.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

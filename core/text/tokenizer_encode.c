@@ -1,4 +1,4 @@
-/* From a text to tokens: framing, special tokens, the vocabulary between them, and spans in the caller's text.
+/* Encodes a text into tokens: framing, special tokens, the vocabulary between them, and spans in the caller's text.
  *
  * SPDX-License-Identifier: MIT */
 #include <assert.h>

@@ -1,5 +1,4 @@
-/* What a tokenizer is made of, for the files that are one: tokenizer.c, tokenizer_encode.c and
- * tokenizer_decode.c.
+/* Defines the members of a tokenizer, for tokenizer.c, tokenizer_encode.c and tokenizer_decode.c only.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,20 +15,20 @@ struct deberta_tokenizer {
     sentencepiece *pieces; /* one of these three */
     metaspace *words;
     byte_bpe *bpe;
-    const piece_model *model; /* of pieces or words; NULL for byte-level BPE */
+    const piece_model *model; /* model of pieces or words; NULL for byte-level BPE */
     const char *file_name;
-    notes notes;        /* of what the folder says and the tokenizer does not follow */
-    added_tokens added; /* what is found in texts by its spelling */
+    notes notes;        /* settings of the folder that the tokenizer does not follow */
+    added_tokens added; /* tokens that are found in texts by their spelling */
     int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
     bool add_prefix_space, prefix_every_stretch;
-    bool cuts_as_microsoft; /* pairs that are too long: the folder's config.json is Microsoft's */
+    bool cuts_as_microsoft; /* truncation of long pairs: the folder's config.json is Microsoft's */
     size_t pair_separators; /* [SEP] between two segments: 1 or 2 */
 };
 
-/* A tokenizer.json beside the spm.model that is read: what only it holds, and where the two differ. */
+/* A tokenizer.json beside the spm.model that is read: its additional content, and the differences between the two. */
 
-/* Takes the added tokens that the other files of the folder do not name, and adds one note where anything differs that
- * can change ids. model: of spm.model, checked. A tokenizer.json that cannot be read is named in the note, too. */
+/* Takes the added tokens that the other files of the folder do not name, and adds one note on all differences that can
+ * change ids. model: of spm.model, checked. The note also names a tokenizer.json that cannot be read. */
 deberta_status tokenizer_beside_read(tokenizer_config *config, const piece_model *model, const char *folder,
                                      deberta_error *err);

@@ -1,4 +1,4 @@
-/* tokenizer.json, turned back into the model it was made from.
+/* Converts tokenizer.json back to the model from which it was made.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer_json.h"

@@ -1,7 +1,7 @@
-/* tokenizer.json, the one-file form in which transformers saves a tokenizer.
+/* Reads tokenizer.json, the one-file form in which transformers saves a tokenizer.
  *
- * It describes a pipeline of small steps. Those that DeBERTa's converters write are recognised and turned back into the
- * model they were made from; anything else is refused by name, because guessing would give wrong ids without a word.
+ * It describes a pipeline of small steps. This code recognises the steps that DeBERTa's converters write, and restores
+ * the model. It refuses any other step by name, because guessing would give wrong ids silently.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,6 +11,7 @@
 #include "core/text/tokenizer_config.h"
 
 /* Fills *model (a unigram model, checked) or *bpe (tokens and merges, not finished), and the added tokens and flags of
- * *config. *bpe is NULL unless it is that. *model is initialised before, and may be freed in any case. */
+ * *config. *bpe is NULL unless the file has a byte-level BPE. *model is initialised before, and may be freed in any
+ * case. */
 deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
                                    deberta_error *err);

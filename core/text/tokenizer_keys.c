@@ -1,5 +1,5 @@
-/* The list of keys that tokenizer_config.json, special_tokens_map.json and tokenizer.json are known to hold. A key on
- * no list is named: a later version of transformers must neither lock anybody out nor change ids in silence.
+/* Lists the keys that tokenizer_config.json, special_tokens_map.json and tokenizer.json are known to hold. A key on no
+ * list is named in a note: a later version of transformers must neither make the file unusable nor change ids silently.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer_keys.h"

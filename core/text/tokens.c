@@ -1,4 +1,4 @@
-/* deberta_tokenize: a token_list behind the public view of it. SPDX-License-Identifier: MIT */
+/* Implements deberta_tokenize: a token_list behind the public view of it. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* A text that remembers where its bytes came from.
+/* Builds a text that records where its bytes came from.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/traced_text.h"

@@ -1,6 +1,6 @@
-/* A text made from another one, in which every byte knows where it came from.
+/* A text derived from another one, with the source offset of every byte.
  *
- * Cleaning, lower-casing and normalising each make one; spans of tokens are taken back through them, last one first.
+ * Cleaning, lower-casing and normalising each derive one; spans of tokens are mapped back through them, last one first.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -10,7 +10,7 @@
 
 #include "core/base/status.h"
 
-/* Zero-initialised at first; reusable. */
+/* Must be zero-initialised; reusable. */
 typedef struct traced_text {
     char *text;       /* [bytes] */
     uint32_t *origin; /* [bytes + 1], ascending: where in the source that began which gave this byte; last: the source's
@@ -18,11 +18,11 @@ typedef struct traced_text {
     size_t bytes, text_capacity, origin_capacity;
 } traced_text;
 
-/* Room for `bytes` in all. DEBERTA_E_MEMORY also at 2 GiB: offsets have 32 bits. */
+/* Reserves memory for `bytes` in all. DEBERTA_E_MEMORY also at 2 GiB: offsets have 32 bits. */
 deberta_status traced_text_reserve(traced_text *traced, size_t bytes, deberta_error *err);
 void traced_text_free(traced_text *traced);
 
-/* Both need the room reserved before. */
+/* Both functions need memory reserved before. */
 static inline void traced_text_put(traced_text *traced, const char *text, size_t bytes, size_t origin)
 {
     assert(traced->bytes + bytes <= traced->text_capacity);
@@ -38,7 +38,7 @@ static inline void traced_text_end(traced_text *traced, size_t origin)
     traced->origin[traced->bytes] = (uint32_t)origin;
 }
 
-/* The text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
+/* Copies the text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
  * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
 deberta_status traced_text_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
                                  deberta_error *err);

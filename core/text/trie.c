@@ -1,4 +1,4 @@
-/* Double arrays: finding places for the children of every node.
+/* Builds double arrays: finds places for the children of every node.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/trie.h"

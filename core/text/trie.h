@@ -1,7 +1,7 @@
-/* Texts with a number each, looked up byte by byte: a double array.
+/* Maps texts to numbers, byte by byte: a double array.
  *
- * The child of node n over byte b is node first(n) ^ b, if that one says that n is its parent: one load and one
- * comparison a byte, however many texts there are. The children of a node lie in one aligned block of 256.
+ * The child of node n over byte b is node first(n) ^ b, if that node's parent is n: one load and one comparison per
+ * byte, whatever the number of texts. The children of a node lie in one aligned block of 256.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,7 +13,7 @@
 typedef struct trie_node {
     uint32_t first;
     int32_t parent;
-    int32_t value; /* of the text that ends here, or TRIE_NO_VALUE */
+    int32_t value; /* value of the text that ends here, or TRIE_NO_VALUE */
 } trie_node;
 
 typedef struct trie {
@@ -29,12 +29,12 @@ typedef struct trie_key {
     int32_t value;
 } trie_key;
 
-/* Sorts the keys; their texts may go afterwards. DEBERTA_E_FORMAT if two are the same: `where` begins the message. The
- * trie is to be freed in any case. */
+/* Builds a trie. Sorts the keys; their texts are not needed afterwards. DEBERTA_E_FORMAT if two are the same: `where`
+ * begins the message. The caller frees the trie in any case. */
 deberta_status trie_build(trie *trie, trie_key *keys, size_t count, const char *where, deberta_error *err);
 void trie_free(trie *trie); /* accepts a zeroed one */
 
-/* From a node (not TRIE_NO_NODE) over one byte: TRIE_NO_NODE if no text goes on like that. */
+/* Steps from a node (not TRIE_NO_NODE) over one byte: TRIE_NO_NODE if no text continues so. */
 static inline int32_t trie_step(const trie *t, int32_t node, char byte)
 {
     uint32_t child = t->nodes[node].first ^ (unsigned char)byte;
@@ -44,5 +44,5 @@ static inline int32_t trie_step(const trie *t, int32_t node, char byte)
 /* Walks over several bytes; may begin at TRIE_NO_NODE. */
 int32_t trie_walk(const trie *trie, int32_t node, const char *text, size_t bytes);
 
-/* Length of the longest key that `text` begins with, or 0. */
+/* Returns the length of the longest key with which `text` begins, or 0. */
 size_t trie_longest(const trie *trie, const char *text, size_t bytes);

@@ -1,4 +1,4 @@
-/* Lookups in the tables of Unicode's facts.
+/* Looks up characters in the Unicode tables.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/unicode.h"

@@ -1,4 +1,4 @@
-/* The best way through a text, character by character (Viterbi's algorithm).
+/* Finds the best segmentation of a text, character by character (Viterbi's algorithm).
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/unigram.h"

@@ -1,7 +1,8 @@
-/* SentencePiece's unigram model: the way through a text whose pieces have the largest sum of scores (SPEC 11.2).
+/* Implements SentencePiece's unigram model: the segmentation of a text whose pieces have the largest sum of scores
+ * (SPEC 11.2).
  *
- * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties fall the same way. For
- * models of_tokenizers they are those of the library `tokenizers`.
+ * Sums are those of libsentencepiece 0.1.97 to 0.2.0 to the last bit, so that near ties resolve the same way. For
+ * models with of_tokenizers they are those of the library `tokenizers`.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,18 +12,18 @@
 
 typedef struct unigram unigram;
 
-/* The model must have been checked; it is not needed afterwards. `where` begins messages. */
+/* Creates a cutter. The model must have been checked; it is not needed afterwards. `where` begins messages. */
 deberta_status unigram_create(unigram **unigram, const piece_model *model, const char *where, deberta_error *err);
 void unigram_free(unigram **unigram);
 
-/* The best way to a byte of the text. */
+/* The best path to a byte of the text. */
 typedef struct unigram_step {
-    double score;   /* of all its pieces; SentencePiece's fit into a float */
-    uint32_t begin; /* of the last one */
-    int32_t id;     /* of the last one */
+    double score;   /* sum over all its pieces; SentencePiece's fit into a float */
+    uint32_t begin; /* beginning of the last one */
+    int32_t id;     /* id of the last one */
 } unigram_step;
 
-/* Reusable; zero-initialised at first. */
+/* Reusable; must be zero-initialised. */
 typedef struct unigram_workspace {
     unigram_step *steps;
     size_t capacity;
@@ -30,6 +31,6 @@ typedef struct unigram_workspace {
 
 void unigram_workspace_free(unigram_workspace *workspace);
 
-/* text: normalised, valid UTF-8, below 2^31 bytes. */
+/* Cuts a text: normalised, valid UTF-8, below 2^31 bytes. */
 deberta_status unigram_cut(const unigram *unigram, unigram_workspace *workspace, const char *text, size_t bytes,
                            piece_cuts *cuts, deberta_error *err);

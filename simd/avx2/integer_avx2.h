@@ -1,9 +1,10 @@
-/* gemm_u8, gemm_u8x2 and gemm_u15 on AVX2, which has no exact product of bytes: maddubs saturates at 16 bits. So both
- * sides are widened to 16 bits, A with its zero point taken off, once for 48 rows, and a half panel of B into L1; madd
- * then adds two exact products to a 32-bit lane. 15 bits are one such number, whose planes are put together again.
+/* Implements gemm_u8, gemm_u8x2 and gemm_u15 on AVX2, which has no exact product of bytes: maddubs saturates at 16
+ * bits. So both sides are widened to 16 bits: A with its zero point subtracted, once for 48 rows, and a half panel of B
+ * into L1. madd then adds two exact products to a 32-bit lane. For 15 bits, the two planes are joined to one 16-bit
+ * number.
  *
- * The other exact way, maddubs of absolute values with the sign moved to the weights, reached 129 GOP/s where this one
- * reaches 151 (16 rows of 768 x 768, one core of a Zen 4; a Xeon with AMX: 132 and 130 to 157).
+ * The other exact method multiplies absolute values by maddubs, with the sign moved to the weights. It reached 129
+ * GOP/s where this one reaches 151 (16 rows of 768 x 768, one core of a Zen 4; a Xeon with AMX: 132 and 130 to 157).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

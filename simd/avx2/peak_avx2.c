@@ -1,4 +1,4 @@
-/* The peak of AVX2 is measured with multiply-adds of 256 bits, and with products of bytes that were widened to 16 bits.
+/* Measures the peak of AVX2 with multiply-adds of 256 bits, and with products of bytes that were widened to 16 bits.
  *
  * SPDX-License-Identifier: MIT */
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-/* Tile sizes on AVX2: 16 registers hold 6 x 2 accumulators, 2 of B and 1 of A, one to spare.
+/* Tile sizes on AVX2: 16 registers hold 6 x 2 accumulators, 2 vectors of B and 1 of A; one is spare.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

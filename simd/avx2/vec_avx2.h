@@ -1,4 +1,6 @@
-/* The vector vocabulary on AVX2 + FMA: 8 lanes. Meanings are in simd/README.md. SPDX-License-Identifier: MIT */
+/* Defines the vector vocabulary on AVX2 + FMA: 8 lanes. simd/README.md explains the names.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
-/* The peak of AVX-512 is measured with multiply-adds of 512 bits. Products of bytes are measured by its part with VNNI,
- * or as those of AVX2.
+/* Measures the peak of AVX-512 with multiply-adds of 512 bits. For products of bytes, its part with VNNI or AVX2
+ * provides the measurement.
  *
  * SPDX-License-Identifier: MIT */
 typedef float register_of_floats __attribute__((vector_size(64)));

@@ -1,4 +1,4 @@
-/* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md.
+/* Defines the vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. simd/README.md explains the names.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,16 +1,16 @@
-/* Integer products on AMX: a tile register holds 16 rows of 64 bytes, and one instruction multiplies a tile of A (16
- * rows x 64 inputs) by a tile of B (16 quads of inputs x 16 outputs) and adds to a tile of C. Both lie in memory as
- * tiles already (core/integer_kernels.h).
+/* Computes integer products on AMX: a tile register holds 16 rows of 64 bytes, and one instruction multiplies a tile of
+ * A (16 rows x 64 inputs) by a tile of B (16 quads of inputs x 16 outputs) and adds to a tile of C. Both lie in memory
+ * as tiles already (core/integer_kernels.h).
  *
  * Four of the eight registers hold sums, so a block of C has four tiles of sums: of one digit 2 x 2, or 1 x 4 for the
- * last 16 rows of an odd number; of two digits and of 15 bits, which have two sums each, 2 x 1 or 1 x 2. Rows of the
- * last tile that are not there are multiplied and never looked at.
+ * last 16 rows of an odd number; of two digits and of 15 bits, which have two sums each, 2 x 1 or 1 x 2. Missing rows
+ * of the last tile are multiplied, and their results ignored.
  *
- * The epilogue of a block is done between the products of the block that follows. It has units of its own but for one
- * of the two ports of 512-bit arithmetic, which products of tiles take: gelu, forty such instructions, hides in part.
+ * The epilogue of a block runs between the products of the next block. It shares with products of tiles only one of the
+ * two ports of 512-bit arithmetic, so gelu, forty such instructions, overlaps in part.
  *
- * 128 rows of 768 inputs by 768 outputs run at 67 % of the rate of the same products and their loads alone, of two
- * digits at 71 % (one core of an Emerald Rapids server, November 2026).
+ * 128 rows of 768 inputs by 768 outputs run at 67 % of the rate of the same products and their loads alone; two digits
+ * run at 71 % (one core of an Emerald Rapids server, November 2026).
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"

@@ -1,5 +1,5 @@
-/* The peak of byte products is measured with six tiles of sums: one product takes 16 cycles and its sum 52, so four
- * would do. The process has asked for tiles (core/base/cpu.h).
+/* Measures the peak of byte products with six tiles of sums: one product takes 16 cycles and its sum 52, so four would
+ * do. The process has asked for tiles (core/base/cpu.h).
  *
  * SPDX-License-Identifier: MIT */
 #include "simd/avx512amx/tiles_avx512amx.h"

@@ -1,4 +1,4 @@
-/* The tile registers as all of this part use them: eight, as large as they can be. SPDX-License-Identifier: MIT */
+/* Configures the tile registers for this part: eight, of maximal size. SPDX-License-Identifier: MIT */
 #ifndef SIMD_AVX512AMX_TILES_AVX512AMX_H
 #define SIMD_AVX512AMX_TILES_AVX512AMX_H
 

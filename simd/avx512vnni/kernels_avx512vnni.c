@@ -1,7 +1,7 @@
-/* Integer products on AVX-512 with VNNI: everything else of such a processor is the avx512 tier's.
+/* Computes integer products on AVX-512 with VNNI; the avx512 tier provides all other kernels.
  *
- * One digit: 8 x 3 panels, 24 of 32 registers add up, 11 loads for 24 products. Two digits: 6 x 2 panels with two sums,
- * 16 loads for 36 products.
+ * One digit: 8 x 3 panels, 24 of 32 registers accumulate, 11 loads for 24 products. Two digits: 6 x 2 panels with two
+ * sums, 16 loads for 36 products.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"

@@ -1,4 +1,4 @@
-/* The peak of byte products is measured with the dot product of AVX-512 VNNI. SPDX-License-Identifier: MIT */
+/* Measures the peak of byte products with the dot product of AVX-512 VNNI. SPDX-License-Identifier: MIT */
 #include <immintrin.h>
 
 static inline __m512i dot(__m512i sum, __m512i a, __m512i b) { return _mm512_dpbusd_epi32(sum, a, b); }

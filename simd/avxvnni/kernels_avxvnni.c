@@ -1,7 +1,8 @@
-/* Integer products on AVX2 with AVX-VNNI: the 256-bit, VEX-encoded vpdpbusd of processors that have no AVX-512.
+/* Computes integer products on AVX2 with AVX-VNNI: the 256-bit, VEX-encoded vpdpbusd of processors that have no
+ * AVX-512.
  *
- * One digit: 6 rows x 1 panel of two vectors, 12 of 16 registers add up, 8 loads for 12 products. Two digits: 3 rows
- * with two sums; the weights' low digits are multiplied from memory.
+ * One digit: 6 rows x 1 panel of two vectors, 12 of 16 registers accumulate, 8 loads for 12 products. Two digits: 3
+ * rows with two sums; the weights' low digits are multiplied from memory.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"

@@ -1,4 +1,4 @@
-/* The peak of byte products is measured with the dot product of AVX-VNNI. SPDX-License-Identifier: MIT */
+/* Measures the peak of byte products with the dot product of AVX-VNNI. SPDX-License-Identifier: MIT */
 #include <immintrin.h>
 
 static inline __m256i dot(__m256i sum, __m256i a, __m256i b) { return _mm256_dpbusd_avx_epi32(sum, a, b); }

@@ -1,8 +1,8 @@
-/* gemm_u8, gemm_u8x2 and gemm_u15 on NEON without instructions for dot products: bytes are multiplied to 16 bits, added
- * in pairs there, and pairs of these to 32-bit lanes. A pair is at most 2 128 127 < 2^15, so nothing saturates:
- * activations are moved to -128 ... 127 for that.
+/* Implements gemm_u8, gemm_u8x2 and gemm_u15 on NEON without dot-product instructions: bytes are multiplied to 16 bits,
+ * added in pairs there, and pairs of these to 32-bit lanes. A pair is at most 2 128 127 < 2^15, so nothing saturates;
+ * activations are shifted to -128 ... 127 for that.
  *
- * 4 rows x 1 panel of four vectors: 16 of 32 registers add up.
+ * 4 rows x 1 panel of four vectors: 16 of 32 registers accumulate.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The peak of NEON is measured with multiply-adds of 128 bits, and with products of bytes, added in pairs.
+/* Measures the peak of NEON with multiply-adds of 128 bits, and with products of bytes, added in pairs.
  *
  * SPDX-License-Identifier: MIT */
 #include <arm_neon.h>

@@ -1,4 +1,4 @@
-/* Tile sizes on NEON: 32 registers hold 6 x 4 accumulators, 4 of B and what is loaded of A.
+/* Tile sizes on NEON: 32 registers hold 6 x 4 accumulators, 4 vectors of B and the loaded values of A.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* The vector vocabulary on NEON (aarch64): 4 lanes. Meanings are in simd/README.md. SPDX-License-Identifier: MIT */
+/* Defines the vector vocabulary on NEON (aarch64): 4 lanes. simd/README.md explains the names.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <arm_neon.h>

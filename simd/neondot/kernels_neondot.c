@@ -1,7 +1,7 @@
-/* Integer products on NEON with the dot product of Armv8.2, of signed bytes. Activations are moved to -128 ... 127,
- * which costs an instruction a row and quad.
+/* Computes integer products on NEON with the dot product of Armv8.2, of signed bytes. Activations are shifted to -128
+ * ... 127, which costs one instruction per row and quad.
  *
- * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers add up. Two digits: 2 rows with two sums.
+ * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers accumulate. Two digits: 2 rows with two sums.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"

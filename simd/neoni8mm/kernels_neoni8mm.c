@@ -1,6 +1,6 @@
-/* Integer products on NEON with the mixed dot product of Armv8.6 (I8MM). Activations are taken as they are stored.
+/* Computes integer products on NEON with the mixed dot product of Armv8.6 (I8MM). Activations are used as stored.
  *
- * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers add up. Two digits: 2 rows with two sums.
+ * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers accumulate. Two digits: 2 rows with two sums.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"

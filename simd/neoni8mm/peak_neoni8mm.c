@@ -1,4 +1,4 @@
-/* The peak of byte products is measured with the dot product of mixed bytes. SPDX-License-Identifier: MIT */
+/* Measures the peak of byte products with the dot product of mixed bytes. SPDX-License-Identifier: MIT */
 #include <arm_neon.h>
 
 static inline int32x4_t dot(int32x4_t sum, int32x4_t a, int32x4_t b)

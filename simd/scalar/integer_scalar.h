@@ -1,5 +1,6 @@
-/* The kernels of core/integer_kernels.h in plain C: the same formulas, number by number. SPDX-License-Identifier: MIT
- */
+/* Implements the kernels of core/integer_kernels.h in plain C: the same formulas, number by number.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 /* -------------------------------------------------------------------------------------------- quantize_u8, quantize_u8x2 */

@@ -1,5 +1,5 @@
-/* The scalar tier: every kernel of core/kernels.h in plain C, written to be read beside its contract. It is the second
- * opinion on the templates and shares no line with them.
+/* Implements the scalar tier: every kernel of core/kernels.h in plain C, written to be read beside its contract. Tests
+ * compare the templates with it, so it shares no line with them.
  *
  * Compiled twice: as kernels_init_scalar for any processor, where fmaf is a function of the C library, and with
  * SCALAR_FMA and hardware fmaf as kernels_init_scalar_fma. Same bits; only the speed differs. Automatic vectorisation

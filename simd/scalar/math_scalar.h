@@ -1,5 +1,5 @@
-/* The elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C. Ternary
- * operators stand for lane selects; their conditions are false for NaN, as there.
+/* Implements the elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C.
+ * Ternary operators stand for lane selects; their conditions are false for NaN, as there.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

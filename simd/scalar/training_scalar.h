@@ -1,4 +1,4 @@
-/* The kernels of training in plain C: a part of kernels_scalar.c, which includes it once with its names set.
+/* Implements the kernels of training in plain C; kernels_scalar.c includes this file once with its names set.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

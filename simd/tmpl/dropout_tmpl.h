@@ -1,5 +1,7 @@
-/* Dropout by counters, 16 of them at a time. A number of 32 bits sits in an even lane, and nothing reads the odd lane beside it
- * but vi_odd behind a product. SPDX-License-Identifier: MIT */
+/* Computes dropout from counters, 16 of them at a time. A number of 32 bits sits in an even lane, and nothing reads the
+ * odd lane beside it except vi_odd after a product.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdint.h>

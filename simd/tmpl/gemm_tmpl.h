@@ -1,8 +1,10 @@
-/* gemm_f32: the one multiplication, as register tiles of TILE_PANELS panels (others for what is left over) and TILE_ROWS(panels) rows.
+/* Implements gemm_f32, the one multiplication, as register tiles of TILE_PANELS panels (others for the remainder) and
+ * TILE_ROWS(panels) rows.
  *
- * A tile's accumulators stay in registers over the whole depth; A is read in place, one broadcast a row and step; B streams.
- * Rows are cut into balanced groups (16 = 6 + 5 + 5), because a 5-row tile still runs at full rate and a 4-row tile does not.
- * Every output is one chain of fused multiply-adds in increasing k, so tile shape and cutting do not show in the bits.
+ * A tile's accumulators stay in registers over the whole depth; A is read in place, one broadcast per row and step; B
+ * streams. Rows are cut into balanced groups (16 = 6 + 5 + 5), because a 5-row tile still runs at full rate and a 4-row
+ * tile does not. Every output is one chain of fused multiply-adds in increasing k, so tile shape and cutting do not
+ * change the bits.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

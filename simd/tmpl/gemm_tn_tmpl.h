@@ -1,7 +1,8 @@
-/* gemm_tn_f32: products summed over rows. A tile of C stays in registers along a chunk of rows. What the tiles of a block read of a
- * chunk is in a cache after the first of them, so chunks are the outer loop, and the sums of a block wait in memory: at the end of a
- * chunk a tile is added to those that it meets in the tree of core/kernels.h, on its way from the registers. Rows of B lie as far apart
- * as its matrix is wide, which is a few sets of a cache: the first tile puts them one after the other for the tiles below it.
+/* Implements gemm_tn_f32: products summed over rows. A tile of C stays in registers along a chunk of rows. After the
+ * first tile of a block, a cache holds the part of the chunk that the block reads. So chunks are the outer loop, and
+ * the sums of a block wait in memory. At the end of a chunk, a tile is added, on its way from the registers, to the
+ * sums that it meets in the tree of core/kernels.h. Rows of B are as far apart as its matrix is wide, so they map to
+ * few sets of a cache: the first tile copies them contiguously for the tiles below it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,9 +1,10 @@
-/* gemm_u8, gemm_u8x2 and gemm_u15 for instruction sets that multiply quads of bytes by quads of s8 and add all four to a 32-bit
- * lane: the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one. INTEGER_OPERAND says how A's digits
- * are multiplied: as they are stored, or 128 less where the instruction takes signed bytes on both sides.
+/* Implements gemm_u8, gemm_u8x2 and gemm_u15 for instruction sets that multiply quads of bytes by quads of s8 and add
+ * all four to a 32-bit lane. It uses the register tiles of gemm_tmpl.h, with a quad of inputs in place of one.
+ * INTEGER_OPERAND selects how A's digits are multiplied: as stored, or 128 less where the instruction takes signed
+ * bytes on both sides.
  *
- * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads. Of 15 bits it adds
- * up all high digits, takes that times 128, and goes on with the low ones.
+ * For two digits a tile keeps two sums, high and mixed, and computes three products of every pair of quads. For 15 bits
+ * it sums all high digits, multiplies the sum by 128, and adds the low ones.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,5 @@
-/* What products of integers share: the way from sums to float32, and fetching the panels that come next.
+/* The common code of integer products: conversion of sums to float32, and prefetching of the next panels.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,4 +1,6 @@
-/* The table of a part of a tier, whose kernels are the products of integers alone. SPDX-License-Identifier: MIT */
+/* Defines the table of a part of a tier, whose only kernels are the products of integers.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 void VF_NAME(kernels_init)(kernels *table)

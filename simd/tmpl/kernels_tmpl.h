@@ -1,5 +1,7 @@
-/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and
- * its tile sizes first. SPDX-License-Identifier: MIT */
+/* Collects every kernel body. simd/<isa>/kernels_<isa>.c includes its vocabulary and its tile sizes first, and then
+ * compiles the bodies for its instruction set.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>

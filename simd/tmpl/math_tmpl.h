@@ -1,6 +1,7 @@
-/* exp, gelu, tanh and their relatives as explicit FMA polynomials: the same bits on every tier (docs/design.md). The formulas, the
- * order of operations, error bounds and the origin of the constants are in simd/math_coefficients.h.
- * A clamp has its limit as the first operand of min and max: then a NaN passes through on every instruction set.
+/* Implements exp, gelu, tanh and their relatives as explicit FMA polynomials: the same bits on every tier
+ * (docs/design.md). simd/math_coefficients.h has the formulas, the order of operations, error bounds and the origin of
+ * the constants. A clamp has its limit as the first operand of min and max: then a NaN passes through on every
+ * instruction set.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

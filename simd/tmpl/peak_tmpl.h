@@ -1,9 +1,10 @@
-/* The chains of float32 of a peak_<isa>.c, which defines before:
+/* Implements the float32 chains of a peak_<isa>.c, which defines before:
  *
  *     PEAK_NAME      the object of peak.h
  *     PEAK_VECTOR    the type of a register
  *     PEAK_CHAINS    CHAINS_12 or CHAINS_24 independent chains: more than latency times throughput of the multiply-add
- * (4 x 2 on x86, 4 x 4 on the widest Arm cores), and no more than there are registers beside the two constants
+ *                    (4 x 2 on x86, 4 x 4 on the widest Arm cores), and no more than the registers that the two
+ *                    constants leave
  *
  * Vectors are the compiler's own, not intrinsics, and the multiply-add is written a * m + c: these files alone are
  * compiled with -ffp-contract=fast. The chains are single variables, because gcc leaves an array of them in memory.

@@ -1,13 +1,13 @@
-/* The products of bytes of a peak_<isa>.c, which defines before:
+/* Implements the products of bytes of a peak_<isa>.c, which defines before:
  *
  *     PEAK_BYTES_NAME      the object of peak.h
  *     PEAK_BYTES_VECTOR    the type of a register
  *     PEAK_DOT       a function (sum, a, b): sum with products of a and b added
- *     PEAK_PRODUCTS  how many products that is
+ *     PEAK_PRODUCTS  the number of these products
  *     PEAK_BYTES_CHAINS    CHAINS_12 or CHAINS_24 independent chains
  *     PEAK_REGISTER  the letter of a vector register in inline assembly
  *
- * As far as the compiler knows, b and the sum change without an instruction after every step: it would else multiply
+ * Empty assembly makes the compiler assume that b and the sum change after every step; otherwise it would multiply
  * once, and leave sums in memory. Sums wrap around.
  *
  * SPDX-License-Identifier: MIT */

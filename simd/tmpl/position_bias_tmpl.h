@@ -1,12 +1,14 @@
-/* position_bias_f32: the position terms of one tile of 16 keys, without a transpose, a gather or an index matrix.
+/* Implements position_bias_f32: the position terms of one tile of 16 keys, without a transpose, a gather or an index
+ * matrix.
  *
- * Lane l of query i wants table row row_of[i - l].
- *   p2c: the strip is transposed, T[row][16 keys], so lane l must come from T[row_of[i - l]][l]. Blending does it for any row map:
- *        with t(D) = T[row_of[D]],  a(D) = lanes with bit 0 from t(D - 1), else t(D);  b(D) = lanes with bit 1 from a(D - 2), else
- *        a(D);  and so on:  lane l of the last stage is lane l of t(D - l). Walking down the queries, each stage needs only its own
- *        last 1, 2, 4 (8) values, which stay in registers.
- *   c2p: the strip is reversed, so 16 growing keys read growing places. Where rows move in steps of 1 that is one load; where steps
- *        are 0 or 1, one load and one permutation whose indices are differences of position_of; otherwise a gather.
+ * Lane l of query i needs table row row_of[i - l].
+ *   p2c: the strip is transposed, T[row][16 keys], so lane l must come from T[row_of[i - l]][l]. Blending does it for
+ *        any row map: with t(D) = T[row_of[D]],  a(D) = lanes with bit 0 from t(D - 1), else t(D);  b(D) = lanes with
+ *        bit 1 from a(D - 2), else a(D);  and so on:  lane l of the last stage is lane l of t(D - l). From query to
+ *        query, each stage needs only its own last 1, 2, 4 (8) values, which stay in registers.
+ *   c2p: the strip is reversed, so 16 growing keys read growing places. Where rows move in steps of 1 that is one load;
+ *        where steps are 0 or 1, one load and one permutation whose indices are differences of position_of; otherwise a
+ *        gather.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,5 @@
-/* quantize_u8, quantize_u8x2: a row at a time, twice over its floats: for the range, then for the digits. quantize_u15,
- * whose range is known, and quantize_panels_s8, a vector of columns at a time.
+/* Implements quantize_u8 and quantize_u8x2, which pass twice over the floats of each row: for the range, then for the
+ * digits. Also implements quantize_u15, whose range is known, and quantize_panels_s8, one vector of columns at a time.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_QUANTIZE_TMPL_H

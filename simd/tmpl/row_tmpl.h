@@ -1,5 +1,7 @@
-/* Kernels that work row by row: softmax_f32, layernorm_f32, activate_f32. Their sums have 16 partials whatever the vector length,
- * combined by the tree of core/kernels.h. SPDX-License-Identifier: MIT */
+/* Implements the kernels that work row by row: softmax_f32, layernorm_f32, activate_f32. Their sums have 16 partials
+ * whatever the vector length, combined by the tree of core/kernels.h.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #define PARTIALS (PANEL / VF_LANES) /* vectors that hold 16 partial sums */

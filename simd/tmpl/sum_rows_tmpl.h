@@ -1,5 +1,5 @@
-/* sum_rows_f32: sums of columns over rows, a chunk of rows at a time, for whoever goes through the chunks: gemm_tn_f32 takes the sums of
- * its left operand while a chunk is in a cache.
+/* Implements sum_rows_f32: sums of columns over rows, one chunk of rows at a time, for any loop over chunks:
+ * gemm_tn_f32 sums its left operand while a chunk is in a cache.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,5 +1,7 @@
-/* Kernels of the backward pass and of the optimiser that work row by row or number by number. Sums have the 16 partials of
- * row_tmpl.h. SPDX-License-Identifier: MIT */
+/* Implements the kernels of the backward pass and of the optimiser that work row by row or number by number. Sums have
+ * the 16 partials of row_tmpl.h.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 VF float dot_row(const float *a, const float *b, size_t n)

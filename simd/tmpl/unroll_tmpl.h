@@ -1,8 +1,9 @@
-/* Loops that must vanish. SPDX-License-Identifier: MIT */
+/* Unrolls the loops over the rows and vectors of a tile. SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed are
- * gone. Every compiler spells that differently. Where a sanitizer looks at the callers alone they may stay. */
+/* Loops over the rows and vectors of a tile must be unrolled completely; otherwise the accumulators live in memory, at
+ * a third of the speed. Every compiler has its own spelling for that. Under a sanitizer, which checks only the callers,
+ * the loops may stay. */
 #ifdef LOOPS_STAY
 #define UNROLL
 #define UNROLL_DEPTH

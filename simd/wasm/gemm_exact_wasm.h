@@ -1,12 +1,12 @@
-/* gemm_f32 without fused multiply-add, same bits, without rounding every sum to odd.
+/* Implements gemm_f32 without fused multiply-add but with the same bits, and avoids rounding every sum to odd.
  *
  * Accumulators are doubles that hold floats. A step is a product, which is exact, a sum, rounded to 53 bits, and a
  * rounding to float. Two roundings differ from one only where the 53 bits lie in the middle between two floats: their
  * low 29 bits are then 2^28. Shifted left by 3, the low word is INT_MIN, which a minimum over the steps of a block
- * gathers. A block in which it came up is done again with sums rounded to odd.
+ * gathers. A block in which it occurred is repeated with sums rounded to odd.
  *
  * Subnormal and infinite results are excluded before: every |a| and |b| is 0 or within 2^-40 ... 2^40, and so is C at
- * the start. A product is then a multiple of 2^-126, and so is every sum. Any other task goes the slow way.
+ * the start. A product is then a multiple of 2^-126, and so is every sum. Any other task takes the slow path.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

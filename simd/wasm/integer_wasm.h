@@ -1,5 +1,6 @@
-/* gemm_u8, gemm_u8x2 and gemm_u15 on SIMD128: bytes are multiplied to 16 bits, added in pairs to 32 bits, and
- * neighbours of these. Activations are moved to -128 ... 127, so that a product is at most 128 128 < 2^15.
+/* Implements gemm_u8, gemm_u8x2 and gemm_u15 on SIMD128: bytes are multiplied to 16 bits, added in pairs to 32 bits,
+ * and then added to their neighbours. Activations are shifted to -128 ... 127, so that a product is at most 128 128 <
+ * 2^15.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The tier of WebAssembly: compiled twice, with relaxed_madd and without (vec_wasm.h). SPDX-License-Identifier: MIT */
+/* Compiles the tier of WebAssembly twice, with relaxed_madd and without (vec_wasm.h). SPDX-License-Identifier: MIT */
 #include "simd/wasm/vec_wasm.h"
 #include "simd/wasm/tune_wasm.h"
 #define INTEGER_GEMM "simd/wasm/integer_wasm.h"

@@ -1,4 +1,4 @@
-/* Tile sizes on SIMD128. Engines have 16 registers on x86-64: 3 x 4 accumulators, one of A, of B from memory.
+/* Tile sizes on SIMD128. Engines have 16 registers on x86-64: 3 x 4 accumulators and one of A; B is read from memory.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,7 +1,8 @@
-/* The vector vocabulary on WebAssembly's SIMD128: 4 lanes. Meanings are in simd/README.md. How a multiply and an add
- * fuse is chosen by the module that is built: WASM_RELAXED 1  f32x4.relaxed_madd: one rounding where the engine fuses,
- * which whoever loads the module must probe WASM_RELAXED 0  the product in double, which is exact, and a sum rounded to
- * odd, demoted: one rounding everywhere
+/* Defines the vector vocabulary on WebAssembly's SIMD128: 4 lanes. simd/README.md explains the names. The built module
+ * selects how a multiply and an add fuse:
+ *
+ *     WASM_RELAXED 1  f32x4.relaxed_madd: one rounding where the engine fuses, which the module's loader must probe
+ *     WASM_RELAXED 0  the product in double, which is exact, and a sum rounded to odd, demoted: one rounding everywhere
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* What the backward attention of a layer reads, and where its gradients go. SPDX-License-Identifier: MIT */
+/* Describes the inputs of the backward attention of a layer, and the destinations of its gradients.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "train/state/step_state.h"
@@ -6,7 +8,7 @@
 typedef struct attention_backward {
     const step_state *step;
     size_t layer;
-    const layer_record *record; /* of the queries */
+    const layer_record *record; /* record of the queries */
     const query_run *runs;      /* in the order of their rows */
     const size_t *run_bounds;   /* [parts + 1] */
     const float *d_context;     /* [rows][context_stride] */

@@ -1,4 +1,5 @@
-/* Heads of parts are tasks; each goes through its sequences in order, block by block of queries.
+/* Runs the backward attention: one task per head and part; each processes its sequences in order, block by block of
+ * queries.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"

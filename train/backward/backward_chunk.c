@@ -1,4 +1,4 @@
-/* Logits of a block and a chunk are made again, and products with dS give every gradient.
+/* Recomputes the logits of a block and a chunk, and derives every gradient from products with dS.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_chunk.h"

@@ -1,4 +1,4 @@
-/* Gradients of the convolution after layer 0 are products with the neighbours that each token saw.
+/* Computes gradients of the convolution after layer 0 as products with the neighbours that each token saw.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Gradients of looked-up rows are summed into the tables of words, types and positions. SPDX-License-Identifier: MIT */
+/* Sums gradients of looked-up rows into the tables of words, types and positions. SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"
 
 #include <stdlib.h>

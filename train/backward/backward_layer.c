@@ -1,4 +1,4 @@
-/* The way back through a layer goes over both norms, the feed-forward, the output projection, attention and the
+/* Runs the backward pass of a layer over both norms, the feed-forward, the output projection, attention and the
  * projections.
  *
  * SPDX-License-Identifier: MIT */

@@ -1,4 +1,4 @@
-/* The parts of a backward pass, each in a file of its name.
+/* Declares the parts of a backward pass, each in a file of its name.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -6,34 +6,36 @@
 #include "train/backward/attention_job.h"
 #include "train/state/step_state.h"
 
-/* Backward of the embeddings and of the convolution after layer 0 (docs/training.md). */
+/* Backward pass of the embeddings and of the convolution after layer 0 (docs/training.md). */
 
-/* From the gradient of H[0], in the carried gradient, to the tables. */
+/* Propagates the gradient of H[0], in the carried gradient, to the tables. */
 void embeddings_backward(const step_state *step, const step_batch *batch);
 
-/* Position rows that the decoder added: from d_first of the memory, of the labelled rows. */
+/* Adds gradients of position rows that the decoder added: from d_first of the memory, for the labelled rows. */
 void decoder_positions(const step_state *step, const head_rows *rows);
 
-/* The carried gradient is that of H[1] and becomes that of layer 0's output; what goes to H[0] directly is left
- * in d_first of the memory. */
+/* Turns the carried gradient of H[1] into that of layer 0's output; the direct contribution to H[0] goes to d_first of
+ * the memory. */
 void convolution_backward(const step_state *step);
 
-/* Backward of the position projections and of the relative table (docs/training.md). */
+/* Backward pass of the position projections and of the relative table (docs/training.md). */
 
 /* Finds, before a step, the rows of the relative table that its sequences reach. */
 void relative_table_begin(step_state *step, const step_batch *batch);
 
-/* Adds the table gradients of a layer over the shards at hand, once its attention has gone back. */
+/* Adds the table gradients of a layer over the current shards, after its attention's backward pass. */
 void positions_total(const step_state *step, size_t layer);
 
-/* Takes the table gradients of all layers, which are sums over all shards by now, to the weights of the projections
- * and, through the table's norm, to the parameters of the table. */
+/* Propagates the table gradients of all layers, by now sums over all shards, to the weights of the projections and,
+ * through the table's norm, to the parameters of the table. */
 void relative_table_backward(const step_state *step);
 
-/* Backward of disentangled attention (docs/training.md): from the gradient of the context to those of queries, keys,
- * values and position tables, a block of QUERY_BLOCK queries and a chunk of 512 keys at a time; nothing is n x n. */
+/* Backward pass of disentangled attention (docs/training.md): from the gradient of the context to those of queries,
+ * keys, values and position tables, a block of QUERY_BLOCK queries and a chunk of 512 keys at a time; nothing is n x
+ * n. */
 
-/* Once for each layer, before its attention_backward_run: the layer's tables in the layout of sums over rows. */
+/* Prepares a layer's tables in the layout of sums over rows; called once for each layer, before its
+ * attention_backward_run. */
 void attention_backward_begin(const step_state *step, size_t layer);
-/* dk and dv go to d_qkv of the memory, dPK and dPQ to its table_parts. */
+/* Writes dk and dv to d_qkv of the memory, dPK and dPQ to its table_parts. */
 void attention_backward_run(const attention_backward *job);

@@ -1,4 +1,4 @@
-/* Gradients of PK and PQ are totalled over parts, projected to weights, and led through the relative table.
+/* Sums gradients of PK and PQ over parts, projects them to weights, and propagates them through the relative table.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/backward_parts.h"

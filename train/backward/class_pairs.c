@@ -1,6 +1,6 @@
-/* Losses of pairs (docs/training.md, "SiFT"): of clean logits t their own loss, and how far the moved ones s are from
- * them. Classes and choices compare distributions both ways, -sum p log q - sum q log p with p and q for constants;
- * values of a regression are compared by their squared difference.
+/* Computes losses of pairs (docs/training.md, "SiFT"): the loss of the clean logits t, and the distance of the moved
+ * ones s from them. Classes and choices compare distributions both ways, -sum p log q - sum q log p with p and q as
+ * constants; values of a regression are compared by their squared difference.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

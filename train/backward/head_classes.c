@@ -1,4 +1,5 @@
-/* Heads with a few classes: of a sequence or a choice through the pooler, of tokens, and of the two ends of an answer.
+/* Trains heads with a few classes: of a sequence or a choice through the pooler, of tokens, and of the two ends of an
+ * answer.
  *
  * SPDX-License-Identifier: MIT */
 #include <assert.h>

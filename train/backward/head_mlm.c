@@ -1,5 +1,5 @@
-/* The masked language model: dense, activation, norm, and the word table as the output matrix. Logits of the labelled
- * rows only.
+/* Trains the masked language model: dense, activation, norm, and the word table as the output matrix. It computes
+ * logits of the labelled rows only.
  *
  * SPDX-License-Identifier: MIT */
 #include <assert.h>

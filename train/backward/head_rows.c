@@ -1,4 +1,4 @@
-/* The rows of the batch that a head reads are gathered, and their gradients are scattered back.
+/* Gathers the rows of the batch that a head reads, and scatters their gradients back.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

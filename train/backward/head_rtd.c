@@ -1,5 +1,5 @@
-/* Replaced-token detection: row 0 of a sequence is added to every row, its own included; norm, dense, activation, one
- * logit.
+/* Trains replaced-token detection: row 0 of a sequence is added to every row, its own included; then norm, dense,
+ * activation, one logit.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

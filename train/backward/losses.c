@@ -1,4 +1,4 @@
-/* Softmaxes over rows of logits, the losses from them, and their gradients are computed in place.
+/* Computes softmaxes over rows of logits, the losses from them, and their gradients in place.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/heads.h"

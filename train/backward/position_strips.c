@@ -1,5 +1,5 @@
-/* Each product covers only what is not 0 anyway: a few rows and the places that they touch, or a few places and the
- * rows that touch them.
+/* Multiplies only the nonzero parts of strips: a few rows and the places that they touch, or a few places and the rows
+ * that touch them.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/backward/position_strips.h"

@@ -1,5 +1,4 @@
-/* A prepared file is opened, its tensors are checked against each other, and one step of it is read and dealt to
- * shards.
+/* Opens a prepared file, checks its tensors against each other, reads one step of it, and deals it to shards.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/data/batch_file.h"

@@ -1,4 +1,4 @@
-/* Items are shuffled by epoch and counted into steps, which can be found again by number.
+/* Shuffles items by epoch and counts them into steps; finds the items of any step by its number.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/data/batch_order.h"

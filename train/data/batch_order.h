@@ -1,25 +1,24 @@
-/* Which items of the data belong to which step: every epoch shuffles them anew, a step ends before the item that would
- * exceed its limits and goes over the end of an epoch if need be. What a step has follows from the options and its
- * number alone.
+/* Assigns items of the data to steps. Every epoch shuffles them anew; a step ends before the item that would exceed its
+ * limits, and may span the end of an epoch. A step's items follow from the options and its number alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/base/status.h"
 
-/* Items are runs of `group` sequences, 1 of texts, more of questions with choices. */
+/* Items are runs of `group` sequences, 1 for texts, more for questions with choices. */
 typedef struct batch_items {
-    const size_t *starts; /* [sequences + 1]: of their tokens; must stay */
+    const size_t *starts; /* [sequences + 1]: starts of their tokens; must stay */
     size_t sequences, group;
 } batch_items;
 
 typedef struct batch_order_options {
     uint32_t seed;
-    bool in_order;                    /* held-out data: not shuffled, and no step goes over the end of an epoch */
-    size_t batch_items, batch_tokens; /* what a step ends before; 0: no such limit. One of them is given */
+    bool in_order;                    /* held-out data: not shuffled, and no step spans the end of an epoch */
+    size_t batch_items, batch_tokens; /* limits of a step; 0: no such limit. One of them is given */
 } batch_order_options;
 
-/* Where a step begins: so many steps, epochs, and items of this epoch are done. */
+/* The position before a step: the completed steps, epochs, and items of the current epoch. */
 typedef struct batch_place {
     size_t step, epoch, at;
 } batch_place;
@@ -27,20 +26,20 @@ typedef struct batch_place {
 typedef struct batch_order {
     batch_items items;
     batch_order_options options;
-    batch_place place;              /* after the step at hand */
-    size_t *order, item_count;      /* of the epoch of the place */
-    size_t *members, count, tokens; /* items of the step at hand, tokens of all of them */
+    batch_place place;              /* after the current step */
+    size_t *order, item_count;      /* in the place's epoch */
+    size_t *members, count, tokens; /* items of the current step, and their tokens */
     size_t members_capacity, longest;
 } batch_order;
 
-/* DEBERTA_E_ARGUMENT if an item has more tokens than a step may have. Close it also after a failure. */
+/* Opens an order. DEBERTA_E_ARGUMENT if an item has more tokens than a step may have. Close it also after a failure. */
 deberta_status batch_order_open(batch_order *order, const batch_items *items, const batch_order_options *options,
                                 deberta_error *err);
 void batch_order_close(batch_order *order);
 
-/* Tokens that a step has at most. */
+/* Returns the most tokens of a step. */
 size_t batch_order_most_tokens(const batch_order *order);
 /* Fills members, count and tokens with those of a step (from 0). False: no memory. */
 bool batch_order_go_to(batch_order *order, size_t step);
-/* How often the data has been gone through after the step at hand. */
+/* Returns the epochs of the data completed after the current step, as a fraction. */
 double batch_order_epoch(const batch_order *order);

@@ -1,4 +1,4 @@
-/* Lines of text files are tokenized, joined by document, and cut into sequences. SPDX-License-Identifier: MIT */
+/* Tokenizes lines of text files, joins them by document, and cuts them into sequences. SPDX-License-Identifier: MIT */
 #include "train/data/corpus.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Texts as sequences of ids, in memory: one text a line (or an object, core/io/text_lines.h); lines of a document,
- * which an empty line ends, are joined and cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be
- * short.
+/* Holds texts as sequences of ids in memory: one text a line (or an object, core/io/text_lines.h). An empty line ends a
+ * document; the lines of a document are joined and cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document
+ * may be short.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,7 +8,7 @@
 #include "core/io/text_lines.h"
 #include "core/text/tokenizer.h"
 
-/* Zero-initialised at first. */
+/* Must be zero-initialised. */
 typedef struct corpus {
     int32_t *ids;
     uint8_t *begins; /* whether a word begins with this piece */
@@ -20,13 +20,13 @@ typedef struct corpus {
 } corpus;
 
 typedef struct corpus_cut {
-    size_t most_tokens; /* of a sequence, frame included: 3 or more */
-    bool by_line;       /* a line is a sequence, and what does not fit is left out */
+    size_t most_tokens; /* limit of a sequence, frame included: 3 or more */
+    bool by_line;       /* each line is a sequence, and longer lines are cut */
 } corpus_cut;
 
-/* Appends the sequences of a file. A spelled "[MASK]" is text like other. Broken UTF-8 is an error. */
+/* Appends the sequences of a file. A spelled "[MASK]" is ordinary text. Broken UTF-8 is an error. */
 deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, corpus_cut cut,
                                note_listener listener, deberta_error *err);
-/* SHA-256 of lengths, ids and words. */
+/* Computes SHA-256 of lengths, ids and words. */
 void corpus_digest(const corpus *corpus, char digest[65]);
 void corpus_free(corpus *corpus);

@@ -1,4 +1,4 @@
-/* Sequences of a step are chosen, dealt to shards, copied and masked. SPDX-License-Identifier: MIT */
+/* Chooses the sequences of a step, deals them to shards, copies and masks them. SPDX-License-Identifier: MIT */
 #include "train/data/drawn_batches.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Batches of a masked language model, drawn from a corpus: sequences in an order that every epoch shuffles anew, masked
- * anew every time. The batch of a step follows from the options and its number alone.
+/* Draws batches of a masked language model from a corpus: every epoch shuffles the sequences anew, and every draw masks
+ * them anew. The batch of a step follows from the options and its number alone.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,12 +16,12 @@ typedef struct drawn_options {
 
 typedef struct drawn_batches drawn_batches;
 
-/* The corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
+/* Opens batches; the corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
 deberta_status drawn_batches_open(drawn_batches **batches, const corpus *corpus, const drawn_options *options,
                                   deberta_error *err);
 void drawn_batches_close(drawn_batches **batches);
 
-/* Tokens that a step has at most. */
+/* Returns the most tokens of a step. */
 size_t drawn_batches_most_tokens(const drawn_batches *batches);
 
 batch_source drawn_batches_source(drawn_batches *batches);

@@ -1,4 +1,4 @@
-/* Examples are kept in one growing array each, and batches of them are filled by number.
+/* Keeps each field of the examples in one growing array, and fills batches of them by number.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/data/examples.h"

@@ -1,4 +1,4 @@
-/* Labelled examples of a task as ids, in memory, and batches of them: what fine-tuning learns from.
+/* Holds labelled examples of a task as ids in memory, and batches of them for fine-tuning.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -6,17 +6,17 @@
 #include "train/data/batch_order.h"
 #include "train/state/step_batch.h"
 
-/* What is known of a sequence; what the task does not need stays as example_begin has it. */
+/* Labels of a sequence; those that the task does not need stay as example_begin sets them. */
 typedef struct example_labels {
-    int32_t label;      /* of the sequence; of a question with choices: the same for each of them */
-    float target;       /* of a regression */
+    int32_t label;      /* label of the sequence; a question with choices has it in each of them */
+    float target;       /* target of a regression */
     int32_t start, end; /* the answer's first and last token, NOT_LABELLED: not in this sequence */
 } example_labels;
 
-/* Zero-initialised at first, but for what decides about the batches. */
+/* Must be zero-initialised, except the members that control the batches. */
 typedef struct example_set {
     bool regression, answers; /* targets, or places of answers, go into the batches; token labels always do */
-    size_t choices;           /* sequences of a question, of which only the first one's label is read; 1: none */
+    size_t choices;           /* sequences of a question, of which only the first one's label is read; 1: no choices */
     int32_t *ids, *types, *token_labels;
     size_t tokens, ids_capacity, types_capacity, labels_capacity;
     size_t *starts; /* [sequences + 1] */
@@ -25,11 +25,10 @@ typedef struct example_set {
     bool failed; /* out of memory */
 } example_set;
 
-/* Appends a sequence; types and token_labels may be NULL: zeros, NOT_LABELLED. What runs out of memory is remembered.
- */
+/* Appends a sequence; types and token_labels may be NULL: zeros, NOT_LABELLED. The set remembers a lack of memory. */
 void examples_add(example_set *set, const int32_t *ids, const int32_t *types, const int32_t *token_labels, size_t count,
                   example_labels labels);
-/* SHA-256 of all that is in it. */
+/* Computes SHA-256 of the whole set. */
 void examples_digest(const example_set *set, char digest[65]);
 void examples_free(example_set *set);
 
@@ -38,10 +37,10 @@ typedef struct example_batches {
     batch_order order;
 } example_batches;
 
-/* The set must stay; it has at least one item. Close it also after a failure. */
+/* Opens batches; the set must stay, and has at least one item. Close it also after a failure. */
 deberta_status example_batches_open(example_batches *batches, const example_set *set,
                                     const batch_order_options *options, deberta_error *err);
 void example_batches_close(example_batches *batches);
 
-/* The batches stay where they are. batch->members has the numbers of the sequences in the set. */
+/* Makes a source; the batches must not move. batch->members has the numbers of the sequences in the set. */
 batch_source example_batches_source(example_batches *batches);

@@ -1,4 +1,4 @@
-/* Tokens to guess are chosen as stretches of words or singly, and are hidden. SPDX-License-Identifier: MIT */
+/* Chooses tokens to guess, as spans of words or singly, and hides them. SPDX-License-Identifier: MIT */
 #include "train/data/masking.h"
 
 #include <math.h>

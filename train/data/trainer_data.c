@@ -1,4 +1,4 @@
-/* The data that options name are opened: a file of batches, texts, or examples. SPDX-License-Identifier: MIT */
+/* Opens the data that the options name: a file of batches, texts, or examples. SPDX-License-Identifier: MIT */
 #include "train/data/trainer_data.h"
 
 #include <string.h>

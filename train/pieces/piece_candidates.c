@@ -1,4 +1,4 @@
-/* Characters and frequent stretches of words are chosen as the first candidates. SPDX-License-Identifier: MIT */
+/* Chooses characters and frequent substrings of words as the first candidates. SPDX-License-Identifier: MIT */
 #include "train/pieces/piece_candidates.h"
 
 #include <stdlib.h>

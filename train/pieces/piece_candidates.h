@@ -1,4 +1,4 @@
-/* What the learner of pieces works on: candidates, which begin as characters and stretches of words.
+/* Holds the candidates of the piece learner, which begin as characters and substrings of words.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -20,7 +20,7 @@ typedef struct piece_learner {
     text_counts seeds; /* texts of the candidates */
     candidate *items;
     size_t count, wanted;
-    bool *usable;   /* [words]: made of covered characters */
+    bool *usable;   /* [words]: consists of covered characters */
     double *scaled; /* [count]: probability times CHARACTER_SCALE^length */
     trie trie;
     double bits_per_character;
@@ -38,5 +38,5 @@ static inline size_t characters_in(const char *text, size_t bytes)
     return count;
 }
 
-/* Candidates, their first probabilities, and which words are made of covered characters. */
+/* Makes the candidates and their first probabilities, and marks the words that consist of covered characters. */
 deberta_status piece_candidates_make(piece_learner *learner, deberta_error *err);

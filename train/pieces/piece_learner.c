@@ -1,4 +1,4 @@
-/* Rounds of expectation, maximisation and pruning go on until the vocabulary has its size.
+/* Repeats rounds of expectation, maximisation and pruning until the vocabulary has its size.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/pieces/piece_learner.h"

@@ -1,4 +1,4 @@
-/* Files are cut into words, which a hash table counts. SPDX-License-Identifier: MIT */
+/* Cuts files into words and counts them in a hash table. SPDX-License-Identifier: MIT */
 #include "train/pieces/piece_words.h"
 
 #include <stdint.h>

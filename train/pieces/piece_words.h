@@ -1,5 +1,5 @@
-/* Words of texts and how often each occurs: what pieces are learned from. The space before a word is U+2581; a word is
- * cut where letters, digits and punctuation meet, so that no piece holds two of them.
+/* Counts the words of texts, from which pieces are learned. The space before a word is U+2581; a word is cut where
+ * letters, digits and punctuation meet, so that no piece holds two of them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,7 +8,7 @@
 
 enum { LONGEST_WORD = 48 /* characters; longer ones are cut */, WORD_BYTES = 4 * LONGEST_WORD + 4 };
 
-/* Texts, each once, with a number that grows. Zero-initialised at first. */
+/* Texts, each once, with its accumulated count. Must be zero-initialised. */
 typedef struct text_counts {
     char *texts;
     size_t texts_bytes, texts_capacity;
@@ -20,7 +20,7 @@ typedef struct text_counts {
     size_t *slots, slot_count; /* number of the item + 1, 0: free */
 } text_counts;
 
-/* False: no memory. */
+/* Adds to the count of a text. False: no memory. */
 bool text_counts_add(text_counts *counts, const char *text, size_t bytes, double count);
 void text_counts_free(text_counts *counts);
 

@@ -1,5 +1,5 @@
-/* deberta_tokenizer_train: pieces of texts into a tokenizer's folder, as SentencePiece's users and transformers open
- * it.
+/* Implements deberta_tokenizer_train: writes pieces learned from texts into a tokenizer's folder, which SentencePiece
+ * and transformers can open.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>

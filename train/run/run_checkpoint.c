@@ -1,4 +1,6 @@
-/* Checkpoints are written, checked, found and removed; none is ever seen half made. SPDX-License-Identifier: MIT */
+/* Writes, checks, finds and removes checkpoints; no reader ever sees a half-written one.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/run_parts.h"
 
 #include <dirent.h>

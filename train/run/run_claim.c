@@ -1,4 +1,4 @@
-/* The folder of a run is claimed with its recipe, and a lock keeps others out. SPDX-License-Identifier: MIT */
+/* Claims the folder of a run with its recipe; a lock excludes other processes. SPDX-License-Identifier: MIT */
 #include "train/run/run_parts.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Digests of a checkpoint's files are taken when it is written, and compared when a run goes on.
+/* Computes digests of a checkpoint's files when it is written, and compares them when a run resumes.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/run_parts.h"

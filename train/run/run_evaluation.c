@@ -1,4 +1,4 @@
-/* Held-out data are measured, the log gets a line, and the best model is saved. SPDX-License-Identifier: MIT */
+/* Evaluates held-out data, writes a line to the log, and saves the best model. SPDX-License-Identifier: MIT */
 #include "train/run/run_parts.h"
 
 #include <errno.h>

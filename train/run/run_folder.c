@@ -1,4 +1,4 @@
-/* The loop of a run takes steps and writes the log, evaluations, checkpoints and, at the end, the model.
+/* Runs the loop of steps, and writes the log, evaluations, checkpoints and, at the end, the model.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/run_folder.h"

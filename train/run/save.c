@@ -1,4 +1,4 @@
-/* Gradients, moments and models are written as safetensors, with the files that a model's folder needs.
+/* Writes gradients, moments and models as safetensors, with the other files that a model's folder needs.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/save.h"

@@ -1,5 +1,6 @@
-/* deberta_trainer_*: models, data, recipe and run of a training, behind the public header. SPDX-License-Identifier: MIT
- */
+/* Implements deberta_trainer_*: models, data, recipe and run of a training, behind the public header.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 

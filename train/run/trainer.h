@@ -1,5 +1,4 @@
-/* What a deberta_trainer is: for its own functions, and for checks that look at gradients or put a fault into a
- * learner.
+/* Defines deberta_trainer, for its own functions and for checks that read gradients or plant a fault in a learner.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,8 +8,8 @@
 #include "train/run/run_parts.h"
 #include "train/run/trainer_recipe.h"
 
-/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
- * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */
+/* With a generator it trains a pair; without, `discriminator` is the trained model of any task. Strings of the options
+ * belong to the caller until the trainer is open; afterwards they are copies. */
 struct deberta_trainer {
     deberta_trainer_options options;
     char *model, *generator, *folder;
@@ -18,6 +17,6 @@ struct deberta_trainer {
     run_parts parts;
     trainer_data data;
     json_t *recipe;
-    run_claim claim;           /* of a run's folder */
-    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
+    run_claim claim;           /* claim of a run's folder */
+    run_checkpoint checkpoint; /* the checkpoint from which the run resumes; step 0: from the beginning */
 };

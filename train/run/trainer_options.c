@@ -1,4 +1,6 @@
-/* The list of the trainer's options as a table: ranges, and their part of the recipe. SPDX-License-Identifier: MIT */
+/* Turns the list of the trainer's options into a table: ranges, and their part of the recipe.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/run/trainer_options.h"
 
 #include <string.h>

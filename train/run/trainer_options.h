@@ -1,13 +1,16 @@
-/* The trainer's options, each described once: what the command line calls it, its range, what belongs to the recipe of
- * a run, its help. From these lists come the rows of `deberta train` and `finetune` (program/train), the ranges that
- * the library checks, the recipe as JSON, and with it what --resume compares. Types and defaults stand in the public
- * header.
+/* Describes each of the trainer's options once: its name on the command line, its range, its part in the recipe of a
+ * run, its help. These lists generate the rows of `deberta train` and `finetune` (program/train), the ranges that the
+ * library checks, and the recipe as JSON, which --resume compares. The public header has types and defaults.
  *
  * A row is X(type, member, name, value, low, high, words, key, needs, help):
- * type: COUNT (size_t), NUMBER (double), CHOICE (an enumeration, or an int), SWITCH (an int that is 0 or 1), or PATH;
- * low, high: of a count or a number; the default may lie outside where it means "not given". high of a choice: its last
- * value. words: of a choice, one for each value. key: in the recipe, NULL: no bit depends on it. needs: options of the
- * program, one of which must be given.
+ *
+ *     type         COUNT (size_t), NUMBER (double), CHOICE (an enumeration, or an int), SWITCH (an int that is 0 or 1),
+ *                  or PATH
+ *     low, high    range of a count or a number; the default may lie outside where it means "not given". high of a
+ *                  choice: its last value
+ *     words        of a choice, one for each value
+ *     key          in the recipe, NULL: no bit depends on it
+ *     needs        options of the program, one of which must be given
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -29,7 +32,7 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 
 /* clang-format off */
 
-/* What the program has as commands and as common options. */
+/* Rows of options that the program has as commands and as common options. */
 #define TRAINER_TASK(X)                                                                                                \
     X(CHOICE, task, "task", "NAME", 0, DEBERTA_TRAIN_QA, WORDS("mlm", "rtd", "sequence", "choice", "token", "qa"),     \
       "task", NULL, "what is trained")                                                                                 \
@@ -162,7 +165,7 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
     X(SWITCH, recompute, "recompute", NULL, 0, 1, NO_WORDS, NULL, NULL,                                                \
       "keep only the inputs of layers, each of which runs twice: less memory, same bits")
 
-/* In the order in which recipes have had them from the beginning: a recipe is compared as text as well. */
+/* The rows keep the original order of recipes, because a recipe is also compared as text. */
 #define TRAINER_OPTIONS(X)                                                                                             \
     TRAINER_TASK(X) TRAINER_RTD(X) TRAINER_SIFT(X) TRAINER_PAIR(X) TRAINER_SUMS(X) TRAINER_STEPS(X)                    \
     TRAINER_UPDATES(X) TRAINER_SEED(X) TRAINER_MASKING(X) TRAINER_BATCHES(X) TRAINER_LENGTHS(X) TRAINER_TEXTS(X)       \
@@ -171,9 +174,9 @@ enum { TRAINER_MOST_SHARDS = 64, TRAINER_MOST_NGRAM = 16 };
 
 /* clang-format on */
 
-/* Fails where an option is outside its range. */
+/* Fails if an option is outside its range. */
 deberta_status trainer_options_check(const deberta_trainer_options *options, deberta_error *err);
-/* Sets the members of a recipe that the list has keys for; *lost as json_add_member has it. */
+/* Sets the members of a recipe for which the list has keys; *lost as in json_add_member. */
 void trainer_options_describe(json_t *recipe, const deberta_trainer_options *options, bool *lost);
-/* The command line's name of the option that stands under a key, or the key itself. */
+/* Returns the command line's name of the option with this key, or the key itself. */
 const char *trainer_option_of_key(const char *key);

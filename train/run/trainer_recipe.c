@@ -1,4 +1,4 @@
-/* The recipe is put together from options and digests; two runs with equal recipes give equal bits.
+/* Composes the recipe from options and digests; two runs with equal recipes give equal bits.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/run/trainer_recipe.h"

@@ -1,4 +1,4 @@
-/* What decides about the bits of a run, as JSON. SPDX-License-Identifier: MIT */
+/* The recipe of a run as JSON: all settings that determine its bits. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>
@@ -7,7 +7,8 @@
 #include "train/data/trainer_data.h"
 #include "train/state/step_state.h"
 
-/* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
+/* Describes all options of a run except those that affect no bit, and digests of data and models. Choices are given by
+ * name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
                                        const trainer_data *data, const step_options *step,
                                        const step_options *generator, deberta_error *err);

@@ -1,4 +1,4 @@
-/* Rows of packed gradients are added to the named tensors that the plan of the loader names.
+/* Adds rows of packed gradients to the named tensors that the loader's plan lists.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/learner.h"

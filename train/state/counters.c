@@ -1,4 +1,4 @@
-/* Philox makes uniform and normal numbers and shuffles from a key and a counter. SPDX-License-Identifier: MIT */
+/* Generates uniform and normal numbers and shuffles by Philox from a key and a counter. SPDX-License-Identifier: MIT */
 #include "train/state/counters.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Random numbers without a state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) of a key and a counter, which say
- * what the number is for. So nothing depends on threads, on shards or on where a run was interrupted
+/* Stateless random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) of a key and a counter, which identify the
+ * purpose of the number. So no number depends on threads, on shards or on where a run was interrupted
  * (docs/training.md).
  *
  * SPDX-License-Identifier: MIT */
@@ -10,7 +10,7 @@
 
 enum { COUNTER_WORDS = 4 };
 
-/* What numbers are for: the highest bits of the last word of the counter. */
+/* Purposes of numbers: the highest bits of the last word of the counter. */
 typedef enum counter_site {
     SITE_MASKING = 16,
     SITE_DRAWING = 17,
@@ -22,12 +22,12 @@ typedef enum counter_site {
 enum { COUNTER_SITE_SHIFT = 26 };
 
 typedef struct counter_key {
-    uint32_t seed, step; /* or the epoch */
+    uint32_t seed, step; /* step: or the epoch */
 } counter_key;
 
 void philox4x32(const uint32_t counter[COUNTER_WORDS], counter_key key, uint32_t words[COUNTER_WORDS]);
 
-/* Numbers one after the other, of one place and site. */
+/* A sequence of numbers of one place and site. */
 typedef struct counter_draws {
     counter_key key;
     uint32_t place; /* such as the number of a sequence in the step */
@@ -36,17 +36,17 @@ typedef struct counter_draws {
     uint32_t words[COUNTER_WORDS];
 } counter_draws;
 
-/* [0, 1): a word times 2^-32. */
+/* Draws from [0, 1): a word times 2^-32. */
 double counter_fraction(counter_draws *draws);
-/* 0 ... count - 1, for counts up to 2^32. */
+/* Draws from 0 ... count - 1, for counts up to 2^32. */
 size_t counter_below(counter_draws *draws, size_t count);
 
-/* A normal number of a word: the inverse of the distribution at (word + 1/2) 2^-32, by AS 241 (Wichura 1988) in double;
- * cut at +-4. */
+/* Returns the normal number of a word: the inverse of the distribution at (word + 1/2) 2^-32, by AS 241 (Wichura 1988)
+ * in double; cut at +-4. */
 double counter_normal(uint32_t word);
 
-/* In [0, 1], of 64 bits: what a generator puts at a labelled place of a sequence is drawn with it. */
+/* Returns a number in [0, 1], of 64 bits, with which a generator draws the token at a labelled place of a sequence. */
 double counter_drawing(counter_key key, uint32_t place, uint32_t sequence);
 
-/* Fisher and Yates: a permutation of 0 ... count - 1 (count below 2^32), of this key (seed, epoch). */
+/* Makes a permutation of 0 ... count - 1 (count below 2^32) by Fisher and Yates, from this key (seed, epoch). */
 void counter_shuffle(size_t *order, size_t count, counter_key key);

@@ -1,4 +1,4 @@
-/* Exponential and logarithm of single numbers with the same bits everywhere.
+/* Computes exponentials and logarithms of single numbers with the same bits everywhere.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The exponential in double by +, -, x and / alone, as exact_math.h: for |x| < 700, error below 2 ULP. */
+/* Computes the exponential in double by +, -, x and / alone: for |x| < 700, error below 2 ULP. */
 
 static inline double exact_exp(double x)
 {
@@ -23,8 +23,8 @@ static inline double exact_exp(double x)
     return sum * power;
 }
 
-/* The natural logarithm in double by +, -, x and / alone: the same bits everywhere, which a C library's log does not
- * promise. For finite x > 0; error below 2 ULP. */
+/* Computes the natural logarithm in double by +, -, x and / alone: the same bits everywhere, which a C library's log
+ * does not guarantee. For finite x > 0; error below 2 ULP. */
 
 static inline double exact_log(double x)
 {

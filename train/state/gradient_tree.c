@@ -1,4 +1,4 @@
-/* Finished groups are added to their neighbours, level by level; arrays change places instead of being copied.
+/* Adds finished groups to their neighbours, level by level; arrays are swapped instead of copied.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/shard_groups.h"

@@ -1,6 +1,6 @@
-/* What stays while a run lasts: a model whose weights come from a parameter_set, a session that records its forward
- * passes, transposed weights, and shapes. What one step is stands in step_state.h, what steps write to in
- * learner.h; docs/design.md has a map.
+/* The state that lasts for a whole run: a model whose weights come from a parameter_set, a session that records its
+ * forward passes, transposed weights, and shapes. step_state.h describes one step; this file also describes the memory
+ * that steps write to; docs/design.md has a map.
  *
  * Letters as in core/encode/session.h. "Parts" are the shards of a step: its sequences lie in the order of their
  * shards, and every sum over tokens is cut at their borders (docs/training.md).
@@ -14,8 +14,8 @@
 #include "train/state/shard_groups.h"
 #include "train/state/stage_clock.h"
 
-/* From a packed matrix or vector of the engine back to the named tensors that it was made of: the same plan that the
- * loader read it by (core/load/weight_loader.h), walked the other way, puts a gradient where it belongs. */
+/* Bindings map a packed matrix or vector of the engine back to its named tensors: the loader's plan
+ * (core/load/weight_loader.h), walked in reverse, adds a gradient to its tensor. */
 
 typedef struct matrix_binding {
     const packed_matrix *matrix;
@@ -36,7 +36,7 @@ typedef struct binding_list {
     bool out_of_memory;
 } binding_list;
 
-/* To be given to the loader while it reads; *list has its set, and stays where it is. */
+/* Returns a listener for the loader while it reads; *list has its set, and must not move. */
 load_listener bindings_listener(binding_list *list);
 void bindings_free(binding_list *list);
 
@@ -44,53 +44,54 @@ void bindings_free(binding_list *list);
  * bias: [outputs] or NULL. */
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
                          const float *bias, executor *executor);
-/* Adds the gradient of one of the parts that the matrix is made of: qkv has 0 for queries and 1 for keys. */
+/* Adds the gradient of one part of the matrix: qkv has 0 for queries and 1 for keys. */
 void bindings_add_part(const binding_list *list, const packed_matrix *matrix, size_t part, const float *gradient,
                        size_t ld, const float *bias, executor *executor);
-/* Gradients of scaled parts, such as the query projection, get their scale: once, when all has been added. */
+/* Multiplies gradients of scaled parts, such as the query projection, by their scale: once, after all have been
+ * added. */
 void bindings_scale(const binding_list *list, executor *executor);
 
-/* The tensor that became this vector, NULL if none did. */
+/* Returns the tensor of this vector, NULL if it has none. */
 parameter *bindings_vector(const binding_list *list, const float *vector);
 
-/* The memory that the steps of a learner work in: taken once, for the largest group of shards, and carved from one
- * arena (learner_memory.c). No value in it outlives a step, except what packed tables hold (`folded`).
+/* The working memory of a learner's steps is allocated once, for the largest group of shards, and carved from one arena
+ * (learner_memory.c). No value in it outlives a step, except the packed tables (`folded`).
  *
  * Letters as in core/encode/session.h, strides are the session's. Rows: T tokens of a group of shards. */
 
 enum {
-    VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
+    VOCABULARY_WORDS = 64, /* words of the table that a thread processes at a time */
     VOCABULARY_CHUNK = 256,
-    VOCABULARY_PANELS = 24, /* of columns of it */
+    VOCABULARY_PANELS = 24, /* panels of its columns */
     QUERY_BLOCK = 128,      /* queries of a block of the backward attention: part of the arithmetic */
     DECODER_PASSES = 2,
 };
 
-/* The gradient that layers hand down to each other: a layer reads that of its output, and writes that of its input.
- * Between two layers carried_hand_down makes the second the first, so each array is in turn the one and the other:
- * nobody keeps a pointer to either beyond a layer. */
+/* The gradient that layers pass to each other: a layer reads that of its output, and writes that of its input. Between
+ * two layers carried_hand_down swaps the arrays, so no code keeps a pointer to either beyond a layer. */
 typedef struct carried_gradient {
     float *output, *input; /* [T][hidden_stride] */
 } carried_gradient;
 
-/* The gradient of a layer's input is that of the output of the layer before it. */
+/* Swaps the arrays: the gradient of a layer's input is that of the previous layer's output. */
 static inline void carried_hand_down(carried_gradient *carried)
 {
     *carried = (carried_gradient){.output = carried->input, .input = carried->output};
 }
 
-/* Consecutive queries of one sequence: `row` is where they are among the rows of a record, `place` in the sequence. */
+/* Consecutive queries of one sequence: `row` is their first row in a record, `place` their first place in the
+ * sequence. */
 typedef struct query_run {
     size_t sequence, place, row, count;
 } query_run;
 
-/* What a thread needs in the backward attention. Sizes: carve_attention in learner_memory.c. */
+/* Private memory of a thread in the backward attention. carve_attention in learner_memory.c computes the sizes. */
 typedef struct attention_scratch {
     worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
     float *gradients;                  /* [QUERY_BLOCK][scores_stride]: dP, then dS; zeros before, between, behind */
     float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
     float *delta;                      /* [QUERY_BLOCK] */
-    float *packed_keys, *far_p2c;      /* as an attention_head has them */
+    float *packed_keys, *far_p2c;      /* as in an attention_head */
     float *packed_values;              /* [ceil(n / 16)][d][16] */
     float *key_columns;                /* [dp / 16][n][16] */
     float *table_keys, *table_queries; /* [2K][dp]: dPK by place, dPQ by row, of one sequence */
@@ -107,29 +108,29 @@ typedef enum layer_matrix {
     LAYER_MATRICES
 } layer_matrix;
 
-/* Transposed packed weights of a layer. There is room for one: the way back needs them layer by layer. */
+/* Transposed packed weights of a layer. There is room for one, because the backward pass needs them layer by layer. */
 typedef struct transposed_layer {
     packed_matrix matrices[LAYER_MATRICES];
-    size_t layers[LAYER_MATRICES]; /* whose weights each one holds, + 1; 0: nobody's */
+    size_t layers[LAYER_MATRICES]; /* layer of each matrix, + 1; 0: none */
 } transposed_layer;
 
-/* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
- * twice through the last layer, so that both are there when weights are summed up. */
+/* One backward run through a layer: its record, and the gradients between its pieces. The decoder runs twice through
+ * the last layer, and both passes are present when weight gradients are summed. */
 typedef struct layer_pass {
     const layer_record *record;
     size_t rows;
-    const size_t *bounds; /* [parts + 1] of the rows */
+    const size_t *bounds; /* [parts + 1]: bounds of the rows */
     float *d_output;      /* [rows][hidden_stride]: the carried gradient, or memory of the decoder's second pass */
     float *d_output_sum, *d_attention_sum, *d_normed; /* [rows][normed_stride]: before and after the norms */
     /* The gradients of products whose outputs are dropped; without dropout they are those of the sums. */
     float *d_output_product, *d_attention_product;
-    float *dropped[2]; /* [rows][normed_stride]: their own memory */
+    float *dropped[2]; /* [rows][normed_stride]: separate memory for them */
     float *d_inner;    /* [rows][inner_stride] */
     float *d_context;  /* [rows][context_stride] */
-    float *d_queries;  /* of the decoder: [rows][row_stride(A dp)] */
+    float *d_queries;  /* the decoder's: [rows][row_stride(A dp)] */
 } layer_pass;
 
-/* What a forward pass leaves besides the records of its layers: see forward_record. */
+/* Results of a forward pass besides the records of its layers: see forward_record. */
 typedef struct embedding_rows {
     float *embedded, *narrow, *convolution, *convolution_sum;
 } embedding_rows;
@@ -138,22 +139,22 @@ typedef enum pair_half { PAIR_CLEAN, PAIR_MOVED, PAIR_HALVES } pair_half;
 
 /* Memory of a learner that pairs up (pair_records.h). */
 typedef struct pair_memory {
-    layer_record *layers; /* [L]: what the halves are halves of, */
+    layer_record *layers; /* [L]: the memory that is halved, */
     embedding_rows rows;
     layer_record *half_layers[PAIR_HALVES]; /* [L] each */
     embedding_rows half_rows[PAIR_HALVES];
     float *hidden[PAIR_HALVES];  /* [T / 2][hidden_stride]: H[L] */
     layer_record *joined_layers; /* [L], all the same memory */
     embedding_rows joined_rows;
-    pair_half half;           /* at hand */
-    size_t kept[PAIR_HALVES]; /* tokens that wait in each; under AddressSanitizer nobody may touch their records */
+    pair_half half;           /* the current half */
+    size_t kept[PAIR_HALVES]; /* tokens that wait in each; AddressSanitizer poisons their records */
     bool is_joined;
 } pair_memory;
 
 /* Tables of projected positions: PK by place, PQ by row. */
 enum { TABLE_KEYS, TABLE_QUERIES, POSITION_TABLES };
 
-/* What the layers have as projections of the relative table; with dropout those of one step. */
+/* The layers' projections of the relative table; with dropout those of one step. */
 typedef struct folded_tables {
     enum { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } state;
     dropout_plan plan;
@@ -162,25 +163,26 @@ typedef struct folded_tables {
 typedef struct step_memory {
     arena arena;
 
-    /* What forward passes leave. */
-    layer_record *records; /* [L], of the pass at hand; where layers run again only their inputs have own memory */
+    /* Results of forward passes. */
+    layer_record *records; /* [L], of the current pass; where layers are recomputed, only their inputs have separate
+                            * memory */
     layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
-    arena decoder_arena;                          /* of the decoder's passes, which grows to what the steps need: */
-    size_t decoder_rows;                          /* R, of a group of shards */
-    forward_record forward;                       /* what the session writes to: points into these */
+    arena decoder_arena;                          /* for the decoder's passes; grows with the steps: */
+    size_t decoder_rows;                          /* R, for a group of shards */
+    forward_record forward;                       /* the session's output: points into these */
     pair_memory pairs;
 
     /* Gradients of activations. */
     carried_gradient carried;
-    float *d_first;                    /* [T][hidden_stride]: what reaches H[0] besides */
-    float *head_rows[4];               /* [T][normed_stride]: what heads work with */
+    float *d_first;                    /* [T][hidden_stride]: direct contributions to H[0] */
+    float *head_rows[4];               /* [T][normed_stride]: working rows of heads */
     float *d_qkv;                      /* [T][qkv_stride] */
     layer_pass passes[DECODER_PASSES]; /* an ordinary layer uses the first */
     float *gathered[2];                /* [2 R][..]: rows of both passes of the decoder, part by part */
     float *columns;                    /* [T][width x hidden_stride]: im2col of the convolution, and its gradient */
-    float *vocabulary;                 /* [threads][vocabulary_stride]: words at work */
+    float *vocabulary;                 /* [threads][vocabulary_stride]: current words */
     size_t vocabulary_stride;
-    float *logits; /* grows to what the steps need */
+    float *logits; /* grows with the steps */
     size_t logits_capacity;
     attention_scratch *workers; /* [threads] */
     query_run *runs;            /* [T] */
@@ -188,23 +190,24 @@ typedef struct step_memory {
     transposed_layer transposed;
 
     /* Gradients of weights, packed. */
-    float *weight, *vector; /* [largest]: that of a matrix, and that of its bias or of the two vectors of a norm */
-    float *second_weight, *second_vector;       /* of position projections */
-    float *table_parts;                         /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
+    float *weight, *vector;               /* [largest]: for a matrix, and for its bias or the two vectors of a norm */
+    float *second_weight, *second_vector; /* for position projections */
+    float *table_parts;                   /* [2][parts][A][2K][dp]: dPK, dPQ of each shard */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
     float *table_columns; /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
 
     /* Dropout. */
     dropout_row *dropout_tokens;                              /* [T] */
-    float *dropped_table, *dropped_reversed, *fold_workspace; /* of one layer: [2K][hidden_stride]; of a fold */
+    float *dropped_table, *dropped_reversed, *fold_workspace; /* for one layer: [2K][hidden_stride]; for a fold */
     folded_tables folded;
 
     /* Sums over tokens besides the parameters' gradients, and those of groups of shards that wait for others. */
     float *table_sums; /* [L][2][2K][A dp]: dPK, dPQ of each layer */
-    float *looked_up;  /* [V][E]: of words looked up, where groups make the decoder's gradient of them too; else NULL */
+    float *looked_up;  /* [V][E]: gradient of looked-up words, where groups compute the decoder's gradient of them too;
+                        * else NULL */
     gradient_tree tree;
 
-    /* Lists of the group at hand. */
+    /* Lists of the current group. */
     size_t *group_starts; /* [T + 1] */
     size_t *positions;    /* [T]: rows that the head reads */
     uint8_t *wanted;      /* [T] */
@@ -215,87 +218,88 @@ typedef struct step_memory {
 
 enum { DEFAULT_SHARDS = 16 };
 
-/* Transposed packed weights, for gradients of inputs: of what is no layer's. */
+/* Transposed packed weights, for gradients of inputs, of matrices outside the layers. */
 typedef struct transposed_weights {
     packed_matrix convolution, projection, mlm_dense, rtd_dense, rtd_classifier, pooler, classifier, answer;
 } transposed_weights;
 
 typedef struct learner_options {
     size_t threads;
-    size_t max_tokens, longest; /* of a step; of a sequence, 0: not known, which neither micro_tokens nor ranks bear */
+    size_t max_tokens, longest; /* most tokens of a step; of a sequence, 0: unknown, which micro_tokens and ranks do not
+                                 * allow */
     size_t parts;
-    size_t micro_tokens; /* that are in memory at once, whole shards of them; 0: all of a step */
+    size_t micro_tokens; /* tokens in memory at once, in whole shards; 0: all of a step */
     deberta_isa isa;
     deberta_reference reference;
     size_t memory_limit_bytes; /* 0: none */
-    bool moments;              /* an optimiser will hold two more numbers a weight */
+    bool moments;              /* an optimiser will hold two more numbers per weight */
     bool decodes;              /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
     bool predicts_words;       /* the loss is that of a masked language model */
     bool drops;                /* a step may have dropout */
-    bool recomputes;           /* of the layers only inputs are kept; each runs again before its way back */
-    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not where memory is saved */
-    bool differs;  /* has differences from the tables that a generator shares: added as zeros where there are none */
-    const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
-    const char *const *drop;     /* [drop_count]: patterns of tensors that it leaves out; each fits one at least */
+    bool recomputes;           /* layers keep only their inputs; each runs again before its backward pass */
+    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not together with `recomputes` */
+    bool differs;  /* has differences from the tables that a generator shares: added as zeros where missing */
+    const struct new_head *head; /* replaces the model's own; NULL: unchanged. Read while opening */
+    const char *const *drop;     /* [drop_count]: patterns of tensors to leave out; each matches at least one */
     size_t drop_count;
     bool begins;                /* the folder has a configuration and no weights: all are new */
-    uint32_t seed;              /* of new weights */
-    const deberta_ranks *ranks; /* that share the shards; NULL: none */
+    uint32_t seed;              /* seed of new weights */
+    const deberta_ranks *ranks; /* processes that share the shards; NULL: none */
 } learner_options;
 
-/* The floats that the gradient of any matrix or norm of the model needs: for its weights, for a vector. */
+/* The floats for the gradient of any matrix or norm of the model: of its weights, of a vector. */
 typedef struct gradient_room {
     size_t weight_floats, vector_floats;
 } gradient_room;
 
 typedef struct learner {
     parameter_set set;
-    char *config; /* the text of config.json, as it is saved: with a new head's labels */
+    char *config; /* the text of config.json for saving: with a new head's labels */
     deberta_model *model;
     deberta_session *session;
     binding_list bindings;
     learner_options options;
     transposed_weights transposed;
-    stage_clock *clock; /* NULL: nobody asks */
+    stage_clock *clock; /* NULL: not measured */
 
     /* Shapes, from model and session. */
     shard_plan plan;
-    size_t tokens_capacity; /* T of a group of shards */
+    size_t tokens_capacity; /* T for a group of shards */
     size_t heads_width;     /* A dp */
-    size_t qkv_stride;      /* of rows that hold dq, dk and dv of all heads */
-    size_t scores_stride;   /* of rows of P and dS: some floats behind the keys of a chunk */
-    size_t fold_stride;     /* of strips of dS */
-    bool norms_again; /* layers keep no rows that a norm makes of others: they are made again where they are read */
-    size_t exponentials_stride, kept_layers; /* layers, from the first on, keep exponentials of their softmax */
-    gradient_room largest;                   /* what weight and vector of the memory have room for */
+    size_t qkv_stride;      /* for rows of dq, dk and dv of all heads */
+    size_t scores_stride;   /* for rows of P and dS: some floats after the keys of a chunk */
+    size_t fold_stride;     /* for strips of dS */
+    bool norms_again;       /* layers keep no rows that a norm computes from others: they are recomputed where they are
+                             * read */
+    size_t exponentials_stride, kept_layers; /* the first layers, which keep exponentials of their softmax */
+    gradient_room largest;                   /* room of weight and vector in the memory */
 
     step_memory memory;
 } learner;
 
 static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }
 
-/* The memory of a learner besides model, session and parameters: what a step's passes write to, carved from one arena
+/* The memory of a learner besides model, session and parameters: the output of a step's passes, carved from one arena
  * for steps of its size, and sums over tokens. */
 
-/* The learner has parameters, model, session and plan. Refused before anything large is taken where that would be more
- * than options.memory_limit_bytes. */
+/* Allocates the memory of a learner that has parameters, model, session and plan. It refuses before any large
+ * allocation if the total would exceed options.memory_limit_bytes. */
 deberta_status learner_memory_open(learner *learner, deberta_error *err);
-/* Room for so many rows of the decoder in `memory`, the learner's; what its passes held is lost where there is too
- * little.
- */
+/* Reserves `rows` rows of the decoder in `memory`, the learner's; if it has to grow, the passes' content is lost. */
 deberta_status learner_decoder_reserve(const learner *learner, step_memory *memory, size_t rows, deberta_error *err);
 void learner_memory_free(learner *learner);
 
-/* Sums over tokens besides the parameters' gradients: of position tables, and of groups of shards that wait. */
+/* Returns the bytes of sums over tokens besides the parameters' gradients: of position tables, and of groups of shards
+ * that wait. */
 size_t learner_sum_bytes(const learner *learner);
-/* All that it holds, with the moments of an optimiser if there will be one. */
+/* Returns all bytes of a learner, including the moments of a planned optimiser. */
 size_t learner_bytes(const learner *learner);
 
-/* A learner from a model's folder to its end. */
+/* Opening, repacking and freeing a learner. */
 
-/* On failure *result is NULL. */
+/* Opens a learner. On failure *result is NULL. */
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
 void learner_free(learner **learner);
 
-/* After the parameters have changed: packs them again, as opening would. */
+/* Packs the parameters again after they have changed, as opening would. */
 deberta_status learner_take_parameters(learner *learner, deberta_error *err);

@@ -1,4 +1,4 @@
-/* How large the memory of steps is, and which piece of it is for what. SPDX-License-Identifier: MIT */
+/* Computes the size of the memory of steps, and assigns its pieces. SPDX-License-Identifier: MIT */
 #include "train/state/learner.h"
 
 #include <stdlib.h>

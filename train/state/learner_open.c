@@ -1,4 +1,4 @@
-/* Configuration, parameters, model, session and memory of a learner are opened in this order.
+/* Opens a learner's configuration, parameters, model, session and memory, in this order.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/learner.h"

@@ -1,5 +1,5 @@
-/* Room for transposed weights is carved. Those of heads are filled after each update, those of layers when they are
- * asked for: a layer's are in a cache while it uses them, and all of them would take as much as the weights.
+/* Carves room for transposed weights. Those of heads are filled after each update, those of layers on demand: a layer's
+ * weights are in a cache while it uses them, and transposes of all layers would take as much memory as the weights.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/step_state.h"

@@ -1,4 +1,4 @@
-/* Heads and whole models are added to a set of parameters, with drawn values and a changed config.json.
+/* Adds heads and whole models to a set of parameters, with drawn values and a changed config.json.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/new_tensors.h"

@@ -1,4 +1,4 @@
-/* Rates and factors of a step are worked out in double; the kernel updates the weights in parts.
+/* Computes rates and factors of a step in double; the kernel updates the weights in parts.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/optimizer.h"

@@ -1,5 +1,5 @@
-/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double and made by
- * +, -, x, / and square roots alone; elements are float32, by the kernel adam_f32.
+/* Optimisers, schedules and the norm of the gradients (docs/training.md). Numbers of a step are double, computed with
+ * +, -, x, / and square roots alone; elements are float32, updated by the kernel adam_f32.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,7 +13,7 @@ typedef struct optimizer_moment {
 } optimizer_moment;
 
 typedef struct optimizer {
-    deberta_trainer_options options; /* those of updates are read, and what they point to is not */
+    deberta_trainer_options options; /* only those of updates are read, and none of the referenced memory */
     optimizer_moment *moments;       /* [parameters] */
     size_t count, layers, done;
     double beta1_power, beta2_power; /* beta^done */
@@ -23,14 +23,14 @@ deberta_status optimizer_open(optimizer *optimizer, const parameter_set *set, si
                               const deberta_trainer_options *options, deberta_error *err);
 void optimizer_free(optimizer *optimizer);
 
-/* Sets the optimiser to where it is after so many steps; the moments are set by others. */
+/* Sets the optimiser's state after `done` steps; the caller sets the moments. */
 void optimizer_set_done(optimizer *optimizer, size_t done);
 
-/* A step that changes nothing. */
+/* Counts a step without an update. */
 void optimizer_skip(optimizer *optimizer);
 
-/* The factor of the learning rate after `done` steps. */
+/* Returns the factor of the learning rate after `done` steps. */
 double schedule_factor(const deberta_trainer_options *options, size_t done);
 
-/* One update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
+/* Runs one update from the gradients of the set, whose norm is given. Outside of executor_begin and executor_end. */
 void optimizer_step(optimizer *optimizer, parameter_set *set, double norm, const kernels *table, executor *threads);

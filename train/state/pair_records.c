@@ -1,4 +1,6 @@
-/* Records of the two passes are parted into halves, guarded, and joined layer by layer. SPDX-License-Identifier: MIT */
+/* Splits the records of the two passes into halves, guards them, and joins them layer by layer.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "train/state/pair_records.h"
 
 #include <string.h>

@@ -1,21 +1,22 @@
-/* One way back through two forward passes. SiFT's clean rows go forward before the step against them is known, its
- * moved rows afterwards; their gradients are one sum, in which a shard's moved rows follow its clean ones. So each pass
- * is recorded in a half of every layer's memory, and the way back reads a layer's halves put together, in the memory of
- * one layer.
+/* Runs one backward pass through two forward passes. SiFT's clean rows go forward before the step against them is
+ * known, its moved rows afterwards; their gradients are one sum, in which a shard's moved rows follow its clean ones.
+ * So each pass is recorded in a half of every layer's memory, and the backward pass reads a layer's halves joined, in
+ * the memory of one layer.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "train/state/step_state.h"
 
-/* From now on forward passes of up to `tokens` tokens are recorded in that half, and ways back read it. */
+/* Makes later forward passes of up to `tokens` tokens record in that half, and backward passes read it. */
 void pair_records_enter(const step_state *step, pair_half half, size_t tokens);
-/* After the forward pass: its hidden states, which the next one would overwrite. */
+/* Keeps, after the forward pass, its hidden states, which the next one would overwrite. */
 void pair_records_keep(const step_state *step);
-/* Both halves have been kept. The batch at work, of all shards, has the rows of both: what the session and the forward
- * record have of rows beside those of layers becomes that of the batch, and ways back read layers put together. */
+/* Joins both halves after they have been kept. The current batch, of all shards, has the rows of both: the rows in the
+ * session and the forward record, besides those of layers, become those of the batch. Backward passes then read joined
+ * layers. */
 void pair_records_join(const step_state *step, const deberta_batch *batch);
-/* Before the way back through a layer. */
+/* Joins a layer's halves before its backward pass. */
 void pair_records_restore(const step_state *step, size_t layer);
-/* Forward passes have all memory of a layer again. */
+/* Gives forward passes all memory of a layer again. */
 void pair_records_leave(learner *learner);

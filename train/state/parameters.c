@@ -1,4 +1,4 @@
-/* Tensors of a model's files are read, found, frozen and added; the set serves the engine as a source of weights.
+/* Reads, finds, freezes and adds tensors of a model's files; the engine uses the set as a source of weights.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/parameters.h"

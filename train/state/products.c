@@ -1,4 +1,4 @@
-/* Products are cut into tasks of rows and panels, and sums over rows into tasks of columns.
+/* Cuts products into tasks of rows and panels, and sums over rows into tasks of columns.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/products.h"

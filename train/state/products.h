@@ -1,5 +1,5 @@
-/* Products and sums of the backward pass on all threads. Cutting shows in no bit: an output is one chain, or one tree
- * of chains, whatever task makes it (core/kernels.h).
+/* Computes products and sums of the backward pass on all threads. Cutting changes no bit: an output is one chain, or
+ * one tree of chains, whatever task computes it (core/kernels.h).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -7,15 +7,14 @@
 #include "core/base/parallel.h"
 #include "core/model/pack.h"
 
-/* The transposed of a packed matrix, as a packed matrix: Wt[input][output]. carve on an arena, fill after every change.
- */
+/* Transposes a packed matrix into a packed matrix: Wt[input][output]. carve runs on an arena, fill after every
+ * change. */
 void transposed_carve(packed_matrix *transposed, arena *memory, const packed_matrix *matrix);
 void transposed_fill(const packed_matrix *transposed, const packed_matrix *matrix, const kernels *table,
                      executor *executor);
 
-/* c [rows][ldc] = or += a [rows][lda] times rows [first, first + depth) of what `matrix` packs (its inputs), one chain;
- * then
- * + residual. */
+/* Computes c [rows][ldc] = or += a [rows][lda] times rows [first, first + depth) of the matrix packed in `matrix` (its
+ * inputs), one chain; then + residual. */
 typedef struct range_product {
     const packed_matrix *matrix;
     size_t first, depth, rows;
@@ -30,8 +29,8 @@ typedef struct range_product {
 
 void range_product_run(const range_product *product, const kernels *table, executor *executor);
 
-/* c [columns][ldc] = a' b over rows in parts, and the sums of a's columns: see gemm_tn_task. b has whole panels of
- * columns. */
+/* Computes c [columns][ldc] = a' b over rows in parts, and the sums of a's columns: see gemm_tn_task. b has whole
+ * panels of columns. */
 typedef struct row_parts {
     const size_t *bounds;
     size_t count;
@@ -50,7 +49,7 @@ typedef struct weight_product {
 
 void weight_product_run(const weight_product *product, const kernels *table, executor *executor);
 
-/* y[j] = sum over rows of a (of a b): see sum_rows_task. */
+/* Computes y[j] = sum over rows of a (of a b): see sum_rows_task. */
 typedef struct column_sum {
     const float *a, *b; /* b: may be NULL */
     size_t lda, ldb, n;
@@ -60,5 +59,5 @@ typedef struct column_sum {
 
 void column_sum_run(const column_sum *sum, const kernels *table, executor *executor);
 
-/* layernorm_backward_f32 on all threads. */
+/* Runs layernorm_backward_f32 on all threads. */
 void norm_backward_run(const layernorm_backward_task *task, const kernels *table, executor *executor);

@@ -1,5 +1,6 @@
-/* Each rank adds one range of the elements of a block, in the order of the tree over shards; then all get all ranges.
- * Blocks keep memory small, and join the many short arrays of a model into few messages.
+/* Sums gradients over ranks: each rank adds one range of the elements of a block, in the order of the tree over shards;
+ * then all ranks receive all ranges. Blocks keep memory small, and join the many short arrays of a model into few
+ * messages.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/ranks.h"

@@ -1,4 +1,4 @@
-/* Shards are put together into groups that a limit of tokens allows. SPDX-License-Identifier: MIT */
+/* Joins shards into groups within a limit of tokens. SPDX-License-Identifier: MIT */
 #include "train/state/shard_groups.h"
 
 #include "core/base/numbers.h"

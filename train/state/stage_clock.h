@@ -1,6 +1,6 @@
-/* Where a step spends its time: seconds by stage, and those of all threads' processors. The thread that goes through
- * the stages ends a lap where one is over. The way back runs its stages layer by layer, so each is the sum of many
- * laps. Off (NULL) it costs a test of a pointer.
+/* Measures the time of a step by stage: seconds, and processor seconds of all threads. The thread that runs the stages
+ * ends a lap at the end of each. The backward pass runs its stages layer by layer, so each is the sum of many laps.
+ * Switched off (NULL), it costs a test of a pointer.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,20 +8,20 @@
 #include "core/base/clock.h"
 
 typedef enum training_stage {
-    TRAINING_BATCH,              /* reading or drawing it, looking it over */
-    TRAINING_CLEAR,              /* gradients become 0 */
-    TRAINING_FORWARD,            /* the encoder, with what the way back needs */
+    TRAINING_BATCH,              /* reading, drawing and checking the batch */
+    TRAINING_CLEAR,              /* setting gradients to 0 */
+    TRAINING_FORWARD,            /* the encoder, with records for the backward pass */
     TRAINING_DECODER,            /* the Enhanced Mask Decoder's passes */
     TRAINING_HEAD,               /* logits and loss */
     TRAINING_HEAD_BACKWARD,      /* from the logits to the encoder, and to the head's weights */
     TRAINING_ATTENTION_BACKWARD, /* from contexts to queries, keys, values and tables */
     TRAINING_INPUT_GRADIENTS,    /* products with transposed weights, activations, norms */
     TRAINING_WEIGHT_GRADIENTS,   /* sums over tokens */
-    TRAINING_TABLE_GRADIENTS,    /* of the relative table and through it */
+    TRAINING_TABLE_GRADIENTS,    /* for the relative table and through it */
     TRAINING_EMBEDDING_GRADIENTS,
-    TRAINING_NORM, /* of all gradients */
+    TRAINING_NORM, /* norm of all gradients */
     TRAINING_UPDATE,
-    TRAINING_PACK, /* weights into panels, both ways round, and their projections of the relative table */
+    TRAINING_PACK, /* packing weights, in both orientations, and their projections of the relative table */
     TRAINING_STAGES
 } training_stage;
 

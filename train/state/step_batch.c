@@ -1,4 +1,4 @@
-/* Sequences are dealt to shards, longest first; a batch ends here as well. SPDX-License-Identifier: MIT */
+/* Deals sequences to shards, longest first, and frees batches. SPDX-License-Identifier: MIT */
 #include "train/state/step_batch.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* The relative table is dropped and folded once a layer; gradients go through the same masks.
+/* Drops and folds the relative table once a layer, and applies the same masks to gradients.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/state/step_dropout.h"

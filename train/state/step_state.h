@@ -1,6 +1,6 @@
-/* What one step is: its batch and options, the group of shards that is in memory, and what has been found so far. It
- * lives as long as step_run; each piece of the way back gets it, reads the learner, which is fixed, and writes to the
- * memory.
+/* The state of one step: its batch and options, the group of shards that is in memory, and the results so far. It lives
+ * as long as step_run; each piece of the backward pass receives it, reads the learner, which is constant, and writes to
+ * the memory.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,41 +11,41 @@
 
 typedef struct step_state step_state;
 
-/* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
+/* Pairs of rows: inside each part the clean ones, then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,
-    PAIRS_CLEAN,  /* clean rows alone: their logits for the listener, and nothing else */
-    PAIRS_ASCENT, /* moved rows alone: the gradient of their distance to clean logits, summed, and nothing else */
+    PAIRS_CLEAN,  /* clean rows alone: only passes their logits to the listener */
+    PAIRS_ASCENT, /* moved rows alone: only the gradient of their summed distance to clean logits */
     PAIRS_FINAL   /* the loss of the clean rows, and weight times the mean distance both ways */
 } class_pairs;
 
-/* Rows at work while a pair is compared: its logits, which gradients overwrite, and in the ascent a copy of the clean
- * row to overwrite. */
+/* Rows for comparing a pair: its logits, which gradients overwrite, and in the ascent a copy of the clean row to
+ * overwrite. */
 enum { PAIR_ROW_CLEAN, PAIR_ROW_MOVED, PAIR_ROW_COPY, PAIR_ROWS };
 
-enum { LOSS_ENDS = 2 }; /* of an answer; other losses have one */
+enum { LOSS_ENDS = 2 }; /* losses of an answer; other tasks have one */
 
-/* Rows that a head reads, with the parts that they lie in. */
+/* Rows that a head reads, with the bounds of their parts. */
 typedef struct head_rows {
-    size_t *tokens; /* [count], ascending; the memory's */
+    size_t *tokens; /* [count], ascending; owned by the memory */
     size_t count, bounds[MAX_ROW_PARTS + 1];
 } head_rows;
 
-/* Told of the logits before they become gradients: [rows->count][stride], row i of token rows->tokens[i]. */
+/* Receives the logits before they become gradients: [rows->count][stride], row i of token rows->tokens[i]. */
 typedef struct logit_listener {
     void *context;
     void (*on_logits)(void *context, const step_state *step, const step_batch *group, const head_rows *rows,
                       const float *logits, size_t stride);
 } logit_listener;
 
-/* In place of the forward pass of a group of shards: leaves what that would. */
+/* Replaces the forward pass of a group of shards: it must leave the same results. */
 typedef struct step_forward_pass {
     void *context;
     deberta_status (*run)(void *context, step_state *step, const step_batch *group, deberta_error *err);
 } step_forward_pass;
 
 /* Changes embeddings before their norm, [count][hidden_stride] from token `first` of the group on, and the gradients of
- * all of them, [T][ld], on the way back. */
+ * all of them, [T][ld], in the backward pass. */
 typedef struct embedding_edit {
     void *context;
     void (*forward)(void *context, const step_state *step, float *rows, size_t first, size_t count);
@@ -55,38 +55,39 @@ typedef struct embedding_edit {
 typedef struct step_options {
     deberta_training_task task;
     bool decodes;          /* masked language model: reads the Enhanced Mask Decoder */
-    float rtd_weight;      /* of the discriminator's loss */
-    bool reads_sampled;    /* replaced tokens: the ids are those that a generator has sampled */
-    int32_t *drawn_ids;    /* of the whole step: a generator draws what it puts at labelled places; NULL: no */
+    float rtd_weight;      /* weight of the discriminator's loss */
+    bool reads_sampled;    /* replaced tokens: reads the ids that a generator has sampled */
+    int32_t *drawn_ids;    /* [tokens of the step]: a generator draws ids at labelled places into it; NULL: no */
     bool loss_only;        /* the encoder gets no gradients */
     bool activations_only; /* gradients of activations only (SiFT's ascent), weights get none */
     class_pairs pairs;
     float sift_weight, sift_step;
-    double sift_start;              /* deviation of where the ascent begins */
-    const float *clean;             /* of PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
-    float *compared[PAIR_ROWS];     /* of PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
-    bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */
+    double sift_start;              /* deviation of the ascent's start */
+    const float *clean;             /* for PAIRS_ASCENT: [tokens of the step][classes], at rows that the head reads */
+    float *compared[PAIR_ROWS];     /* for PAIRS_ASCENT and PAIRS_FINAL: [pair_row_floats] each */
+    bool perturbs_raw;              /* SiFT's step moves embeddings without normalisation: a control */
     const step_forward_pass *pass;  /* NULL: step_forward */
     const embedding_edit *edit;     /* NULL: none */
-    const logit_listener *listener; /* of heads with classes; NULL: nobody asks */
-    dropout_rates dropout;          /* not where only the loss is wanted */
+    const logit_listener *listener; /* for heads with classes; NULL: no listener */
+    dropout_rates dropout;          /* not used with loss_only evaluation */
     uint32_t seed;
-    size_t number;     /* of the step, from 0 */
-    bool is_generator; /* its random numbers are others than the discriminator's */
+    size_t number;     /* number of the step, from 0 */
+    bool is_generator; /* its random numbers differ from the discriminator's */
 } step_options;
 
-/* What a loss is a mean over, of the whole step: known before the forward pass. */
+/* The denominators of a loss's mean, for the whole step: known before the forward pass. */
 typedef struct head_counts {
     size_t labelled[LOSS_ENDS];
     size_t pairs; /* clean rows and their moved copies; else 0 */
 } head_counts;
 
-/* What the heads of a step, one for each group of shards, read and add to. */
+/* Inputs and sums of the heads of a step, one for each group of shards. */
 typedef struct head_result {
     head_counts counts;
     double losses[LOSS_ENDS][MAX_ROW_PARTS]; /* sums by shard */
-    double distance;                         /* of pairs, summed up; else 0 */
-    double *distances;                       /* of pairs of rows, by the clean one's token in the step; else NULL */
+    double distance;                         /* sum over pairs; else 0 */
+    double *distances;                       /* distance of each pair of rows, by the clean one's token in the step;
+                                              * else NULL */
     /* Questions of a choice may have sequences in several groups. So the scores of all sequences and of their moved
      * copies are kept by number in the step; they become gradients once all are known. */
     float *scores[2];
@@ -106,18 +107,18 @@ struct step_state {
     const step_options *options;
     head_result head;
     dropout_plan dropout;                 /* memory->forward.dropout is this plan, or NULL */
-    table_range reached[POSITION_TABLES]; /* what the step's distances read, so that others have no gradient */
+    table_range reached[POSITION_TABLES]; /* rows that the step's distances read; others have no gradient */
 
     /* The shards that are in memory. */
     shard_group group;
-    size_t part_bounds[MAX_ROW_PARTS + 1];     /* of the group's shards, in its tokens */
+    size_t part_bounds[MAX_ROW_PARTS + 1];     /* bounds of the group's shards, in its tokens */
     size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in its sequences */
-    const int32_t *ids;                        /* [T]: what the encoder reads */
+    const int32_t *ids;                        /* [T]: ids that the encoder reads */
 };
 
 static inline bool step_wants_weights(const step_state *step) { return !step->options->activations_only; }
 
-/* A part's gradient of a head's table of positions, [2K][dp]. */
+/* Returns a part's gradient of a head's table of positions, [2K][dp]. */
 static inline float *table_part(const step_state *step, size_t which, size_t part, size_t head)
 {
     const learner *l = step->learner;
@@ -125,23 +126,24 @@ static inline float *table_part(const step_state *step, size_t which, size_t par
     return step->memory->table_parts + ((which * l->options.parts + part) * l->model->config.heads + head) * floats;
 }
 
-/* dPK and dPQ of a layer, the sums of the shards at hand. */
+/* Returns dPK and dPQ of a layer, the sums of the current shards. */
 static inline float *step_table_sums(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;
     return step->memory->table_sums + layer * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
 
-/* Transposed packed weights, with which gradients of outputs become gradients of inputs. */
+/* Transposed packed weights turn gradients of outputs into gradients of inputs. */
 
 #ifndef TRAIN_LEARNER_TRANSPOSED_H
 #define TRAIN_LEARNER_TRANSPOSED_H
 
-/* Returns the room that gradients of the model's matrices and norms need. */
+/* Carves them; returns the room that gradients of the model's matrices and norms need. */
 gradient_room learner_transposed_carve(learner *learner, arena *memory);
-/* After every change of the weights. */
+/* Fills them after every change of the weights. */
 void learner_transposed_fill(learner *learner);
-/* Until the same matrix of another layer is asked for. Not in a loop of several threads. */
+/* Returns a matrix of a layer, valid until the same matrix of another layer is requested. Not inside a parallel
+ * loop. */
 const packed_matrix *transposed_of_layer(const step_state *step, size_t layer, layer_matrix which);
 
 #endif

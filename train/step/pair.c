@@ -1,4 +1,4 @@
-/* In a step of a pair the generator fills, the discriminator learns, and tables and gradients are handed over.
+/* Runs a step of a pair: the generator fills, the discriminator learns, and tables and gradients are handed over.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/step/pair.h"

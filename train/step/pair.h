@@ -1,5 +1,5 @@
-/* A generator and a discriminator of replaced tokens trained together (docs/training.md). The generator fills what is
- * masked; what it draws is what the discriminator reads.
+/* Trains a generator and a discriminator of replaced tokens together (docs/training.md). The generator fills the masked
+ * places; the discriminator reads the tokens that it draws.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -9,13 +9,13 @@
 
 typedef struct shared_table {
     parameter *generator;
-    parameter *discriminator; /* what the discriminator reads: the generator's + difference, or a copy of it */
-    parameter *difference;    /* NULL: both losses teach the one table */
+    parameter *discriminator; /* the discriminator's table: the generator's + difference, or a copy of it */
+    parameter *difference;    /* NULL: both losses train the one table */
 } shared_table;
 
 typedef struct pair_options {
     deberta_sharing sharing;
-    bool coupled; /* one backward of both at the same weights, one norm. Else the generator's update comes first */
+    bool coupled; /* one backward pass of both at the same weights, one norm. Else the generator's update comes first */
 } pair_options;
 
 typedef struct training_pair {
@@ -30,23 +30,23 @@ typedef struct pair_report {
     double loss; /* the generator's + weight times the discriminator's */
 } pair_report;
 
-/* Both learners and all options are set; finds the tables, and makes those that the discriminator reads. The pair stays
- * where it is. */
+/* Opens a pair whose learners and options are all set; finds the tables, and makes those that the discriminator reads.
+ * The pair must not move. */
 deberta_status pair_open(training_pair *pair, deberta_error *err);
 
-/* Gradients of both losses at the weights as they are, of batch number `step`. */
+/* Computes the gradients of both losses at the current weights, for batch number `step`. */
 deberta_status pair_gradients(training_pair *pair, size_t step, pair_report *report, deberta_error *err);
 
-/* One update of both. If it fails for a loss that is not finite, the report of the one that it is of says so. */
+/* Runs one update of both. If it fails for a loss that is not finite, the report of that model says so. */
 deberta_status pair_step(training_pair *pair, pair_report *report, deberta_error *err);
 
 typedef struct pair_held_out {
     held_out_report generator, discriminator;
 } pair_held_out;
 
-/* Both losses of held-out texts, what is replaced being drawn by the number of the batch. */
+/* Computes both losses of held-out texts; the number of the batch seeds the replacements. */
 deberta_status pair_evaluate(training_pair *pair, const batch_source *held_out, pair_held_out *report,
                              deberta_error *err);
 
-/* Before the discriminator is saved: its tables as they are now. */
+/* Sets the discriminator's tables to their current values, before it is saved. */
 void pair_share_tables(training_pair *pair);

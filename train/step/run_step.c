@@ -1,4 +1,4 @@
-/* One step of a model or of a pair is run, described, passed over or evaluated. SPDX-License-Identifier: MIT */
+/* Runs, describes, skips or evaluates one step of a model or of a pair. SPDX-License-Identifier: MIT */
 #include "train/step/run_step.h"
 
 #include <math.h>

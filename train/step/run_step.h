@@ -1,4 +1,4 @@
-/* What a run trains, one model or a pair, and one step of it.
+/* The subject of a run, one model or a pair, and one step of it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -6,9 +6,9 @@
 #include "include/deberta_training.h"
 #include "train/step/pair.h"
 
-/* What is trained: one model, or the two of a pair. */
+/* The trained models: one model, or the two of a pair. */
 typedef struct run_part {
-    const char *name; /* of its folder; "": none of its own */
+    const char *name; /* name of its folder; "": no separate one */
     const char *source_folder;
     training *training;
 } run_part;
@@ -17,22 +17,22 @@ typedef struct run_parts {
     run_part items[2];
     size_t count;
     training_pair *pair;      /* NULL: one model */
-    deberta_dtype save_dtype; /* of models that no run goes on from */
+    deberta_dtype save_dtype; /* dtype of models from which no run resumes */
 } run_parts;
 
-/* The number of updates that are done. */
+/* Returns the number of completed updates. */
 size_t run_parts_done(const run_parts *parts);
-/* An update of all parts. *is_bad: it failed for a loss or a gradient that is not finite; NULL: of no interest. */
+/* Updates all parts. *is_bad: it failed for a loss or a gradient that is not finite; may be NULL. */
 deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, bool *is_bad, deberta_error *err);
-/* Passes over a step that was bad: parts that it has not changed count it. */
+/* Skips a bad step: parts that it has not changed count it. */
 void run_parts_skip(const run_parts *parts, size_t step);
 /* Held-out losses: of the model, or of the generator and the discriminator. */
 typedef struct run_held_out {
-    double loss; /* of a pair the generator's + weight times the discriminator's */
+    double loss; /* for a pair, the generator's + weight times the discriminator's */
     held_out_report all, discriminator;
 } run_held_out;
 
 deberta_status run_parts_evaluate(const run_parts *parts, const batch_source *held_out, run_held_out *report,
                                   deberta_error *err);
-/* The gradients of the step that is next, no update. */
+/* Computes the gradients of the next step without an update. */
 deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err);

@@ -1,4 +1,4 @@
-/* The passes of a step of SiFT, and what each does to the embeddings. SPDX-License-Identifier: MIT */
+/* Runs the passes of a step of SiFT, and changes the embeddings as each requires. SPDX-License-Identifier: MIT */
 #include "train/step/sift.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* One step of training: its groups of shards forward, through the head, and back; then what follows from their sums.
+/* Runs one step of training: its groups of shards forward, through the head, and back; then computes the results that
+ * follow from their sums.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/step/step.h"

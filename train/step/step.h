@@ -1,4 +1,4 @@
-/* One step: a batch forward, its loss, and backward, so that the parameters have their gradients.
+/* Runs one step: a batch forward, its loss, and backward, so that the parameters have their gradients.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -6,17 +6,17 @@
 #include "train/state/step_state.h"
 
 typedef struct step_result {
-    double loss; /* what the gradients are those of */
+    double loss; /* the loss whose gradients were computed */
     double head_loss;
     size_t tokens, labelled;
 } step_result;
 
-/* Clears the gradients of learner->set and fills them (with loss_only they mean nothing). The batch has as many shards
- * as the learner has parts. */
+/* Clears the gradients of learner->set and fills them (with loss_only they are meaningless). The batch has as many
+ * shards as the learner has parts. */
 deberta_status step_run(learner *learner, const step_batch *batch, const step_options *options, step_result *result,
                         deberta_error *err);
 
-/* The forward pass of a batch, with dropout by its numbers; ids are step->ids. */
+/* Runs the forward pass of a batch, with dropout by its numbers; ids are step->ids. */
 deberta_status step_forward(const step_state *step, const step_batch *batch, deberta_error *err);
-/* A batch as the encoder takes it. */
+/* Returns a batch in the encoder's form. */
 deberta_batch step_encoded_batch(const step_state *step, const step_batch *batch);

@@ -1,4 +1,4 @@
-/* Every id, label and place of a batch is checked, and the first that is wrong is named.
+/* Checks every id, label and place of a batch, and names the first wrong one.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/step/step_check.h"

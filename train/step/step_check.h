@@ -1,5 +1,5 @@
-/* Whether a batch can be learned from: ids and labels in range, something labelled, a head for the task. Says which
- * sequence and token of the file is wrong, what stands there, and what may.
+/* Checks that a batch can be learned from: ids and labels in range, at least one label, a head for the task. The error
+ * names the sequence and token of the file, the value found, and the accepted values.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

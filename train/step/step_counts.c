@@ -1,4 +1,4 @@
-/* Labelled tokens, sequences and ends of answers of a batch are counted. SPDX-License-Identifier: MIT */
+/* Counts the labelled tokens, sequences and ends of answers of a batch. SPDX-License-Identifier: MIT */
 #include "train/step/step_counts.h"
 
 static size_t labelled_tokens(const step_batch *b)

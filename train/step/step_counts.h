@@ -1,4 +1,4 @@
-/* What the losses of a step are means over. SPDX-License-Identifier: MIT */
+/* Declares the counts over which the losses of a step are averaged. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"

@@ -1,4 +1,4 @@
-/* An update reads its batch, computes and checks gradients, and lets the optimiser take its step.
+/* Runs an update: reads its batch, computes and checks gradients, and applies the optimiser.
  *
  * SPDX-License-Identifier: MIT */
 #include "train/step/training.h"

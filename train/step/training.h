@@ -1,4 +1,4 @@
-/* A run of updates: batch, gradients, clipping, update, weights packed again.
+/* Runs updates: batch, gradients, clipping, update, packing the weights again.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,43 +11,43 @@ typedef struct training {
     batch_source batches;
     step_options options;
     optimizer optimizer;
-    void (*on_gradients)(void *context); /* before they are looked at; NULL: nothing to do */
+    void (*on_gradients)(void *context); /* called before the check; NULL: nothing to do */
     void *context;
 } training;
 
 typedef struct step_report {
     size_t step; /* counted from 1 */
     size_t sequences;
-    double epoch; /* of step_batch */
+    double epoch; /* as in step_batch */
     step_result result;
     double learning_rate, gradient_norm; /* the norm before clipping */
     bool is_bad;                         /* the loss or a gradient is not finite */
 } step_report;
 
-/* The batch of a step (from 0). Release it with step_batch_free. */
+/* Reads the batch of a step (from 0). Release it with step_batch_free. */
 deberta_status training_read(const training *training, size_t step, step_batch *batch, deberta_error *err);
-/* The gradients of a batch that is at hand. */
+/* Computes the gradients of a given batch. */
 deberta_status training_gradients_of(const training *training, size_t step, const step_batch *batch,
                                      step_report *report, deberta_error *err);
-/* The update from the gradients as they are, with a norm that may be that of others too; weights are not packed again:
- * see learner_take_parameters. */
+/* Updates from the current gradients, with a norm that may include those of others; weights are not packed again: see
+ * learner_take_parameters. */
 void training_update(training *training, step_report *report, double norm);
 
-/* The gradients of batch number `step` (from 0), checked, and their norm. DEBERTA_E_FORMAT where the loss or a gradient
- * is not finite: says which. */
+/* Computes the gradients of batch number `step` (from 0), checked, and their norm. DEBERTA_E_FORMAT if the loss or a
+ * gradient is not finite; the error names it. */
 deberta_status training_gradients(const training *training, size_t step, step_report *report, deberta_error *err);
 
-/* That, and the update. Nothing is changed on failure. */
+/* Computes gradients and updates. A failure changes nothing. */
 deberta_status training_step(training *training, step_report *report, deberta_error *err);
 
 typedef struct held_out_report {
-    double loss; /* mean over what is labelled in all batches */
+    double loss; /* mean over everything labelled in all batches */
     size_t sequences, tokens, labelled;
 } held_out_report;
 
-/* Another batch of held-out data, weights staying as they are; the loss is then a sum. */
+/* Adds another batch of held-out data with unchanged weights; the loss is then a sum. */
 deberta_status training_evaluate_batch(const training *training, const step_batch *batch, size_t number,
                                        held_out_report *report, deberta_error *err);
-/* The loss of all batches up to the end of an epoch, weights staying as they are. */
+/* Computes the loss of all batches up to the end of an epoch with unchanged weights. */
 deberta_status training_evaluate(const training *training, const batch_source *held_out, held_out_report *report,
                                  deberta_error *err);
