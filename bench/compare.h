@@ -1,4 +1,5 @@
-/* Runs of a sweep side by side: which points became faster or slower, by how much, and whether that can be chance.
+/* Compares runs of a sweep side by side: which points became faster or slower, by how much, and whether that can be
+ * chance.
  *
  * The run is the unit: samples of one process share its luck (where its memory lies, how the clock was set), so that
  * even two runs of one program differ by more than their samples scatter. What counts of a run is its median; the

@@ -1,4 +1,4 @@
-/* Measuring single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
+/* Measures single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
 #include "bench/kernel_bench.h"
 
 #include <float.h>

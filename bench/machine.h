@@ -1,4 +1,4 @@
-/* The machine under a measurement: what it is (the environment sheet), how fast it could be (roofs), and whether it was
+/* Describes the machine under a measurement: its environment sheet, its limits of speed (roofs), and whether it was
  * quiet.
  *
  * SPDX-License-Identifier: MIT */

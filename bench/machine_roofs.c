@@ -1,5 +1,5 @@
-/* Measured limits. Everything runs in a child process: its arrays would else count as memory of the model that is
- * measured next.
+/* Measures the machine's limits. Everything runs in a child process; otherwise its arrays would count as memory of the
+ * model that is measured next.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* What a sweep found: kept in memory, described as tables and JSON, read from JSON.
+/* Keeps the results of a sweep in memory, describes them as tables and JSON, and reads them from JSON.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Measuring encodes over every combination of lengths, layers, threads, tiers and variants of attention.
+/* Measures encodes over every combination of lengths, layers, threads, tiers and variants of attention.
  *
  * Points are visited in turn, in another order each round, so that a disturbance or a drift of the clock falls on all
  * of them and not on one. A visit makes a session, encodes once without counting it, then takes samples, each of one

@@ -1,4 +1,4 @@
-/* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
+/* Runs a sweep: opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"

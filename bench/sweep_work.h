@@ -1,5 +1,5 @@
-/* A sweep at work, for the files that do its parts: sweep_progress.c, sweep_measure.c and sweep_results.c, and
- * sweep_run.c above them.
+/* Declares the state of a running sweep for the files that do its parts: sweep_progress.c, sweep_measure.c and
+ * sweep_results.c, and sweep_run.c, which calls them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
