@@ -347,7 +347,8 @@ static bool dates_of(const compare_side *side, const char **first, const char **
     return true;
 }
 
-/* What changes with the hour, such as neighbours and heat, is then a difference between the sides. */
+/* Says if one side ran before the other: changes with the hour, such as neighbours and heat, are then a difference
+ * between the sides. */
 static void say_order(result *r, const compare_side *a, const compare_side *b)
 {
     const char *first_a, *last_a, *first_b, *last_b;

@@ -107,7 +107,7 @@ static void raise_to(double *best, double value)
     if (value > *best) *best = value;
 }
 
-/* What is counted: float32 of every tier, and after these the integers of every tier. */
+/* Kinds of chains: float32 of every tier, followed by the integers of every tier. */
 enum { CHAIN_KINDS = 2 * DEBERTA_ISA_COUNT };
 
 static const peak_kernel *chain_kernel(int kind, unsigned isa_mask)

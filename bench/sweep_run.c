@@ -4,7 +4,7 @@
 #include "bench/timer.h"
 #include "core/base/numbers.h"
 
-/* What has to be loaded; 0: all. */
+/* Number of layers to load; 0: all. */
 static size_t most_layers(const sweep_options *options)
 {
     size_t most = 0;
