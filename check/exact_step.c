@@ -197,7 +197,7 @@ static double mean_distance(const exact_step *step, const pair_rows *clean, cons
 
 /* ------------------------------------------------------------------------------------------------------------- ascent */
 
-/* What the moved logits of a sequence are multiplied with: the sum's gradient is that of the ascent. */
+/* Weights of the moved logits of a sequence: the gradient of the weighted sum is that of the ascent. */
 typedef struct weighing {
     const exact_step *step;
     const pair_rows *moved; /* at delta_0: probabilities, or one output */

@@ -1,4 +1,4 @@
-/* Files are opened in turn, and their lines or objects become records with a place. SPDX-License-Identifier: MIT */
+/* Opens files in turn, and turns their lines or objects into records with a place. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_stream.h"
 
 #include <errno.h>
