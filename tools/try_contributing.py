@@ -4,7 +4,7 @@
     tools/try_contributing.py [--fit] [FOLDER]
 
 --fit: only that each diff fits the tree and touches as few files as it should; nothing is built. FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files, of a kernel
-more than five, of an instruction set more than eight, of a study more than one, fails: adding something must not mean searching for all the places that know of it.
+more than five, of an activation more than four, of an instruction set more than eight, of a study more than one, fails: adding something must not mean searching for all the places that know of it.
 Needs meson, ninja and, for a kernel or an instruction set, cmocka.
 The last line is `N passed, N failed`.
 
@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-MOST_FILES = {"Add a kernel": 5, "Add an instruction set": 8, "Add a study": 1}
+MOST_FILES = {"Add a kernel": 5, "Add an activation": 4, "Add an instruction set": 8, "Add a study": 1}
 USUAL_MOST_FILES = 3
 # A diff, and the commands that show what it has added.
 EXAMPLE = re.compile(r"^```diff\n(.*?)^```\n.*?^```sh\n(.*?)^```$", re.M | re.S)
