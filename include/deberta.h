@@ -146,17 +146,17 @@ DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);
 /* NULL when a session can use the tier, else a static text that says why not ("the processor lacks avx512bw"). */
 DEBERTA_API const char *deberta_isa_missing(deberta_isa isa);
-/* What DEBERTA_ISA_AUTO stands for here; never DEBERTA_ISA_AUTO itself. */
+/* Returns the instruction set that DEBERTA_ISA_AUTO means here; never DEBERTA_ISA_AUTO itself. */
 DEBERTA_API deberta_isa deberta_isa_best(void);
 
 /* ----------------------------------------------------------------------------------------------------------- model */
 
 typedef struct deberta_model deberta_model;
 
-/* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so
- * that the outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not
- * affected. AUTO: the library's that wrote the config, which is transformers' where it has a model_type, else
- * Microsoft's; made-up models have Microsoft's. */
+/* Selects the treatment of distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance
+ * first, so that it uses the outermost trained row; transformers does not, and reads row 0 on one side. Shorter inputs
+ * are not affected. AUTO: that of the library that wrote the config: transformers where it has a model_type, else
+ * Microsoft; made-up models have Microsoft's. */
 typedef enum deberta_reference {
     DEBERTA_REFERENCE_AUTO = 0,
     DEBERTA_REFERENCE_MICROSOFT,
@@ -164,8 +164,8 @@ typedef enum deberta_reference {
     DEBERTA_REFERENCE_COUNT
 } deberta_reference;
 
-/* How the outputs of a sequence head are read, as `problem_type` of the config says, and as transformers' pipeline for
- * text classification does. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
+/* The interpretation of a sequence head's outputs, from `problem_type` of the config, as in transformers' pipeline for
+ * text classification. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
  * probability. */
 typedef enum deberta_problem {
     DEBERTA_PROBLEM_UNSTATED = 0,
@@ -307,8 +307,8 @@ typedef struct deberta_model_info {
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
 /* The name that id2label gives the class of that number, or NULL. Belongs to the model. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
-/* What the folder says and this library does not follow, or follows otherwise than one may expect: a sentence for each
- * index from 0 on, NULL behind the last. A caller shows them to its user. Belongs to the model. */
+/* Returns a note about a setting of the folder that this library does not follow, or follows in an unexpected way: a
+ * sentence for each index from 0 on, NULL after the last. A caller shows them to its user. They belong to the model. */
 DEBERTA_API const char *deberta_model_note(const deberta_model *model, size_t index);
 /* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all, gigabytes of
  * a large model. Empty for a made-up model and one of weights in memory, which have no files. DEBERTA_E_FILE: a file
@@ -319,7 +319,7 @@ DEBERTA_API deberta_status deberta_model_digest(const deberta_model *model, char
 
 typedef struct deberta_session deberta_session;
 
-/* What a session can hand out while it encodes; off by default because each needs scratch memory. */
+/* Results that a session can provide while it encodes; off by default because each needs scratch memory. */
 enum {
     DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
     DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
@@ -398,12 +398,13 @@ DEBERTA_API deberta_status deberta_session_create(deberta_session **session, con
 DEBERTA_API void deberta_session_free(deberta_session **session);
 /* The tier whose kernels it runs; never DEBERTA_ISA_AUTO. */
 DEBERTA_API deberta_isa deberta_session_isa(const deberta_session *session);
-/* That compute, the calling one included. */
+/* Returns the number of computing threads, including the calling one. */
 DEBERTA_API size_t deberta_session_threads(const deberta_session *session);
 /* All that it holds beside the model, from its beginning to its end. */
 DEBERTA_API size_t deberta_session_memory_bytes(const deberta_session *session);
-/* What a session with these options would need, without making it; as memory_limit_bytes that is just enough. Also of a
- * model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create refuses. */
+/* Predicts the bytes that a session with these options needs, without creating it; as memory_limit_bytes this is just
+ * enough. It also accepts a model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create
+ * refuses. */
 DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
                                                          const deberta_session_options *options, deberta_error *err);
 
@@ -520,11 +521,11 @@ DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta
 
 /* ------------------------------------------------------------------------------------------------------- tokenizer */
 
-/* From text to ids and back, for all generations: SentencePiece vocabularies (v2, v3, mDeBERTa) and byte-level BPE
+/* Converts text to ids and back, for all generations: SentencePiece vocabularies (v2, v3, mDeBERTa) and byte-level BPE
  * (v1). Immutable; any number of threads may use one at the same time. */
 typedef struct deberta_tokenizer deberta_tokenizer;
 
-/* In the order in which transformers appends those that a vocabulary lacks. */
+/* Special tokens, in the order in which transformers appends those that a vocabulary lacks. */
 typedef enum deberta_special {
     DEBERTA_SPECIAL_CLS = 0,
     DEBERTA_SPECIAL_SEP,
@@ -542,7 +543,7 @@ DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer,
                                                   deberta_error *err);
 DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
 
-/* As deberta_model_note, of the tokenizer's files. */
+/* Returns notes like deberta_model_note, about the tokenizer's files. */
 DEBERTA_API const char *deberta_tokenizer_note(const deberta_tokenizer *tokenizer, size_t index);
 /* "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE" */
 DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);

@@ -44,7 +44,7 @@ typedef enum deberta_schedule {
     DEBERTA_SCHEDULE_MICROSOFT,
     DEBERTA_SCHEDULE_CONSTANT
 } deberta_schedule;
-/* How a discriminator's tables of words and positions follow the generator's. */
+/* Relation of a discriminator's tables of words and positions to the generator's. */
 typedef enum deberta_sharing {
     DEBERTA_SHARING_GDES = 0, /* the generator's + a difference, which alone learns from the discriminator's loss */
     DEBERTA_SHARING_ES,       /* one table, which both losses teach: coupled only */
@@ -62,7 +62,7 @@ typedef struct deberta_example {
     int32_t start, end;               /* first and last token of the answer; -100: not in this text */
 } deberta_example;
 
-/* What a task measures on held-out examples, besides the loss. Rows come in any order between begin and end. */
+/* Measures of a task on held-out examples, besides the loss. Rows come in any order between begin and end. */
 enum { DEBERTA_MEASURES = 4 };
 typedef struct deberta_scorer {
     const char *names[DEBERTA_MEASURES]; /* of the measures, NULL behind the last; the first decides which is best */
@@ -96,7 +96,7 @@ typedef struct deberta_trainer_options {
     const char *model;     /* a folder; of a pair the discriminator's */
     const char *generator; /* a folder; NULL: one model is trained */
 
-    /* What is trained on: one of the four. */
+    /* Training data: one of the four. */
     const char *batch;   /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
     const char *batches; /* the same with a leading axis of steps, used round and round */
     /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is taken
@@ -111,13 +111,13 @@ typedef struct deberta_trainer_options {
     size_t choices;               /* examples of a question, one after the other; 1: none */
     const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
 
-    /* What has no weights yet. */
+    /* Models and heads without weights yet. */
     int begin;                 /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
     size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
                                 * model, whose outputs are the vocabulary, and of replaced tokens 1 */
     const char *const *labels; /* [new_labels]: their names, NULL: none */
 
-    /* How texts are drawn. */
+    /* Sampling of texts. */
     size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
     int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
     size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
@@ -191,7 +191,7 @@ typedef struct deberta_trainer_options {
 /* Fills *options with the defaults, for callers that cannot use the macro. */
 DEBERTA_STATIC_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
 
-/* What became of a step. */
+/* The result of a step. */
 typedef struct deberta_training_step {
     size_t step;       /* counted from 1 */
     size_t steps;      /* of the whole run */
@@ -213,7 +213,8 @@ DEBERTA_STATIC_API deberta_status deberta_trainer_open(deberta_trainer **trainer
 DEBERTA_STATIC_API void deberta_trainer_free(deberta_trainer **trainer);
 /* Updates that have been made. */
 DEBERTA_STATIC_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
-/* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
+/* Returns the bytes that the trainer holds: weights, gradients, moments, and memory of steps; texts and logits come on
+ * top. */
 DEBERTA_STATIC_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
 /* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,

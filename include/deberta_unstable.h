@@ -13,7 +13,8 @@
 extern "C" {
 #endif
 
-/* How a folder of sentence-transformers makes one vector of a text (modules.json and what lies beside). */
+/* The way in which a folder of sentence-transformers makes one vector of a text (modules.json and the files beside
+ * it). */
 typedef struct deberta_vector_recipe {
     int given;           /* 0: the folder says nothing of it */
     int cls, normalized; /* the row of [CLS], else the mean over all tokens; then divided by its length */
@@ -45,7 +46,7 @@ typedef struct deberta_hidden_edit {
     float *values; /* [tokens][stride]; the first `columns` of each row may be written */
 } deberta_hidden_edit;
 
-/* What is changed inside an encode, for studies of what a model would do. All zeros: nothing. */
+/* Changes inside an encode, for studies of a model's behaviour. All zeros: none. */
 typedef struct deberta_interventions {
     void *context;
     /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. Everything that follows reads
@@ -59,8 +60,9 @@ typedef struct deberta_interventions {
     const float *row_bias;
 } deberta_interventions;
 
-/* From the next encode on; NULL: none any more. The struct is copied. Nothing of it depends on threads, tiers or
- * precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: the session is at work. */
+/* Applies changes from the next encode on; NULL: none. The struct is copied. The changes do not depend on threads,
+ * tiers or precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: a call of the
+ * session is running. */
 DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
                                                      const deberta_interventions *interventions, deberta_error *err);
 /* The relative table as a layer's heads read it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
@@ -68,12 +70,12 @@ DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
  */
 DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
                                                         float *queries, deberta_error *err);
-/* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
- * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
- * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */
+/* Parses the syntax of the program's --ablate, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and
+ * head a number or all. ablations: room for one more than the text has commas; *count: their number.
+ * deberta_session_create checks that a model has them. DEBERTA_E_ARGUMENT names the first invalid item. */
 DEBERTA_API deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text,
                                                    deberta_error *err);
-/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
+/* Computes the softmax of logits: probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
 DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
 /* 1 / (1 + exp(-logit)) */
 DEBERTA_API double deberta_sigmoid(double logit);
@@ -84,7 +86,7 @@ DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values
 typedef struct deberta_place {
     deberta_span bytes, characters;
 } deberta_place;
-/* Where a token lies in its segment, without the space that belongs to it. */
+/* Returns the place of a token in its segment, without the space that belongs to it. */
 DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
 
 typedef struct deberta_entity {

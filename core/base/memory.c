@@ -17,7 +17,7 @@
 /* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
  * nothing for what is never touched. */
 
-/* In front of every piece and after the last one; forbidden. Part of the measured size, so both runs agree. */
+/* The forbidden zone before every piece and after the last one. It is part of the measured size, so both runs agree. */
 enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
 
 /* False on overflow; multiple is a power of two. */

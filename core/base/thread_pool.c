@@ -40,12 +40,12 @@
 
 enum {
     LINE_BYTES = 64,
-    /* How long a waiting thread spins before it sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between
-     * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time
-     * slice. */
+    /* Limit of spinning before a waiting thread sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between
+     * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost no other thread
+     * a time slice. */
     SPIN_NANOSECONDS = 40000,
-    /* How long between executor_begin and _end, while nobody else wants these processors. One that sleeps is handed
-     * back to the host by a virtual machine, which may take its time to return it. */
+    /* The limit between executor_begin and _end, while no other thread needs these processors. A virtual machine hands
+     * a sleeping processor back to the host, which may be slow to return it. */
     HURRIED_SPIN_NANOSECONDS = 5000000,
     /* Somebody who wants them shows in the count of preemptions, which is read so often ... */
     LOOK_FOR_OTHERS_NANOSECONDS = 100000,

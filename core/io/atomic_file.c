@@ -86,9 +86,9 @@ static bool is_of_this_host(const char *name)
            strncmp(name + sizeof prefix - 1, host, host_bytes) == 0;
 }
 
-/* Whoever writes a temporary file holds its lock, which ends with the process. One that nobody holds is what a killed
- * process left. Many file systems that machines share show no locks of others: what another machine wrote is left alone
- * until nobody has written into it for a day. */
+/* The writer of a temporary file holds its lock, which ends with the process. A file without a lock holder is left from
+ * a killed process. Many file systems that machines share show no locks of others: a file of another machine stays
+ * until it has not been written for a day. */
 static void remove_if_stale(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -103,8 +103,7 @@ static void remove_if_stale(int folder, const char *name)
     close(file);
 }
 
-/* In the folder where a file is about to be written. What cannot be removed stays: that is no reason to write nothing.
- */
+/* Removes stale files from the folder of the target. One that cannot be removed stays, without an error. */
 static void remove_stale(const char *target)
 {
     const size_t length = folder_bytes(target);

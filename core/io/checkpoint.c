@@ -21,7 +21,7 @@ enum { MAX_SHARDS = 1024 };
 /* An index has one line a tensor. */
 static const json_limits index_limits = {.bytes = 32 << 20, .depth = 8, .values = 8 * TENSOR_MAX_COUNT};
 
-/* What is in the file, whatever its format. */
+/* Returns the tensors of the file, in any format. */
 static const tensor_list *contents_of(const weight_file *file)
 {
     return file->torch ? torch_file_tensors(file->torch) : &file->contents;
@@ -142,7 +142,7 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     return DEBERTA_OK;
 }
 
-/* Where a file has a generator and a discriminator, the discriminator is the model. */
+/* Removes the generator's tensors from a file that also has a discriminator, which is the model. */
 static void leave_generator_out(checkpoint *c, name_prefix prefix)
 {
     size_t kept = 0;

@@ -47,7 +47,7 @@ static deberta_status scan(const char *text, size_t size_bytes, const json_limit
     return DEBERTA_OK;
 }
 
-/* As somebody would write it, and never like an integer: "2.0" is not 2. */
+/* Prints a number in a usual notation, and never like an integer: "2.0" is not 2. */
 static void print_real(char *text, size_t room, double value)
 {
     const plain_numbers numbers = plain_numbers_begin();

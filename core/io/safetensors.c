@@ -28,7 +28,7 @@ static const struct {
     {"F6_E3M2", DTYPE_F6_E3M2, 0}, {"F4", DTYPE_F4, 0},
 };
 
-/* What a header entry is read with: the place for messages and the bounds. */
+/* The context of reading a header entry: the place for messages and the bounds. */
 typedef struct entry_context {
     const char *where;
     size_t data_offset, data_bytes;

@@ -258,7 +258,7 @@ static deberta_status place_legacy_storage(torch_file *file, storage *one, size_
     return DEBERTA_OK;
 }
 
-/* From `at` come the storages in the order of the list of keys, to the end of the file. */
+/* Locates the storages, which follow from `at` to the end of the file in the order of the list of keys. */
 static deberta_status place_keyed_storages(torch_file *file, const pickle *keys, size_t at, deberta_error *err)
 {
     pickle_value root = pickle_root(keys), key;
@@ -342,7 +342,8 @@ void torch_file_close(torch_file **file)
 
 const tensor_list *torch_file_tensors(const torch_file *file) { return &file->list; }
 
-/* From the byte order of a big-endian writer. Rare, so once at loading rather than in every conversion. */
+/* Converts from a big-endian writer's byte order. It is rare, so it runs once at loading rather than in every
+ * conversion. */
 static void swap_bytes(uint8_t *bytes, size_t size_bytes, size_t element_bytes)
 {
     for (uint8_t *element = bytes; element < bytes + size_bytes; element += element_bytes)

@@ -73,7 +73,7 @@ static bool is_of_tokens(const model_config *config)
     return !config->architecture || architecture_has(config, "TokenClassification");
 }
 
-/* What is called so in the file of another class says nothing of tokens. */
+/* Adds a note on a classifier: in the file of another class this name does not mean a token head. */
 static deberta_status note_classifier(deberta_model *model, const char *why, deberta_error *err)
 {
     return notes_add(&model->notes, err,

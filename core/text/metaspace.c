@@ -64,7 +64,8 @@ void metaspace_workspace_free(metaspace_workspace *workspace)
 
 /* ------------------------------------------------------------------------------------------------- normalising */
 
-/* What stands for a run of white space: a single one stays what it is, unless it ends a line or is a tab. */
+/* Whether a white space character becomes the space mark: a single one stays unchanged, unless it ends a line or is a
+ * tab. */
 static bool becomes_space(uint32_t character, bool alone)
 {
     return !alone || character == '\n' || character == '\r' || character == '\t';

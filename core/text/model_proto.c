@@ -12,7 +12,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 
-/* What a vocabulary can sensibly have; mDeBERTa's has 250,101. Keeps ids and sizes of tables far from any limit. */
+/* Limits of a plausible vocabulary; mDeBERTa's has 250,101. They keep ids and sizes of tables far from any overflow. */
 enum { MAX_PIECES = 1 << 24, MAX_PIECE_BYTES = 1 << 16 };
 
 void piece_model_init(piece_model *model)

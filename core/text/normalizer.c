@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
-/* What stands for a space in pieces: U+2581, or the space itself in models that do not escape it. */
+/* The space mark in pieces: U+2581, or the space itself in models that do not escape it. */
 static const char escaped_space[] = "\xE2\x96\x81";
 
 struct normalizer {
@@ -174,7 +174,7 @@ void normalizer_free(normalizer **n)
     *n = NULL;
 }
 
-/* What the front of a text becomes. */
+/* The replacement of the front of a text. */
 typedef struct step {
     const char *text;
     size_t bytes;

@@ -44,8 +44,8 @@ typedef struct tile_block {
     size_t row, row_tiles, panel, panels;
 } tile_block;
 
-/* What is left of the epilogue of a block, strip by strip: a strip is a row tile by one or two panels. Pointers are
- * those of the strip's next row. */
+/* The rest of the epilogue of a block, strip by strip: a strip is a row tile by one or two panels. Pointers are those
+ * of the strip's next row. */
 typedef struct tile_epilogue {
     const integer_gemm_task *task;
     tile_block block;

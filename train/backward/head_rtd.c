@@ -20,7 +20,7 @@ static void add_first_rows(const learner *l, const head_rows *rows, float *sum)
     }
 }
 
-/* What a row gets through all rows of its sequence, in order. */
+/* Adds the gradient that row 0 gets through all rows of its sequence, in order. */
 static void scatter_to_first(const step_state *step, const head_rows *rows, const float *d_sum, float *total)
 {
     const learner *l = step->learner;

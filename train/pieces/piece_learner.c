@@ -172,7 +172,7 @@ static void count_uses(const piece_learner *l, double *uses)
     }
 }
 
-/* What the likelihood of a word loses in the mean when the piece is made of others. */
+/* Returns the mean loss of a word's likelihood when other pieces replace the piece. */
 static double loss_of(const piece_learner *l, size_t piece, const double *uses, double total)
 {
     best_cut b;

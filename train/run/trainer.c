@@ -134,7 +134,7 @@ static bool decodes_by_default(const deberta_trainer *t, const training *run, co
            model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
 }
 
-/* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
+/* Describes the model that the data must fit, and sets mlm_emd where the model has it, unless it was given. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
 {

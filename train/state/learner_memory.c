@@ -123,7 +123,7 @@ static void carve_records(learner *l, arena *memory)
     if (l->options.pairs_up) carve_pairs(l, memory, &kept);
 }
 
-/* As position_strips_skew wants them. */
+/* Takes scores in the layout of position_strips_skew. */
 static float *take_scores(const learner *l, arena *memory)
 {
     float *scores = take_floats(memory, 2 * PANEL + QUERY_BLOCK * l->scores_stride, 1);
@@ -184,7 +184,7 @@ static size_t widest_row(const learner *l)
     return maximum(inside, maximum(s->context_stride, maximum(s->normed_stride, s->hidden_stride)));
 }
 
-/* What the decoder's passes need for so many rows, besides the first pass of ordinary layers. */
+/* Carves the memory of the decoder's passes for `rows` rows, besides the first pass of ordinary layers. */
 static void carve_decoder(const learner *l, step_memory *m, arena *memory, size_t rows)
 {
     const deberta_session *s = l->session;
@@ -331,7 +331,7 @@ static void settle_shapes(learner *l)
     l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
 }
 
-/* How many layers keep exponentials: none where memory is saved, or a half of a step waits for the other. */
+/* Counts the layers that keep exponentials: none where layers are recomputed, or half of a step waits for the other. */
 static size_t layers_that_keep(const learner *l, size_t bytes)
 {
     const size_t limit = l->options.memory_limit_bytes, longest = l->options.longest;
