@@ -49,7 +49,7 @@ static bool has_digest(const void *bytes, size_t count_bytes, const char digest[
 
 static size_t block_count(size_t section_bytes) { return ceiling_divide(section_bytes, BLOCK_BYTES); }
 
-/* Fills the header's fields that do not depend on the content of the sections or the checkpoint. */
+/* Fills the header's fields that need no full reading of the sections or the checkpoint. */
 static deberta_status begin_header(const checkpoint *files, const packed_sections *sections, packed_header *header,
                                    deberta_error *err)
 {
