@@ -71,7 +71,7 @@ typedef struct thread_pool {
     long long hurried_spin_nanoseconds;
     worker_thread *workers; /* [threads], entry 0 unused */
     size_t started;         /* workers that exist, from 1 on */
-    bool spread;            /* workers begin on processors of their own, and may then go to any of `allowed` */
+    bool spread;            /* workers begin on separate processors, and may then move to any of `allowed` */
     processor_set allowed;
     parallel_body body;
     void *context;
@@ -100,7 +100,7 @@ static void pause_processor(void)
 #endif
 }
 
-/* Sees whether a thread of this process was sent off its processor since somebody looked last. */
+/* Checks whether any thread of this process was preempted since the last call. */
 static void look_for_others(thread_pool *pool, long long now)
 {
     struct rusage usage;

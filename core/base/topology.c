@@ -300,7 +300,7 @@ static deberta_status fill_info(hwloc_topology_t topology, const topology_source
     return DEBERTA_OK;
 }
 
-/* The machine with the processors that a cpuset forbids, so that its size is told right. */
+/* Loads the machine with the processors that a cpuset forbids, so that its size is reported correctly. */
 static deberta_status load(hwloc_topology_t topology, const char *synthetic, deberta_error *err)
 {
     if (synthetic && hwloc_topology_set_synthetic(topology, synthetic) != 0)

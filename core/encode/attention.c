@@ -40,7 +40,7 @@ static size_t query_place(const attention_queries *queries, size_t row)
     return queries->first + (queries->tokens ? queries->tokens[row] - queries->tokens[0] : row);
 }
 
-/* The first row from `row` on whose place is more than `most` behind that of the row before it. */
+/* Returns the first row from `row` on whose place is more than `most` after that of the row before it. */
 static size_t queries_together(const attention_queries *queries, size_t row, size_t end, size_t most)
 {
     if (!queries->tokens) return end;

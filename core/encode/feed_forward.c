@@ -14,7 +14,7 @@ typedef void feed_forward_step(const struct feed_forward_job *job, size_t start,
 typedef struct feed_forward_job {
     deberta_session *session;
     const model_layer *layer;
-    size_t rows, parts;      /* parts: of the loop at hand */
+    size_t rows, parts;      /* parts: of the current loop */
     feed_forward_step *step; /* what that loop does */
     linear_product output, first, second;
     activation separate;       /* an activation that the product does not apply itself */

@@ -22,7 +22,7 @@ struct atomic_file {
     int lock;     /* the same file: held until it has its name, when the descriptor is closed already */
     FILE *stream; /* NULL unless there is one, which then owns the descriptor */
     char *target, *temporary;
-    bool pending; /* the temporary file is there and must be renamed or removed */
+    bool pending; /* the temporary file exists and must be renamed or removed */
 };
 
 enum { TEMPORARY_ATTEMPTS = 1000 };
@@ -252,7 +252,7 @@ deberta_status folder_sync_of(const char *path, deberta_error *err)
     if (!folder) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its folder's name", QUOTE(path));
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
-    /* A folder that may be written but not read is no error: the name is there, and only a power cut could take it. */
+    /* A folder that may be written but not read is no error: the name exists, and only a power cut could remove it. */
     if (descriptor < 0) return DEBERTA_OK;
     const bool synced = file_sync(descriptor);
     const int reason = errno;

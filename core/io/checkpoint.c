@@ -113,13 +113,12 @@ static deberta_status read_map(checkpoint *c, json_t *index, const char *where, 
 
 /* ---------------------------------------------------------------------------------------------------- tensor names */
 
-/* The prefix of the surest word table. Two that are equally sure are two models, and nobody knows which one is meant.
- */
+/* Finds the prefix of the most likely word table. Two equally likely ones are two models, which would be ambiguous. */
 static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, deberta_error *err)
 {
     const entry *table = NULL, *delta = NULL;
     bool ambiguous = false;
-    /* Without a word table whoever needs it will say so, with the names as they are. */
+    /* Without a word table, the loader that needs it reports the error, with the names unchanged. */
     *prefix = (name_prefix){.text = ""};
     for (size_t i = 0; i < c->count; i++) {
         const entry *one = &c->entries[i];
@@ -292,7 +291,7 @@ static const struct weight_kind {
     {"pytorch_model.bin.index.json", true, true},
 };
 
-/* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
+/* Returns the first kind of weights that exists, readable or not: an unreadable file is reported, not ignored. */
 static const struct weight_kind *kind_in(int folder)
 {
     struct stat ignored;

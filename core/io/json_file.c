@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
-/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
- * length nobody is out of memory; the longest that a model needs is a name. */
+/* jansson collects a token in a buffer and does not notice when that cannot grow. Memory for a token of this length is
+ * always available; the longest token that a model needs is a name. */
 enum { MAX_TOKEN_BYTES = 1 << 20 };
 
 /* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */

@@ -77,7 +77,7 @@ static deberta_status open_object(text_lines *lines, const char *line, size_t by
     return DEBERTA_OK;
 }
 
-/* A line of the text at hand; NULL behind its last. */
+/* Returns a line of the current text; NULL after its last. */
 static const char *next_of_text(text_lines *lines, size_t *bytes)
 {
     const char *line = lines->text;

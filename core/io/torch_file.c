@@ -24,7 +24,7 @@ typedef struct storage {
     const zip_member *member; /* in a zip */
     uint8_t *heap;            /* the member, once read */
     size_t readers;           /* that hold heap */
-    bool forget;              /* as soon as nobody holds it */
+    bool forget;              /* to be freed when its last user releases it */
 } storage;
 
 struct torch_file {
@@ -221,7 +221,7 @@ static deberta_status place_zip_storage(torch_file *file, storage *one, const ch
     return DEBERTA_OK;
 }
 
-/* All storages must be there, also those of tensors that nobody will ask for: a file with a part missing is damaged. */
+/* Locates all storages, which must exist even for unused tensors: a file with a missing part is damaged. */
 static deberta_status place_zip_storages(torch_file *file, const char *top, deberta_error *err)
 {
     size_t total_bytes = 0;

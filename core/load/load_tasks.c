@@ -120,8 +120,8 @@ static deberta_status load_answer(weight_loader *loader, deberta_model *model, d
     return DEBERTA_OK;
 }
 
-/* People give heads of their own the names of transformers'. One that does not fit is not offered, and a note says why:
- * whoever asks for something else is not kept from it. */
+/* Users give custom heads the names of transformers'. One that does not fit is not offered, and a note gives the
+ * reason, but other uses of the model still work. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     static deberta_status (*const head_loader[])(weight_loader *, deberta_model *,

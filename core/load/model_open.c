@@ -147,7 +147,7 @@ static deberta_status load_parts(weight_loader *loader, deberta_model *model, po
     return load_tasks(loader, model, err);
 }
 
-/* All that is known without weights: each is there and fits, and how much memory they will take. */
+/* Checks, without reading weights, that each tensor exists and fits, and computes their memory. */
 static deberta_status model_open_measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                          size_t limit_bytes, deberta_error *err)
 {

@@ -224,7 +224,7 @@ static bool piece_is(const char *piece, size_t length, const char *word)
     return true;
 }
 
-/* p2p is understood by nobody any more, and Microsoft counts it in the scale: refused, not ignored (SPEC 4.5). */
+/* No library supports p2p any more, and Microsoft counts it in the scale: it is refused, not ignored (SPEC 4.5). */
 static deberta_status read_term(model_config *config, const config_source *source, const char *piece, size_t length)
 {
     bool nothing = piece_is(piece, length, "none") || piece_is(piece, length, "");

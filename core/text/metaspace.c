@@ -212,7 +212,8 @@ static deberta_status encode_words(const metaspace *m, metaspace_workspace *w, t
     return DEBERTA_OK;
 }
 
-/* Between added tokens: punctuation stands alone, if so wished. first: the text begins at the caller's beginning. */
+/* Encodes a range between added tokens; punctuation is separated if the options say so. first: the range begins at the
+ * caller's beginning. */
 static deberta_status encode_stretch(const metaspace *m, metaspace_workspace *w, text_span stretch, bool first,
                                      token_list *list, deberta_error *err)
 {

@@ -34,7 +34,7 @@ static inline bool unit_ends_key(uint32_t unit) { return unit >> 8 & 1; }
 static inline uint32_t unit_offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200u) >> 6); }
 static inline uint32_t unit_value(uint32_t unit) { return unit & 0x7FFFFFFFu; }
 
-/* Can a lookup that stands at `base` step on with any byte? All 256 children lie in one aligned block. */
+/* Whether a lookup at `base` can step on with any byte: all 256 children lie in one aligned block. */
 static bool base_is_inside(const normalizer *n, uint32_t base) { return (base | 0xFFu) < n->unit_count; }
 
 static deberta_status check_replacement(const normalizer *n, uint32_t value, const char *where, deberta_error *err)

@@ -209,7 +209,7 @@ VF void finish_strips(const integer_format format, const epilogue_kind kind, til
     }
 }
 
-/* Functions of their own, whose variables take no place from those of the products. */
+/* Separate functions, whose variables do not compete with those of the products for registers. */
 typedef void finish_function(tile_epilogue *left, size_t rows);
 #define FINISH(name, format, kind)                                                                                     \
     static __attribute__((noinline)) void name(tile_epilogue *left, size_t rows)                                       \

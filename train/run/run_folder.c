@@ -201,7 +201,7 @@ static deberta_status keep_good(const training_run *run, FILE *log, deberta_erro
     return done > 0 ? write_checkpoint(run, log, err) : DEBERTA_OK;
 }
 
-/* The log stands at its end, before and after. */
+/* Restores the evaluation state; the log is at its end before and after. */
 static void recall(run_evaluation *evaluation, FILE *log)
 {
     rewind(log);

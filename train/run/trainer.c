@@ -124,7 +124,7 @@ static deberta_status describe_config(const deberta_trainer *t, training *run, t
     return status;
 }
 
-/* A new head has the decoder where the table of positions is there that it needs. */
+/* A new head includes the decoder where the model has the table of positions that it needs. */
 static bool decodes_by_default(const deberta_trainer *t, const training *run, const deberta_model *model)
 {
     weight_tensor positions;

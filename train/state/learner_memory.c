@@ -18,8 +18,8 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* Exponentials of the softmax save the way back the logits, a fifth of its time in attention. Those of as many layers
- * are kept, from the first on, as fit in a KEPT_SHARE-th of all other memory. */
+/* Kept exponentials of the softmax save the backward pass the logits, a fifth of its time in attention. The first
+ * layers keep them, as many as fit in a KEPT_SHARE-th of all other memory. */
 enum { KEPT_SHARE = 8 };
 
 static size_t exponentials_floats(const learner *l)
@@ -265,7 +265,7 @@ static size_t table_floats(const learner *l)
     return l->model->config.layers * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
 
-/* The word table gets from the decoder and from look-ups, each a tree of its own. */
+/* The word table gets gradients from the decoder and from look-ups, each in a separate tree. */
 static size_t looked_up_floats(const learner *l)
 {
     const parameter *words = parameter_find(&l->set, shared_tables[0]);

@@ -173,7 +173,7 @@ static void free_run(sift_run *run)
 
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
 
-/* Whose copy token t of the shards at hand is. */
+/* Returns the token whose copy token t of the current shards is. */
 static size_t source_of(const sift_run *run, const step_state *step, size_t t)
 {
     const size_t token = step->group.first_token + t;

@@ -212,7 +212,7 @@ static bool take_scores(step_state *step)
 /* Whether only the head's results are needed, without a backward pass. */
 static bool only_looks(const step_options *options) { return options->loss_only || options->pairs == PAIRS_CLEAN; }
 
-/* Each rank has the scores of its own sequences, and zeros. */
+/* Joins the scores: each rank has those of its sequences, and zeros elsewhere. */
 static void join_scores(step_state *step)
 {
     const deberta_ranks *ranks = step->learner->options.ranks;
@@ -234,7 +234,7 @@ static void join_losses(step_state *step)
     for (size_t t = 0; t < step->batch->tokens; t++) head->distance += head->distances[t];
 }
 
-/* Scores of a question may come from several groups: all are known before the first way back. */
+/* Runs the shards. Scores of a question may come from several groups: all are known before the first backward pass. */
 static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;
