@@ -1,4 +1,4 @@
-/* Plain habits of a head, from its probabilities. SPDX-License-Identifier: MIT */
+/* Computes plain habits of a head from its probabilities. SPDX-License-Identifier: MIT */
 #include "analysis/attention_habits.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Plain habits of a head: how much of its attention goes to one place, whatever stands there.
+/* Measures how much of a head's attention goes to one fixed place, whatever token the place holds.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

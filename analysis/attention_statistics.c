@@ -1,4 +1,6 @@
-/* Each number of a matrix is one loop over queries and keys; holes are passed over. SPDX-License-Identifier: MIT */
+/* Computes each number of a matrix in one loop over queries and keys; masked tokens are skipped.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 
 #include <math.h>

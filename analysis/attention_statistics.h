@@ -1,4 +1,4 @@
-/* Attention matrices in a few numbers: entropy, distance, curves over the distance, rollout.
+/* Summarises attention matrices: entropy, distance, curves over the distance, rollout.
  *
  * Matrices are [tokens][tokens], query first. A mask ([tokens] or NULL: all kept) names with 0 the tokens that are
  * neither queries nor keys. Distances are r = i - j: positive for a key to the left of its query. positions ([tokens],
@@ -23,7 +23,7 @@ attention_summary attention_summarize(const float *probabilities, size_t tokens,
 /* out = values minus the mean of each row over the kept keys: what a softmax sees of logits. out may be values. */
 void attention_centre_rows(float *out, const float *values, size_t tokens, const unsigned char *mask);
 
-/* What stands on each diagonal of a matrix. Entry k is the distance k - reach, where reach is that of the last token
+/* Statistics of each diagonal of a matrix. Entry k is the distance k - reach, where reach is that of the last token
  * from the first: tokens - 1 without positions. 2 reach + 1 entries. */
 typedef struct attention_by_distance {
     scope memory; /* of the arrays; to be freed */

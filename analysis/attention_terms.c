@@ -1,4 +1,4 @@
-/* The worth of each term is computed row by row from softmaxes over sets of terms, in float64.
+/* Computes the worth of each term row by row, from softmaxes over sets of terms, in float64.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"

@@ -1,4 +1,4 @@
-/* What each term of a logit is worth to one head.
+/* Measures the worth of each term of a logit to one head.
  *
  * A logit is a sum of up to three terms, S = c2c + c2p + p2c, and row i of the probabilities P is its softmax over the
  * keys. For a set T of terms let Q_T be the softmax of their sum alone; Q of no term is uniform, Q of all is P. A

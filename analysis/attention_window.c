@@ -1,4 +1,4 @@
-/* A session whose layers attend under a hard window, row by row. SPDX-License-Identifier: MIT */
+/* Runs a session whose layers attend under a hard window, row by row. SPDX-License-Identifier: MIT */
 #include "analysis/attention_window.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* Attention under a hard window (key_window): the same formula as core/encode/attention.c, one query after the other,
- * loading only keys that the window admits. What is outside cannot influence a bit, not even as NaN. For studies:
- * nothing here is fast, and the order of its sums is its own.
+/* Computes attention under a hard window (key_window) by the formula of core/encode/attention.c, query by query,
+ * loading only keys that the window admits. Keys outside cannot influence a bit, not even as NaN. It serves studies:
+ * nothing here is fast, and the order of its sums differs from the encoder's.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

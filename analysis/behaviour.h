@@ -1,4 +1,5 @@
-/* Does a model behave as the algebra of receptive_field says? Tests on its real weights, without absolute positions.
+/* Tests whether a model behaves as the algebra of receptive_field says, on its real weights, without absolute
+ * positions.
  *
  * Global attention, one layer: two different tokens at distances that share a row change places. The query's output
  * must not change beyond rounding; at distances with rows of their own it must. Beyond one layer it changes in any

@@ -1,4 +1,4 @@
-/* Tokens that change places, under global attention. SPDX-License-Identifier: MIT */
+/* Tests a model by exchanging two tokens under global attention. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

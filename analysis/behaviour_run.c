@@ -1,5 +1,5 @@
-/* The tests of behaviour are run one after the other here, on one model and one text; what each test does stands in
- * behaviour_places.c and behaviour_window.c.
+/* Runs the tests of behaviour one after the other, on one model and one text; behaviour_places.c and behaviour_window.c
+ * define the tests.
  *
  * SPDX-License-Identifier: MIT */
 

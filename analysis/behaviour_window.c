@@ -1,4 +1,6 @@
-/* A hard window: what is outside must not matter, what is inside must. SPDX-License-Identifier: MIT */
+/* Tests a hard window: tokens outside must not change the output, the outermost token inside must.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +13,7 @@ enum { MARGIN = 4 }; /* tokens of the text beyond what a window reaches, on each
 /* A single token's share falls with every layer to about 1 / width of it; below this float32 cannot show it. */
 static const double visible_share = 1e-6;
 
-/* Which displacements n steps of unambiguous distances can make, around 0. */
+/* The displacements around 0 that n steps of unambiguous distances can make. */
 typedef struct composed_set {
     uint8_t *has; /* [2 reach + 1] */
     ptrdiff_t reach, lowest, highest;
@@ -63,7 +65,7 @@ static size_t differing_values(const float *a, const float *b, size_t h)
     return count;
 }
 
-/* What the tests of one window and number of layers share. */
+/* State shared by the tests of one window and number of layers. */
 typedef struct window_case {
     behaviour_work *work;
     deberta_session *session;

@@ -1,4 +1,4 @@
-/* Tests of behaviour share their report, texts and encodes, which are made here. SPDX-License-Identifier: MIT */
+/* Makes the report, texts and encodes that the tests of behaviour share. SPDX-License-Identifier: MIT */
 #include "analysis/behaviour_work.h"
 
 #include <float.h>

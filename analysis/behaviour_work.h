@@ -1,5 +1,5 @@
-/* What the tests of behaviour share: their report, texts, and encoding with parts of the input poisoned. Only for
- * behaviour*.c.
+/* Declares the state that the tests of behaviour share: report, texts, and encoding with parts of the input poisoned.
+ * Only for behaviour*.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

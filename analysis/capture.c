@@ -1,4 +1,6 @@
-/* An observer copies what it is shown into memory that was measured before the encode. SPDX-License-Identifier: MIT */
+/* Implements an observer that copies what a session shows into memory measured before the encode.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/capture.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Keeps what an observer is shown: hidden states and attention matrices of chosen layers, heads and components.
+/* Keeps what a session shows its observer: hidden states and attention matrices of chosen layers, heads and components.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -28,7 +28,7 @@ void capture_create(capture *capture, const deberta_model_info *model, const siz
 void capture_want(capture *capture, size_t layer, deberta_component component);
 /* Wants the component in all layers. */
 void capture_want_everywhere(capture *capture, deberta_component component);
-/* What the selection will take; SIZE_MAX for more than can be counted. */
+/* Returns the memory that the selection will take; SIZE_MAX for more than can be counted. */
 size_t capture_bytes(const capture *capture);
 /* After the selection was made. */
 deberta_status capture_allocate(capture *capture, deberta_error *err);

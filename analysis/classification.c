@@ -1,4 +1,4 @@
-/* Scores of a classifier are computed from the table of right and given answers. SPDX-License-Identifier: MIT */
+/* Computes the scores of a classifier from its table of right and given answers. SPDX-License-Identifier: MIT */
 #include "analysis/classification.h"
 
 #include <math.h>

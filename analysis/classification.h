@@ -1,4 +1,4 @@
-/* How good a classifier is: from what was right and what was answered to accuracy, precision, recall and F1.
+/* Computes accuracy, precision, recall and F1 of a classifier from right and given answers.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Every diagonal of a matrix is summed up and sampled; the sample is drawn with Vitter's algorithm R.
+/* Sums and samples every diagonal of a matrix; Vitter's algorithm R draws the sample.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/distance_sample.h"

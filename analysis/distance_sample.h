@@ -1,4 +1,4 @@
-/* What stands on the diagonals of many matrices: curves over the distance i - j from a whole corpus.
+/* Collects the diagonals of many matrices: curves over the distance i - j from a whole corpus.
  *
  * Means are over everything. Quantiles are over at most DISTANCE_SAMPLE_MOST values a distance: beyond that a random
  * part of them is kept, every value with the same chance (Vitter 1985, algorithm R), the same part for the same seed.

@@ -1,4 +1,5 @@
-/* A model whose weights are put to the test: how it is opened and run, and who is told how far that is.
+/* Describes an experiment on a model's weights: how the model is opened and run, and the callback that receives
+ * progress.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

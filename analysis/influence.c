@@ -1,5 +1,4 @@
-/* Central differences of a whole encode measure influence; their step is chosen by a sweep and checked against
- * float64.
+/* Measures influence by central differences of a whole encode; a sweep chooses their step, and float64 checks them.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/influence.h"

@@ -1,4 +1,4 @@
-/* How much an input counts at which distance, measured: |d output_i / d input_j| by finite differences, for every layer
+/* Measures how much an input counts at each distance: |d output_i / d input_j| by finite differences, for every layer
  * at once.
  *
  * The input is H[0], the output H[l]. One token j is moved by +step and -step along a random unit direction u (times

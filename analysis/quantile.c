@@ -1,4 +1,4 @@
-/* Quantiles are interpolated between neighbours of the sorted sample. SPDX-License-Identifier: MIT */
+/* Interpolates quantiles between neighbours of the sorted sample. SPDX-License-Identifier: MIT */
 #include "analysis/quantile.h"
 
 #include <math.h>

@@ -1,5 +1,4 @@
-/* Unique distances are found by bisection of the position rule; layers are composed as sets of bits, one bit a
- * displacement.
+/* Finds unique distances by bisection of the position rule; composes layers as bit sets, one bit a displacement.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"

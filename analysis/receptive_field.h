@@ -1,4 +1,4 @@
-/* Which relative positions a model can tell apart, exactly.
+/* Determines exactly which relative positions a model can tell apart.
  *
  * Attention is global at every layer; what is bounded is the range in which a relative position is *unambiguous*: the
  * distances r = i - j (query minus key, so r > 0 is a key to the left) whose row of the position table no other
@@ -34,8 +34,8 @@ typedef struct receptive_field {
         run_right; /* keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
 } receptive_field;
 
-/* What the configuration of a model says of positions, made up or in a folder that need not hold weights: name (the
- * path), version, layers, relative and absolute positions; the rest is 0. */
+/* Reads what a model's configuration says of positions, for a made-up model or a folder that need not hold weights:
+ * name (the path), version, layers, relative and absolute positions; the rest is 0. */
 deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err);
 
 /* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance.

@@ -1,4 +1,4 @@
-/* The version and the commit in one text. SPDX-License-Identifier: MIT */
+/* Joins the version and the commit in one text. SPDX-License-Identifier: MIT */
 #include "bench/build_name.h"
 
 #include "bench/commit.h"

@@ -1,4 +1,4 @@
-/* Work in a process of its own, whose answer comes back through shared memory. SPDX-License-Identifier: MIT */
+/* Runs work in a separate process, which answers through shared memory. SPDX-License-Identifier: MIT */
 #include "bench/child.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Work in a process of its own, whose memory does not count as ours. SPDX-License-Identifier: MIT */
+/* Runs work in a separate process, so that its memory does not count as the caller's. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/base/status.h"

@@ -1,4 +1,5 @@
-/* Points of two sets of runs are paired, compared by rank, and judged together, so that few of the calls are chance.
+/* Pairs points of two sets of runs, compares them by rank, and judges them together, so that few of the calls are
+ * chance.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
@@ -42,7 +43,7 @@ static void differ_size(differences *d, const char *name, size_t a, size_t b)
     if (a && b && a != b) add_difference(d, "%s %zu and %zu", name, a, b);
 }
 
-/* What is absent from a file of another program is not held against it. */
+/* A member that a file of another program lacks does not count as a difference. */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err)
 {
     const machine_sheet *left = &a->sheet, *right = &b->sheet;
@@ -84,7 +85,7 @@ static size_t medians_of(const compare_side *side, const bench_result *like, dou
     return count;
 }
 
-/* Whether two so large sets, wholly apart, would be called different: 2 of all orders of so many runs. */
+/* Whether two sets of these sizes, if wholly apart, would be called different: 2 of all orders of so many runs. */
 static bool can_decide(size_t a, size_t b)
 {
     double orders = 1;
@@ -297,7 +298,7 @@ static void compare_add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%s%s", verdict_text(pair), pair->checksums_differ ? "; other results" : "");
 }
 
-/* What made a run doubtful when it was measured makes the comparison doubtful. */
+/* A note that made a run doubtful makes the comparison doubtful too. */
 static void say_notes(result *r, const compare_side *side)
 {
     for (size_t k = 0; k < side->count; k++) {
@@ -307,7 +308,7 @@ static void say_notes(result *r, const compare_side *side)
     }
 }
 
-/* Who A and B are: "A: before1.json and 3 more runs; AMD EPYC; 2 threads". */
+/* Names sides A and B: "A: before1.json and 3 more runs; AMD EPYC; 2 threads". */
 static void say_side(result *r, char letter, const compare_side *side, const compare_list *list)
 {
     json_t *files = json_array();
@@ -346,7 +347,8 @@ static bool dates_of(const compare_side *side, const char **first, const char **
     return true;
 }
 
-/* What changes with the hour, such as neighbours and heat, is then a difference between the sides. */
+/* Says if one side ran before the other: changes with the hour, such as neighbours and heat, are then a difference
+ * between the sides. */
 static void say_order(result *r, const compare_side *a, const compare_side *b)
 {
     const char *first_a, *last_a, *first_b, *last_b;

@@ -1,4 +1,5 @@
-/* Runs of a sweep side by side: which points became faster or slower, by how much, and whether that can be chance.
+/* Compares runs of a sweep side by side: which points became faster or slower, by how much, and whether that can be
+ * chance.
  *
  * The run is the unit: samples of one process share its luck (where its memory lies, how the clock was set), so that
  * even two runs of one program differ by more than their samples scatter. What counts of a run is its median; the
@@ -54,8 +55,8 @@ void compare_sides(compare_list *list, const compare_side *a, const compare_side
  * BENCH_MODEL, BENCH_LAYERS), the first value of which is A. */
 void compare_within(compare_list *list, const compare_side *runs, unsigned facet);
 
-/* What keeps the first runs of both from having a point in common: of those two points that are most alike, as
- * bench_result_difference says it. False where one has no point. */
+/* Says why the first runs of both sides have no point in common: compares the two points that are most alike, as
+ * bench_result_difference does. False if one side has no point. */
 bool compare_difference(char text[BENCH_DIFFERENCE_BYTES], const compare_side *a, const compare_side *b);
 
 /* by: the facet of compare_within, or 0. The list must outlive the result. */

@@ -1,4 +1,4 @@
-/* FLOPs and bytes of each stage are counted from the shape of a model and the distances of its texts.
+/* Counts FLOPs and bytes of each stage from the shape of a model and the distances of its texts.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/cost_model.h"
@@ -62,7 +62,7 @@ static void count_rows(row_counts *counts, const position_rule *rule, size_t n)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Which position terms are computed: 1 or 0 each. */
+/* Position terms that are computed: 1 or 0 each. */
 typedef struct position_terms {
     double c2p, p2c;
 } position_terms;
@@ -152,7 +152,7 @@ void cost_model_compute(cost *result, const deberta_model_info *model, deberta_r
                        layers * terms * (h * h + 2 * rows * h));
     }
     sum_up(result);
-    /* What is useful is what has to be done: work that folding saves is none. */
+    /* Useful work is the least that has to be done: work that folding saves does not count. */
     result->total.flops -= result->stage[PROFILE_POSITIONS].flops;
     result->total.reachable_flops -= result->stage[PROFILE_POSITIONS].reachable_flops;
 }

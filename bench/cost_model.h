@@ -1,4 +1,4 @@
-/* The least work that an encode must do, by stage: what every "GFLOP/s" and "% of peak" of the bench divides by.
+/* Counts the least work that an encode must do, by stage: the divisor of every "GFLOP/s" and "% of peak" of the bench.
  *
  * Useful FLOPs count matrix products only, with the position projections folded at load. Per layer and sequence of n
  * tokens:

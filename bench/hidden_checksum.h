@@ -1,4 +1,4 @@
-/* One number for the bits of hidden states: two runs that agree in it computed the same.
+/* Digests the bits of hidden states to one number: two runs with equal numbers computed the same.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

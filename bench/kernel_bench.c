@@ -1,4 +1,4 @@
-/* Measuring single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
+/* Measures single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
 #include "bench/kernel_bench.h"
 
 #include <float.h>
@@ -58,7 +58,7 @@ static problem_array *find_weights(measured_problem *m, bool cold)
     return NULL;
 }
 
-/* What is restored before every call lies there a second time. */
+/* Whether the array is restored before every call; a restored array has a second copy. */
 static bool is_restored(const measured_problem *m, const problem_array *array)
 {
     return array->kind != ARRAY_INPUT && problem_description(m->problem.slot)->restored;
@@ -175,7 +175,7 @@ static size_t calibrate(const kernels *table, measured_problem *m, double sample
     }
 }
 
-/* Of one thread. */
+/* Peak of one thread. */
 static double peak_of(const machine_roofs *roofs, deberta_isa isa, const kernel_description *kernel)
 {
     if (!kernel->byte_products) return machine_peak_gflops(roofs, isa, 1);

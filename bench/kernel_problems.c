@@ -1,4 +1,4 @@
-/* Lines of problem files are read, and kernels' names in them are checked. SPDX-License-Identifier: MIT */
+/* Reads the lines of problem files and checks the names of kernels in them. SPDX-License-Identifier: MIT */
 #include "bench/kernel_problems.h"
 
 #include <ctype.h>

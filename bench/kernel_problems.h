@@ -1,4 +1,4 @@
-/* Problems of single kernels.
+/* Describes problems of single kernels as lines of text.
  *
  * A problem is a line of text, so that a list of them is a file one can edit and a line is what one quotes:
  *

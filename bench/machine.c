@@ -1,4 +1,4 @@
-/* The environment sheet is read from /proc, /sys and the build; notes say why a measurement may be off.
+/* Reads the environment sheet from /proc, /sys and the build; notes say why a measurement may be off.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/machine.h"

@@ -1,4 +1,4 @@
-/* The machine under a measurement: what it is (the environment sheet), how fast it could be (roofs), and whether it was
+/* Describes the machine under a measurement: its environment sheet, its limits of speed (roofs), and whether it was
  * quiet.
  *
  * SPDX-License-Identifier: MIT */
@@ -30,7 +30,7 @@ typedef struct machine_roofs {
  * that this machine lacks stay 0. bandwidth false: only multiply-adds. Takes about a second. */
 deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
                                      bool bandwidth, deberta_error *err);
-/* What useful products of a precision cannot exceed; int16 takes three products of bytes for one. 0: not measured. */
+/* Upper limit of useful products of a precision; int16 takes three products of bytes for one. 0: not measured. */
 double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision);
 /* That of float32. */
 double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads);
@@ -38,7 +38,7 @@ const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads
 
 /* --------------------------------------------------------------------------------------------------------- activity */
 
-/* What the machine did between two moments, in cores: 0.5 is half of one core. */
+/* Use of the machine by others between two moments, in cores: 0.5 is half of one core. */
 typedef struct machine_activity {
     double others; /* other processes */
     double stolen; /* taken by the hypervisor */

@@ -1,5 +1,5 @@
-/* Measured limits. Everything runs in a child process: its arrays would else count as memory of the model that is
- * measured next.
+/* Measures the machine's limits. Everything runs in a child process; otherwise its arrays would count as memory of the
+ * model that is measured next.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdint.h>
@@ -107,7 +107,7 @@ static void raise_to(double *best, double value)
     if (value > *best) *best = value;
 }
 
-/* What is counted: float32 of every tier, and after these the integers of every tier. */
+/* Kinds of chains: float32 of every tier, followed by the integers of every tier. */
 enum { CHAIN_KINDS = 2 * DEBERTA_ISA_COUNT };
 
 static const peak_kernel *chain_kernel(int kind, unsigned isa_mask)

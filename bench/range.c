@@ -1,4 +1,6 @@
-/* A small reader parses lists of sizes and says what it expected where a list is wrong. SPDX-License-Identifier: MIT */
+/* Parses lists of sizes; an error says what was expected at the place where a list is wrong.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "bench/range.h"
 
 #include <errno.h>

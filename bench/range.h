@@ -1,4 +1,4 @@
-/* Lists of sizes as one types them: "16,40,128", "1-12", "16-128+16", "16-512*2", and any mixture with commas.
+/* Parses lists of sizes as users type them: "16,40,128", "1-12", "16-128+16", "16-512*2", and any mixture with commas.
  *
  * Ranges are ascending and hold their end if a step meets it. '*' and 'x' both multiply: some shells expand a star.
  *

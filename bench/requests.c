@@ -1,4 +1,4 @@
-/* A stream of requests is drawn, then served in four ways on the clock of this machine.
+/* Draws a stream of requests, then serves it in four ways on the clock of this machine.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/requests.h"
@@ -122,7 +122,7 @@ static void requests_judge(const request_stream *s, request_way way, size_t firs
     }
 }
 
-/* How many of the requests from `first` on are there at this moment; at least one, at most what may be together. */
+/* Number of requests from `first` on that have arrived by now: at least one, at most the batch limit. */
 static size_t requests_there(const request_stream *s, const requests_served *served, size_t first, size_t most,
                              double began)
 {

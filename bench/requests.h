@@ -1,5 +1,5 @@
-/* Latencies as a service sees them: a drawn stream of single texts, one after the other or as they arrive, alone or
- * with those that wait.
+/* Measures latencies as a service sees them: a drawn stream of single texts, back to back or as they arrive, alone or
+ * in batches of those that wait.
  *
  * A way of serving is measured on the same drawn texts and, where they arrive, at the same moments:
  *
@@ -18,7 +18,7 @@
 #include "include/deberta.h"
 #include "output/scope.h"
 
-/* How long the texts are. The first is a service's; the others are those that GLiNER's packing is measured on
+/* Distribution of text lengths. The first is a service's; the others are those that GLiNER's packing is measured on
  * (bench/bench_infer_packing.py of urchade/GLiNER), of which zipf draws from a power law, 1 / length^1.2. */
 typedef enum request_mix {
     REQUESTS_UNIFORM,       /* 8 to 512 tokens */

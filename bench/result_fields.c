@@ -1,4 +1,4 @@
-/* These tables turn bench results into JSON, CSV and tables for people, and JSON into results again.
+/* Holds the tables that turn bench results into JSON, CSV and tables for people, and JSON into results again.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/result_fields.h"
@@ -93,7 +93,7 @@ const record_field bench_cache_fields[] = {
     END,
 };
 
-/* What was not measured is absent. */
+/* Members that were not measured are absent. */
 #define ROOF .digits = 1, .absent_is_zero = true
 
 const record_field bench_roof_fields[] = {

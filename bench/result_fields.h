@@ -1,5 +1,5 @@
-/* What is in bench results, described once: for the writer and the reader of the JSON, for CSV and for tables. Inside
- * of results*.c.
+/* Describes the members of bench results once, for the writer and the reader of the JSON, for CSV and for tables.
+ * Private to results*.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Results get the names of what they were measured with, and are compared for likeness.
+/* Names the settings of results, and compares results for likeness.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/results.h"

@@ -1,4 +1,4 @@
-/* What a sweep found: kept in memory, described as tables and JSON, read from JSON.
+/* Keeps the results of a sweep in memory, describes them as tables and JSON, and reads them from JSON.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -16,7 +16,7 @@ typedef struct bench_stage {
 } bench_stage;
 
 typedef struct bench_result {
-    /* What was measured. */
+    /* Settings of the measurement. */
     char model[256], engine[32], isa[16], precision[16], attention[16];
     char model_sha256[65]; /* deberta_model_digest; empty of a made-up model and of results that do not tell it */
     bool position_cache, cold;
@@ -26,7 +26,7 @@ typedef struct bench_result {
     size_t *lengths; /* [batch] of a ragged batch, else NULL */
     size_t tokens;   /* of all sequences */
 
-    /* What was found. */
+    /* Results of the measurement. */
     double *samples; /* [time.count] seconds of one encode */
     statistics_summary time;
     double other_cores; /* used by other processes meanwhile */
@@ -59,7 +59,7 @@ typedef struct bench_results {
 /* By its name; of a name that only other engines have (bf16), and of a result without one, float32. */
 deberta_precision bench_precision(const bench_result *result);
 
-/* What tells results apart; `except` of bench_result_alike is a sum of these. */
+/* Facets that tell results apart; `except` of bench_result_alike is a sum of these. */
 enum {
     BENCH_MODEL = 1,
     BENCH_ENGINE = 2,
@@ -75,14 +75,14 @@ bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned e
  * and "./demo" are one, and so are made-up models whose keys stand in another order. */
 bool bench_same_model(const bench_result *a, const bench_result *b);
 enum { BENCH_DIFFERENCE_BYTES = 640 };
-/* What keeps two from being alike: "model 'a' and 'b'; n 8 and 16". Returns how many facets that is. */
+/* Writes the facets in which two results differ: "model 'a' and 'b'; n 8 and 16". Returns their number. */
 size_t bench_result_difference(char text[BENCH_DIFFERENCE_BYTES], const bench_result *a, const bench_result *b);
 
 #define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */
 
-/* What they say, in every format, into a result of that schema: the machine; a row for each point or, where there is
- * none, the roofs; breakdowns; trends. Text and Markdown leave out what is the same in all rows, and say it once above;
- * CSV has everything, in units of the JSON: {"environment": {...}, "results": [...], "trends": [...]}. */
+/* Describes results in every format, into a result of that schema: the machine; a row for each point or, without
+ * points, the roofs; breakdowns; trends. Text and Markdown leave out values that are the same in all rows, and say them
+ * once above; CSV has everything, in units of the JSON: {"environment": {...}, "results": [...], "trends": [...]}. */
 void bench_results_describe(result *r, const bench_results *results);
 /* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`
  * is what messages call the file. */

@@ -1,4 +1,4 @@
-/* The JSON of results: one member a fact, units in the names. results_read.c reads back the same.
+/* Writes the JSON of results: one member a fact, units in the names. results_read.c reads it back.
  *
  * SPDX-License-Identifier: MIT */
 #include <jansson.h>

@@ -1,5 +1,5 @@
-/* Reading the JSON of a report, as results_write.c leaves it. What an older or a foreign file lacks is 0 or empty; what
- * a comparison cannot do without must be there.
+/* Reads the JSON of a report, as results_json.c writes it. Members that an older or a foreign file lacks are 0 or
+ * empty; a file without the members that a comparison needs is refused.
  *
  * SPDX-License-Identifier: MIT */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Tables of results, and what is said around them. SPDX-License-Identifier: MIT */
+/* Fills the tables of results and the sentences around them. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 

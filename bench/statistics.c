@@ -1,4 +1,4 @@
-/* Medians with their intervals, the Mann-Whitney test, Hodges-Lehmann ratios and least-squares fits are computed here.
+/* Computes medians with their intervals, the Mann-Whitney test, Hodges-Lehmann ratios and least-squares fits.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/statistics.h"

@@ -1,4 +1,4 @@
-/* What repeated measurements say: summaries, comparison of two sets, fitted curves.
+/* Evaluates repeated measurements: summaries, comparison of two sets, fitted curves.
  *
  * Times are never normally distributed (nothing is faster than undisturbed, everything can be slower), so everything
  * here goes by rank: medians, order statistics, Mann-Whitney. Nothing is random, so the same samples give the same

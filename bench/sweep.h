@@ -1,4 +1,4 @@
-/* Measuring encodes over every combination of lengths, layers, threads, tiers and variants of attention.
+/* Measures encodes over every combination of lengths, layers, threads, tiers and variants of attention.
  *
  * Points are visited in turn, in another order each round, so that a disturbance or a drift of the clock falls on all
  * of them and not on one. A visit makes a session, encodes once without counting it, then takes samples, each of one
@@ -28,7 +28,7 @@ typedef struct sweep_state {
 /* Returns false to stop: what has been measured by then is reported. */
 typedef bool (*sweep_progress)(void *context, const sweep_state *state);
 
-/* Whether position projections are folded at load or computed in every encode. */
+/* The position projections are folded at load, computed in every encode, or measured both ways. */
 typedef enum sweep_position_cache { SWEEP_CACHE_ON, SWEEP_CACHE_OFF, SWEEP_CACHE_BOTH } sweep_position_cache;
 
 /* Empty lists mean the default in brackets. All memory stays the caller's. */

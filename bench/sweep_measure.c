@@ -1,4 +1,4 @@
-/* Running the points of a sweep: in a child for their memory, for time, for stages. SPDX-License-Identifier: MIT */
+/* Runs the points of a sweep: in a child for their memory, for time, for stages. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

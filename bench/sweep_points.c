@@ -1,4 +1,4 @@
-/* The lists that a sweep was asked for are multiplied out into its points. SPDX-License-Identifier: MIT */
+/* Multiplies out the lists of a sweep into its points. SPDX-License-Identifier: MIT */
 #include "bench/sweep_work.h"
 
 /* Lists with their defaults filled in. */

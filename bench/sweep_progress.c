@@ -1,4 +1,4 @@
-/* How far a sweep is, and how long it will take. SPDX-License-Identifier: MIT */
+/* Reports the progress of a sweep and estimates the time it will take. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-/* What the points of a sweep have measured, as results. SPDX-License-Identifier: MIT */
+/* Turns the measurements of a sweep's points into results. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* A sweep opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
+/* Runs a sweep: opens its model, measures roofs and visits all points. SPDX-License-Identifier: MIT */
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
 #include "core/base/numbers.h"
 
-/* What has to be loaded; 0: all. */
+/* Number of layers to load; 0: all. */
 static size_t most_layers(const sweep_options *options)
 {
     size_t most = 0;

@@ -1,5 +1,5 @@
-/* A sweep at work, for the files that do its parts: sweep_progress.c, sweep_measure.c and sweep_results.c, and
- * sweep_run.c above them.
+/* Declares the state of a running sweep for the files that do its parts: sweep_progress.c, sweep_measure.c and
+ * sweep_results.c, and sweep_run.c, which calls them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -11,7 +11,7 @@
 
 /* The points of a sweep: every combination that the options ask for. Only for the sweep's own files. */
 typedef struct sweep_point {
-    /* What. */
+    /* Settings of the point. */
     size_t *lengths; /* [sequences] */
     size_t sequences, longest, tokens, layers, threads;
     deberta_isa isa;
@@ -19,7 +19,7 @@ typedef struct sweep_point {
     bool ragged, position_cache;
     cost cost;
 
-    /* How far. */
+    /* Progress of the point. */
     double estimate; /* seconds of one encode, as far as known; 0: not yet */
     size_t wanted;   /* samples */
     double *samples; /* [wanted] */
@@ -79,7 +79,7 @@ void sweep_tell(sweep *s, const char *what, const sweep_point *point);
 
 /* Each point once, in a process of its own: memory, checksum, a first idea of its time. */
 deberta_status sweep_probe_all(sweep *s, deberta_error *err);
-/* What --cold writes over before each sample. */
+/* Prepares the memory that --cold overwrites before each sample. */
 deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err);
 deberta_status sweep_sample_all(sweep *s, deberta_error *err);
 deberta_status sweep_profile_all(sweep *s, deberta_error *err);

@@ -1,4 +1,4 @@
-/* The clocks of the operating system are read here, and the processor's, which a chain of multiplications tells.
+/* Reads the clocks of the operating system, and measures the processor's clock by a chain of multiplications.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/timer.h"

@@ -1,4 +1,4 @@
-/* Clocks for measurements. SPDX-License-Identifier: MIT */
+/* Declares the clocks of measurements. SPDX-License-Identifier: MIT */
 #pragma once
 
 /* Seconds of a clock that never jumps. */

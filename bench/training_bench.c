@@ -1,4 +1,4 @@
-/* A batch is made up, steps on it are timed by stage, and the memory of the plan is noted.
+/* Makes up a batch, times steps on it by stage, and notes the memory of the plan.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"

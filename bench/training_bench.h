@@ -1,5 +1,5 @@
-/* Steps of training, measured: seconds by stage, work, memory. The batch is made up: sequences of one length, of which
- * so many tokens are labelled.
+/* Measures steps of training: seconds by stage, work, memory. The batch is made up: sequences of one length, with a
+ * given number of labelled tokens.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* `bench train` in a build without training. SPDX-License-Identifier: MIT */
+/* Replaces `bench train` in a build without training. SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"
 
 #include "core/base/status.h"

@@ -1,4 +1,4 @@
-/* Results that differ in one axis are collected, and least-squares curves are fitted to them.
+/* Collects results that differ in one axis, and fits least-squares curves to them.
  *
  * SPDX-License-Identifier: MIT */
 #include "bench/trends.h"

@@ -1,4 +1,4 @@
-/* Curves through the results of a sweep: what a layer costs, how time and memory grow with the length.
+/* Fits curves to the results of a sweep: the time of a layer, and the growth of time and memory with the length.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

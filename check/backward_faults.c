@@ -1,4 +1,4 @@
-/* Most are planted in the learner's table of kernels.
+/* Defines deliberate faults of training; most replace an entry of the learner's kernel table.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/backward_faults.h"
@@ -10,7 +10,7 @@
 #include "core/dispatch.h"
 #include "train/state/products.h"
 
-/* What the faults are made of: the scalar tier, which gives the bits of all. */
+/* The scalar tier's kernels, from which the faults are made; every tier gives the same bits. */
 static kernels sound(void)
 {
     kernels table;
@@ -128,7 +128,7 @@ PLANT(product_begins_anew, gemm_tn_f32)
 
 /* ------------------------------------------------------------------------------------------------------- other places */
 
-/* Where exponentials are kept, the way back reads no mask. */
+/* The backward pass reads no mask while exponentials are kept, so the fault drops them. */
 static void plant_softmax_without_mask(learner *l)
 {
     for (size_t i = 0; i < l->model->config.layers; i++) l->memory.records[i].exponentials = NULL;
@@ -203,7 +203,7 @@ static void holes_are_first_tokens(learner *l, step_batch *batch)
         }
 }
 
-/* Whose holes are cleared: kernels are not told of learners. */
+/* The learner whose holes are cleared; a kernel has no argument for it. */
 static const learner *cleared;
 
 static bool is_hole(const float *row)

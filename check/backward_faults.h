@@ -1,6 +1,6 @@
-/* Deliberate mistakes in training, to prove that a check of gradients notices such: `verify --training --mutate` knows
- * all of them, and the golden tests of training use the same list. Where a mistake is one of memory, two things have
- * the same place, and no byte beyond an array is touched.
+/* Declares deliberate faults of training, to prove that a check of gradients notices them: `verify --training --mutate`
+ * lists them, and the golden tests of training use the same list. A fault of memory gives two arrays the same place; it
+ * touches no byte beyond an array.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

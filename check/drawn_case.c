@@ -1,4 +1,4 @@
-/* Task, models, texts and labels of a case are drawn one after the other from its number.
+/* Draws task, models, texts and labels of a case one after the other from its number.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/drawn_case.h"
@@ -31,7 +31,7 @@ static size_t between(uint64_t *state, size_t least, size_t most)
 
 /* -------------------------------------------------------------------------------------------------------------- shape */
 
-/* What is worth a turn: beyond a block of queries, beyond a chunk of keys, beyond an array of 1,024. */
+/* Sizes that some cases must exceed: a block of queries, a chunk of keys, an array of 1,024. */
 enum { TWO_BLOCKS = 150, TWO_CHUNKS = 530, MANY_CHOICES = 1030, MANY_LABELS = 1024 };
 
 typedef struct case_shape {

@@ -1,4 +1,4 @@
-/* A case: a drawn model, or two, a drawn batch of some task, and how it is trained. All of it is a function of a seed
+/* Draws a case: a model, or two, a batch of some task, and the settings of its training. A case is a function of a seed
  * and a number, so that any case repeats alone.
  *
  * SPDX-License-Identifier: MIT */

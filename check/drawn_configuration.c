@@ -1,4 +1,4 @@
-/* A config.json is written from drawn sizes, in the spelling of a drawn dialect. SPDX-License-Identifier: MIT */
+/* Writes a config.json from drawn sizes, in the spelling of a drawn dialect. SPDX-License-Identifier: MIT */
 #include "check/drawn_configuration.h"
 
 #include <stdio.h>

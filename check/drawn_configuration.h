@@ -1,4 +1,4 @@
-/* Configurations drawn at random: any that config.json can say and the engine takes.
+/* Draws configurations at random: any that config.json can express and the engine takes.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* A drawn case as files. SPDX-License-Identifier: MIT */
+/* Writes a drawn case as files. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
-/* Features of inference: every tier and precision against float64, and other ways to the same bits.
+/* Checks features of inference: every tier and precision against float64, and other ways to the same bits.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdio.h>
@@ -47,7 +48,8 @@ static verify_texts flatten(scope *memory, const exact_batch *batch)
 /* Limits of low precision are those of models whose rows have hundreds of columns, among which errors cancel. */
 static const double limit_of_narrow_models = 3;
 
-/* What rows are joined under: "layer 2 c2p" says where in a model, and tiers differ in bits only. */
+/* Returns the name under which rows are joined: "layer 2 c2p" names a place in a model, and tiers differ in bits
+ * only. */
 static const char *kind_of(const verify_row *row)
 {
     if (strncmp(row->subject, "logits", 6) == 0) return row->subject;
@@ -126,7 +128,7 @@ static bool always(const drawn_run *run)
 
 /* ------------------------------------------------------------------------------------------------------ the same bits */
 
-/* What a model gives for all texts: H[L], and the logits of each of its heads. */
+/* Outputs of a model for all texts: H[L], and the logits of each of its heads. */
 typedef struct outputs {
     scope memory;
     float *hidden;                     /* [tokens][h] */
@@ -138,7 +140,7 @@ static size_t drawn_inference_rows_of(deberta_task task, const verify_texts *tex
     return task == DEBERTA_TASK_SEQUENCE ? texts->sequences : texts->starts[texts->sequences];
 }
 
-/* Of the first `rows` places of what was encoded, into the rows from `first_row` on. */
+/* Copies the logits of the first `rows` places of the last encode into the rows from `first_row` on. */
 static deberta_status take_logits(deberta_session *session, deberta_task task, outputs *to, size_t first_row,
                                   size_t rows, size_t width, deberta_error *err)
 {

@@ -1,4 +1,4 @@
-/* Weights are drawn for every tensor that the configuration asks for; a model can also be saved as a folder.
+/* Draws weights for every tensor that the configuration asks for; saves a model as a folder.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/drawn_model.h"
@@ -53,7 +53,8 @@ __attribute__((format(printf, 4, 5))) static void add_table(weight_writer *w, si
     va_end(arguments);
 }
 
-/* Of the encoder where prefix is the writer's; a deviation of 1 keeps the variance of what is multiplied. */
+/* Adds a matrix, of the encoder if prefix is the writer's; a deviation of 1 keeps the variance of the multiplied
+ * values. */
 __attribute__((format(printf, 6, 7))) static void add_matrix(weight_writer *w, const char *prefix, double deviation,
                                                              size_t rows, size_t columns, const char *name, ...)
 {
@@ -205,7 +206,7 @@ deberta_status drawn_model_make(drawn_model *model, const drawn_wish *wish, uint
     if (!model->json) memory_short();
     deberta_status status = config_parse(&model->config, model->json, strlen(model->json), "drawn config.json", err);
     if (status == DEBERTA_OK) {
-        /* Where the configuration does not say, the tensors do. */
+        /* The tensors give the version if the configuration does not. */
         if (model->config.version == 0) model->config.version = 1 + (int)random_below(state, 2);
         add_embeddings(&w, wish);
         for (size_t layer = 0; layer < model->config.layers; layer++) add_layer(&w, layer);

@@ -1,5 +1,5 @@
-/* Models drawn at random: any configuration that config.json can say and the engine takes, with weights for it. A model
- * is a function of what is wished for and of the state of the random numbers.
+/* Draws models at random: any configuration that config.json can express and the engine takes, with weights for it. A
+ * model is a function of the wish and of the state of the random numbers.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

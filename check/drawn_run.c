@@ -1,4 +1,4 @@
-/* Features note here what they found; rows of one feature are put together. SPDX-License-Identifier: MIT */
+/* Collects the findings of features; joins rows of one feature. SPDX-License-Identifier: MIT */
 #include "check/drawn_run.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* One drawn case while it is verified, what features note of it, and the report of all cases.
+/* Declares the state of one drawn case during its verification, the notes that features make of it, and the report of
+ * all cases.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

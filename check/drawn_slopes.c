@@ -1,5 +1,4 @@
-/* A tensor is moved along its direction through a source of weights, and central differences of the loss give the
- * slope.
+/* Moves a tensor along its direction through a source of weights; central differences of the loss give the slope.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/drawn_slopes.h"

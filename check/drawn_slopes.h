@@ -1,4 +1,4 @@
-/* The loss of a drawn case in float64, and its slope along a random direction in each tensor.
+/* Computes the loss of a drawn case in float64, and its slope along a random direction in each tensor.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,6 @@
-/* Features of training: gradients against float64, and other ways to the same bits. SPDX-License-Identifier: MIT */
+/* Checks features of training: gradients against float64, and other ways to the same bits.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ static const double slope_limit = 300, share_of_all = 0.02, loss_limit = 200;
 
 /* --------------------------------------------------------------------------------------------------------------- ways */
 
-/* How else a step may run; no bit depends on it. */
+/* An alternative way to run a step; no bit depends on it. */
 typedef struct training_way {
     const char *name;
     deberta_isa isa; /* AUTO: the best */

@@ -1,4 +1,6 @@
-/* Drawn cases of training and planted faults of it in a build without training: none. SPDX-License-Identifier: MIT */
+/* Replaces the drawn cases and planted faults of training by none in a build without training.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stddef.h>
 
 #include "check/backward_faults.h"

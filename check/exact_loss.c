@@ -1,4 +1,4 @@
-/* Logits come from the reference model, one sequence at a time; losses and their means are written out in float64.
+/* Computes logits by the reference model, one sequence at a time, and losses and their means in float64.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/exact_loss.h"
@@ -116,7 +116,7 @@ static void add_end(const exact_batch *batch, size_t sequence, const double *log
     mean->count++;
 }
 
-/* What a sequence contributes to the means. */
+/* Adds the contribution of sequence i to the means. */
 static void add_sequence(const exact_batch *batch, size_t i, const double *logits, size_t width, exact_means *means)
 {
     exact_mean *mean = means->of;

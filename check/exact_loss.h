@@ -1,5 +1,5 @@
-/* Losses of training in float64, from the reference model and the formulas of docs/training.md: the second opinion on
- * what `train` computes, sharing nothing with it.
+/* Computes losses of training in float64, from the reference model and the formulas of docs/training.md. The results of
+ * `train` are compared with them; the two share no code.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -50,13 +50,14 @@ void exact_own_loss(const exact_batch *batch, size_t width, double *const *logit
 /* Steps of training in float64: a loss at any weights, and what it holds fixed (docs/training.md, "SiFT"). */
 typedef struct exact_step exact_step;
 
-/* What the loss holds fixed is taken from this model: of SiFT the moved embeddings and both probabilities. The batch
- * must stay. */
+/* Takes the constants of the loss from this model: with SiFT the moved embeddings and both probabilities. The batch
+ * must outlive the step. */
 deberta_status exact_step_begin(exact_step **step, const exact_batch *batch, const reference_model *model,
                                 deberta_error *err);
-/* What the step reports as its loss. */
+/* Returns the loss that the step reports. */
 double exact_step_value(const exact_step *step);
-/* What the gradients are those of, at another model's weights; but for constants it is the value. */
+/* Computes the function whose gradients the step takes, at another model's weights; up to constants it equals the
+ * value. */
 deberta_status exact_step_loss(const exact_step *step, const reference_model *model, double *loss, deberta_error *err);
 /* The sizes of what each sequence adds to the difference of two models' own losses, added up: where a softmax goes over
  * sequences, their terms cancel. */

@@ -19,11 +19,70 @@ typedef struct pair_rows {
 
 struct exact_step {
     scope memory;
-    const exact_batch *batch;
+    exact_batch cut;          /* the caller's, without padding before its sequences */
+    const exact_batch *batch; /* cut */
     double value;
     double **moved_embedded; /* [sequences] of [n][h]: normalised at the first weights, and moved. NULL: no SiFT */
     pair_rows clean, moved;  /* probabilities at the first weights; of one output logits */
 };
+
+/* --------------------------------------------------------------------------------------------------------- padding */
+
+/* Holes before the first token that is none. */
+static size_t holes_before(const exact_batch *batch, size_t sequence)
+{
+    size_t first = 0;
+    while (first < batch->columns && !batch->mask[sequence * batch->columns + first]) first++;
+    return first;
+}
+
+/* A copy of rows of `columns` items, each moved to the left by the holes before its sequence. */
+static void *moved_left(scope *memory, const exact_batch *batch, const void *rows, size_t item_bytes)
+{
+    const size_t row_bytes = batch->columns * item_bytes;
+    char *copy = scope_take(memory, batch->sequences, row_bytes);
+    for (size_t i = 0; i < batch->sequences; i++) {
+        const size_t cut_bytes = holes_before(batch, i) * item_bytes;
+        memcpy(copy + i * row_bytes, (const char *)rows + i * row_bytes + cut_bytes, row_bytes - cut_bytes);
+    }
+    return copy;
+}
+
+static int64_t *places_moved_left(scope *memory, const exact_batch *batch, const int64_t *places)
+{
+    int64_t *copy = scope_take(memory, batch->sequences, sizeof *copy);
+    for (size_t i = 0; i < batch->sequences; i++)
+        copy[i] = places[i] < 0 ? places[i] : places[i] - (int64_t)holes_before(batch, i);
+    return copy;
+}
+
+static int64_t *columns_of(scope *memory, const exact_batch *batch)
+{
+    int64_t *columns = scope_take(memory, batch->sequences * batch->columns, sizeof *columns);
+    for (size_t at = 0; at < batch->sequences * batch->columns; at++) columns[at] = (int64_t)(at % batch->columns);
+    return columns;
+}
+
+/* Holes before a sequence are padding (docs/training.md): its first token is the first that is none, and absolute
+ * positions go on counting columns. */
+static exact_batch without_holes_before(scope *memory, const exact_batch *batch, size_t width)
+{
+    exact_batch cut = *batch;
+    size_t holes = 0;
+    for (size_t i = 0; i < batch->sequences; i++) holes += holes_before(batch, i);
+    if (!holes) return cut;
+    const int64_t *positions = batch->positions ? batch->positions : columns_of(memory, batch);
+    cut.positions = moved_left(memory, batch, positions, sizeof *positions);
+    cut.ids = moved_left(memory, batch, batch->ids, sizeof *batch->ids);
+    if (batch->types) cut.types = moved_left(memory, batch, batch->types, sizeof *batch->types);
+    if (batch->task <= EXACT_REPLACED || batch->task == EXACT_TOKENS)
+        cut.labels = moved_left(memory, batch, batch->labels, sizeof *batch->labels);
+    cut.starts = places_moved_left(memory, batch, batch->starts);
+    cut.ends = places_moved_left(memory, batch, batch->ends);
+    cut.delta = moved_left(memory, batch, batch->delta, width * sizeof *batch->delta);
+    cut.mask = moved_left(memory, batch, batch->mask, 1);
+    return cut;
+}
 
 /* ---------------------------------------------------------------------------------------------------- all sequences */
 
@@ -138,7 +197,7 @@ static double mean_distance(const exact_step *step, const pair_rows *clean, cons
 
 /* ------------------------------------------------------------------------------------------------------------- ascent */
 
-/* What the moved logits of a sequence are multiplied with: the sum's gradient is that of the ascent. */
+/* Weights of the moved logits of a sequence: the gradient of the weighted sum is that of the ascent. */
 typedef struct weighing {
     const exact_step *step;
     const pair_rows *moved; /* at delta_0: probabilities, or one output */
@@ -280,7 +339,8 @@ deberta_status exact_step_begin(exact_step **result, const exact_batch *batch, c
                                 deberta_error *err)
 {
     exact_step *step = *result = memory_take(1, sizeof *step);
-    step->batch = batch;
+    step->cut = without_holes_before(&step->memory, batch, model->config.hidden_size);
+    step->batch = &step->cut;
     deberta_status status = batch->sift_weight > 0 ? begin_sift(step, model, err) : DEBERTA_OK;
     if (status == DEBERTA_OK) status = exact_step_loss(step, model, &step->value, err);
     if (status != DEBERTA_OK) exact_step_free(result);

@@ -1,4 +1,4 @@
-/* The list of deliberate faults, and what each does to a model that is being opened. SPDX-License-Identifier: MIT */
+/* Lists the deliberate faults, and applies each to a model that is being opened. SPDX-License-Identifier: MIT */
 #include "check/mutation.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static size_t row_wrapped(const position_rule *rule, ptrdiff_t distance)
     return (size_t)((row % rows + rows) % rows);
 }
 
-/* Where the quotient of the logarithms is no whole number, the right rule rounds it up. */
+/* Rounds down; if the quotient of the logarithms is no whole number, the right rule rounds it up. */
 static size_t row_floored(const position_rule *rule, ptrdiff_t distance)
 {
     ptrdiff_t bucket = position_bucket(rule, distance);

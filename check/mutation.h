@@ -1,4 +1,4 @@
-/* Deliberate faults, to prove that a verifier notices faults of this kind.
+/* Lists deliberate faults, to prove that a verifier notices faults of this kind.
  *
  * Each belongs to a rule that is easy to get wrong and hard to see in a result. A fault changes what a model is made of
  * while it is opened (configuration, position rule, the weights as they are read), never a comparison or a tolerance.

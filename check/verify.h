@@ -1,4 +1,4 @@
-/* Verification: every tier bit for bit against the scalar one, and all of them against float64.
+/* Verifies every tier bit for bit against the scalar one, and all of them against float64.
  *
  * Bits: every float32 tier must give the same bits, so that comparison is equality. Errors: a difference from float64
  * is divided by its scale, what rounding can be held responsible for: eps times the sum of the absolute values of all
@@ -15,7 +15,7 @@
 #include "check/mutation.h"
 #include "output/scope.h"
 
-/* Where in a model a quantity stands, for charts of the error by layer. */
+/* The place of a quantity in a model, for charts of the error by layer. */
 typedef struct verify_place {
     char model[32];    /* the label, "" for a model that the user named; only meaningful with a quantity */
     char quantity[16]; /* "hidden", "c2c" ... "probs"; "" for everything that has no layer */
@@ -29,7 +29,7 @@ typedef struct verify_norms {
 
 /* |found - expected| / |expected| as 2-norms; 0 where nothing was expected. */
 double verify_relative_error(const verify_norms *norms);
-/* Of the angle between found and expected; 1 where one of them is nothing. */
+/* Cosine of the angle between found and expected; 1 if one of them is zero. */
 double verify_cosine(const verify_norms *norms);
 
 typedef struct verify_row {

@@ -1,4 +1,4 @@
-/* Each drawn case goes through the list of features, those on a saved model in a folder that is removed again.
+/* Runs each drawn case through the list of features, those on a saved model in a folder that is removed again.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/drawn_run.h"

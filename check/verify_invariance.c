@@ -1,4 +1,6 @@
-/* The same sequence by other means: one arithmetic gives one result. SPDX-License-Identifier: MIT */
+/* Checks that one sequence gives the same result by every way of running it: one arithmetic gives one result.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

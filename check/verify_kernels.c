@@ -1,5 +1,7 @@
-/* Kernels on random problems: each tier against scalar's bits, and against float64. The exhaustive version, with guard
- * pages and every edge, is tests/checkasm; this one runs anywhere in a second. SPDX-License-Identifier: MIT */
+/* Verifies kernels on random problems: each tier against scalar's bits, and against float64. The exhaustive version,
+ * with guard pages and every edge, is tests/checkasm; this one runs anywhere in a second.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

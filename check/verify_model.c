@@ -1,4 +1,6 @@
-/* A whole model: the engine of each tier against the float64 reference, layer by layer, before and after the softmax.
+/* Verifies a whole model: the engine of each tier against the float64 reference, layer by layer, before and after the
+ * softmax.
+ *
  * SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
@@ -205,7 +207,7 @@ typedef struct compared {
     bool is_of_head;
 } compared;
 
-/* What belongs to a hole is unspecified. A head of sequences reads what is there. */
+/* Values of a hole are unspecified. A head of sequences reads them all the same. */
 static bool is_of_hole(const comparison *c, const compared *values, size_t i)
 {
     const size_t n = c->truth->tokens, row = i / values->columns, column = i % values->columns;

@@ -1,4 +1,4 @@
-/* Errors of one comparison are summed up as a row: worst, percentile, median, norms and where the worst stands.
+/* Sums up the errors of one comparison as a row: worst and its place, percentile, median, norms.
  *
  * SPDX-License-Identifier: MIT */
 #include <float.h>

@@ -1,4 +1,4 @@
-/* Small made-up models that between them use every part of the engine. SPDX-License-Identifier: MIT */
+/* Verifies small made-up models that between them use every part of the engine. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "check/verify.h"

@@ -1,4 +1,4 @@
-/* Bytes are appended to an array that grows; numbers and texts are formatted on the way.
+/* Appends bytes to an array that grows, and formats numbers and texts on the way.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/byte_buffer.h"

@@ -1,5 +1,5 @@
-/* Bytes that grow: where the backends write a file before anything touches the disk.
- * Zero-initialise, release with byte_buffer_free.
+/* Declares a growing buffer of bytes, in which backends write a file before anything touches the disk. Zero-initialise,
+ * release with byte_buffer_free.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

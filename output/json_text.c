@@ -1,4 +1,4 @@
-/* Broken UTF-8 is replaced before jansson sees a string. SPDX-License-Identifier: MIT */
+/* Replaces broken UTF-8 before jansson sees a string. SPDX-License-Identifier: MIT */
 #include "output/json_text.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* JSON put together: texts that come from anywhere become strings, which are UTF-8 or nothing.
+/* Puts JSON together: texts from any source become strings, which are UTF-8 or nothing.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

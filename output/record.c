@@ -1,4 +1,4 @@
-/* Members of a struct are read and written by their types, as JSON and as cells. SPDX-License-Identifier: MIT */
+/* Reads and writes members of a struct by their types, as JSON and as cells. SPDX-License-Identifier: MIT */
 #include "output/record.h"
 
 #include <inttypes.h>

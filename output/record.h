@@ -1,5 +1,5 @@
-/* A C struct whose members are described once: from the description come its JSON, the reader of that JSON, and the
- * cells of CSV files and of tables for people.
+/* Describes the members of a C struct once; the description gives its JSON, the reader of that JSON, and the cells of
+ * CSV files and of tables for people.
  *
  *     static const record_field fields[] = {
  *         {"threads", "threads", RECORD_SIZE(bench_result, threads)},

@@ -1,5 +1,5 @@
-/* What a command has found, once: typed tables, fields and sentences, from which come text, Markdown, CSV, LaTeX and
- * JSON. Commands only fill; how numbers are rounded, quoted and aligned is decided here.
+/* Holds the findings of a command once, as typed tables, fields and sentences, and writes them as text, Markdown, CSV,
+ * LaTeX and JSON. Commands only fill; this code decides how numbers are rounded, quoted and aligned.
  *
  *     result *r = result_new("deberta-example/1");
  *     result_say(r, "error by layer of %s", name);                          // text and Markdown

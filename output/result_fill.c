@@ -1,4 +1,4 @@
-/* Rows, cells and sentences are added to a typed result here, in memory of its scope. SPDX-License-Identifier: MIT */
+/* Adds rows, cells and sentences to a typed result, in memory of its scope. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What a result holds. Private to result_fill.c and result_write.c. SPDX-License-Identifier: MIT */
+/* Defines the members of a result. Private to result_fill.c and result_write.c. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "output/result.h"

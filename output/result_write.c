@@ -1,4 +1,4 @@
-/* Typed results: one writer a format. SPDX-License-Identifier: MIT */
+/* Writes typed results, with one writer for each format. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Memory that belongs to scopes, and the one place where the program's rooms end it for want of memory.
+/* Allocates memory that belongs to scopes; the one place where the program's rooms end it for want of memory.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/scope.h"

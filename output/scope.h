@@ -12,7 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-/* What is taken in a scope lives as long as the scope; {0} holds nothing. */
+/* Memory taken in a scope lives as long as the scope; {0} holds nothing. */
 typedef struct scope {
     struct scope_piece *newest;
 } scope;

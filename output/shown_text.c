@@ -1,4 +1,4 @@
-/* Texts of users are printed without control characters, and places in them are marked. SPDX-License-Identifier: MIT */
+/* Prints texts of users without control characters, and marks places in them. SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Pieces of text into JSON and onto a terminal.
+/* Puts pieces of text into JSON and onto a terminal.
  *
  * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
  *

@@ -1,4 +1,4 @@
-/* Cells are collected row by row; printing aligns columns or escapes for Markdown, CSV and LaTeX.
+/* Collects cells row by row; printing aligns columns or escapes for Markdown, CSV and LaTeX.
  *
  * SPDX-License-Identifier: MIT */
 #include "output/text_table.h"

@@ -1,4 +1,5 @@
-/* A table of short texts, printed with aligned columns, as Markdown, CSV or a LaTeX tabular (booktabs).
+/* Prints a table of short texts with aligned columns, as Markdown, CSV or a LaTeX tabular (booktabs).
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

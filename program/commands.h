@@ -1,4 +1,4 @@
-/* The commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
+/* Declares the commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/options.h"

@@ -1,4 +1,4 @@
-/* The program: finds the command and runs it. SPDX-License-Identifier: MIT */
+/* Finds the command and runs it. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,7 +104,7 @@ typedef struct ranks_end {
 
 static int end_ranks(end_hook *hook, int status) { return cluster_close(&((ranks_end *)hook)->ranks, status); }
 
-/* Where the number of threads is the environment's to say. */
+/* Notes an OMP_NUM_THREADS that cannot be read, if the environment decides the number of threads. */
 static void note_threads(const common_options *options)
 {
     const char *without = options->command->without, *unread = executor_threads_unread();

@@ -1,4 +1,4 @@
-/* Axes at the left of the panels of an attention figure and under them: tokens or positions, and what they are.
+/* Draws axes at the left of the panels of an attention figure and under them: tokens or positions, and their names.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Under or beside the panels of an attention figure: colour bars and notes.
+/* Draws colour bars and notes under or beside the panels of an attention figure.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -44,7 +44,7 @@ static size_t kinds_in_order(const attention_plan *p, heatmap_kind kinds[HEATMAP
 
 static const double narrowest_bar = 22, widest_bar = 80; /* mm */
 
-/* Whether every bar has columns of its own to stand under, wide enough for it: its title is broken into lines. */
+/* Whether every bar has its own columns above it, wide enough for it: its title is broken into lines. */
 static bool bars_have_columns(const attention_plan *p, const heatmap_kind *kinds, size_t bars)
 {
     bool fits = p->lines_per_row == 1 && bars > 1;

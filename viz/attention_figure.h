@@ -1,7 +1,7 @@
-/* The attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads, with
- * tokens.
+/* Draws the attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads,
+ * with tokens.
  *
- * Other labelled matrices are drawn by it too, with the names of their axes: length x layers, layer x head, distances.
+ * It draws other labelled matrices too, with the names of their axes: length x layers, layer x head, distances.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,5 @@
-/* What the panels of each kind in an attention figure have in common: colours, unit, scale and where its bar stands.
+/* Determines the properties shared by panels of one kind in an attention figure: colours, unit, scale and the place of
+ * its bar.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_kinds.h"

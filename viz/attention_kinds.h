@@ -1,14 +1,14 @@
-/* What the panels of each kind in an attention figure have in common. SPDX-License-Identifier: MIT */
+/* Declares the properties shared by panels of one kind in an attention figure. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "viz/attention_figure.h"
 
-/* What the colours of a kind are, and what they mean. */
+/* Colours of a kind, and their meaning. */
 const char *attention_palette(const attention_figure *spec, heatmap_kind kind);
 void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES]);
-/* Whether a panel has cells: not an empty place, nor a word instead. */
+/* Whether a panel has cells; an empty place or one with a word has none. */
 bool attention_has_cells(const attention_figure *spec, size_t index);
-/* What the panels of a kind share a scale with; a row that is the only one shares it with all. */
+/* Set of panels that share a scale within a kind; a row that is the only one shares it with all. */
 heatmap_policy attention_policy(const attention_figure *spec, heatmap_kind kind);
 /* Whether a bar stands at the right of the panel; whether bars stand in the lines of the titles of rows. */
 bool attention_has_own_bar(const attention_figure *spec, size_t index);

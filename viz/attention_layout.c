@@ -1,4 +1,4 @@
-/* Drawing of the attention figure as attention_plan.c arranges it, from top to bottom: cells and their colours, labels,
+/* Draws the attention figure as attention_plan.c arranges it, from top to bottom: cells and their colours, labels,
  * numbers, colour bars, notes.
  *
  * SPDX-License-Identifier: MIT */
@@ -98,8 +98,8 @@ static void free_cells(attention_plan *p)
     for (size_t i = 0; p->cells && i < attention_panel_count(p->spec); i++) heatmap_cells_free(&p->cells[i]);
 }
 
-/* How wide the numbers of bars at the right of panels are: the arrangement depends on it, and these on cells that are
- * not pooled yet. */
+/* Measures the numbers of bars at the right of panels: the arrangement depends on their width, and they depend on cells
+ * that are not pooled yet. */
 static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 {
     figure_notes unused = {0};
@@ -175,8 +175,8 @@ static bool find_crowded(const draw_list *list, const attention_plan *p, size_t 
     return false;
 }
 
-/* Whether numbers stand in the cells: if they were asked for without condition, the caller is told what is too small.
- */
+/* Decides whether cells show numbers; if the caller asked for them without condition, an error says what is too
+ * small. */
 static deberta_status plan_cell_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
 {
     char text[TICK_TEXT_BYTES];
@@ -211,7 +211,7 @@ static void draw_cell_numbers(draw_list *list, const attention_plan *p, size_t i
     }
 }
 
-/* What is drawn may be narrower than the page: cells do not grow without end. */
+/* Crops the page to the drawing, which may be narrower: cells do not grow without end. */
 static void crop_page(const draw_list *list, attention_plan *p)
 {
     const double last = attention_plan_x(p, p->across - 1);

@@ -1,6 +1,6 @@
-/* Left to right a line of panels is: row title (rotated), "query" (rotated), token labels, panels. Tokens stand beside
- * the leftmost panel and beneath the lowest one of each column only: panels share their axes. Where a grid row takes
- * several lines, and where the width is scarce, its title stands above it.
+/* Arranges a line of panels from left to right: row title (rotated), "query" (rotated), token labels, panels. Only the
+ * leftmost panel, and the lowest one of each column, have tokens: panels share their axes. The title stands above a
+ * grid row that takes several lines, or if the width is scarce.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_plan.h"
@@ -263,7 +263,7 @@ static void limit_height(const draw_list *list, attention_plan *p, double highes
     attention_plan_measure(list, p, p->across);
 }
 
-/* Whether the arrangement of so many panels side by side pleases and has tokens. */
+/* Whether the arrangement of so many panels side by side has a pleasant size and shows tokens. */
 static bool pleases_with_tokens(const draw_list *list, attention_plan *p, size_t across)
 {
     p->largest_cell = INFINITY;

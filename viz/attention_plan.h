@@ -1,5 +1,5 @@
-/* Where the parts of an attention figure stand: how many panels fit side by side, with tokens or positions as labels,
- * in cells of which size. attention_layout.c draws the panels by it, attention_axes.c and attention_bars.c what stands
+/* Arranges the parts of an attention figure: how many panels fit side by side, with tokens or positions as labels, in
+ * cells of which size. attention_layout.c draws the panels by it, attention_axes.c and attention_bars.c draw the parts
  * around them.
  *
  * SPDX-License-Identifier: MIT */
@@ -68,7 +68,7 @@ bool attention_plan_shows_tokens(const attention_plan *plan);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
-/* What a panel's own bar takes in this column: 0 where none has one. */
+/* Width that a panel's own bar takes in this column: 0 if no panel has one. */
 double attention_bar_room(const attention_plan *plan, size_t column);
 /* For a title beside a row, along its panels. */
 double attention_plan_row_room(const attention_plan *plan);

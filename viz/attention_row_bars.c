@@ -1,5 +1,5 @@
-/* Colour bars of an attention figure whose rows have scales of their own: they stand in the line of the row's title,
- * or under it, and take no width from the panels.
+/* Draws colour bars of an attention figure whose rows have separate scales: the bars lie in the line of the row's
+ * title, or under it, and take no width from the panels.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_kinds.h"
@@ -48,7 +48,7 @@ static colour_legend bar_of(const attention_row_bars *p, heatmap_kind kind, size
                            .small = p->small};
 }
 
-/* What the bars of a row take side by side, and how many they are. */
+/* Width of the bars of a row side by side, and their number. */
 static double bars_width(const draw_list *list, const attention_row_bars *p, size_t row, size_t *count)
 {
     char name[RANGE_BYTES];

@@ -1,4 +1,4 @@
-/* Charts: lines, points, ribbons and bars over linear, logarithmic and category axes.
+/* Draws charts: lines, points, ribbons and bars over linear, logarithmic and category axes.
  *
  * A chart figure is a grid of panels. The legend stands above them, once if all show the same series, so that it never
  * covers data. Series differ in colour, marker and dash, and so in greyscale. Points that cannot be drawn (not finite,

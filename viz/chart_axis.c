@@ -1,6 +1,6 @@
-/* Ranges follow the data with a little room; a logarithmic axis ignores what is not positive, any axis what is not
- * finite. Ticks are tried from many to few until their numbers have room, because only the measured text knows how many
- * fit.
+/* Chooses ranges and ticks. Ranges follow the data with a little room; a logarithmic axis ignores values that are not
+ * positive, any axis those that are not finite. Ticks are tried from many to few until their numbers have room, because
+ * only the measured text knows how many fit.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/chart_inside.h"
@@ -156,7 +156,7 @@ static tick_set make_ticks(const chart_axis_map *map, size_t most)
     return (tick_set){0};
 }
 
-/* Whether the numbers of two ticks keep clear of each other on an axis of that length. */
+/* Whether the numbers of two ticks stay apart on an axis of that length. */
 static bool two_clear(const draw_list *list, const chart_axis_map *map, size_t i, size_t k, bool vertical,
                       double length, const draw_font *font)
 {

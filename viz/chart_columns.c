@@ -1,4 +1,4 @@
-/* Arrays of panels, series and points grow here, and become the chart that is drawn. SPDX-License-Identifier: MIT */
+/* Grows arrays of panels, series and points, and makes of them the chart that is drawn. SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* A chart from columns of numbers: panels, their series and the points of those are added one after the other; the
- * memory of all of it belongs to the columns.
+/* Builds a chart from columns of numbers: panels, their series and the points of those are added one after the other;
+ * the columns own all of the memory.
  *
  *     chart_columns c = {0};
  *     chart_add_panel(&c, (chart_panel){.title = "latency", .x = {.label = "tokens", .scale = CHART_LOG2}});

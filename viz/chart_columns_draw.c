@@ -1,4 +1,6 @@
-/* Apart from the columns: these are filled also where nothing can be drawn. SPDX-License-Identifier: MIT */
+/* Draws the columns. Separate from chart_columns.c so that builds without cairo can still fill columns.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/chart_columns.h"
 
 deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, const char *const *paths,

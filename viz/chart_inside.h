@@ -1,4 +1,4 @@
-/* The inside of one chart panel: its axes, its series, and what is drawn of them. Inside of chart_layout.c.
+/* Declares the parts of one chart panel: its axes, its series, and their drawing. Private to chart_layout.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -54,8 +54,8 @@ void chart_series_draw_areas(draw_list *list, const chart_plot *p);
 void chart_series_draw_lines(draw_list *list, const chart_plot *p);
 void chart_series_draw_markers(draw_list *list, const chart_plot *p);
 
-/* How series number place of a panel looks, drawn for a legend with its left end at (x, y); returns the width of that.
- * With no list it only tells the width. */
+/* Draws series number `place` of a panel as a legend shows it, with its left end at (x, y); returns its width. Without
+ * a list it only returns the width. */
 double chart_series_sample(draw_list *list, const chart_series *series, size_t place, double x, double y);
 
 /* -------------------------------------------------------------------------------- grid, series, rules and numbers */

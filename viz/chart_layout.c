@@ -1,5 +1,5 @@
-/* Layout of charts: panels find their margins, the same for all so that plot areas line up; then titles, legends and
- * panels are drawn.
+/* Lays out charts: panels find their margins, the same for all so that plot areas line up; then it draws titles,
+ * legends and panels.
  *
  * SPDX-License-Identifier: MIT */
 
@@ -181,7 +181,7 @@ static double draw_chart_notes(draw_list *list, const chart_figure *spec, const 
     return figure_write_notes(list, style, y + 1, &text);
 }
 
-/* What stands around a plot area, for all panels alike, so that areas line up. */
+/* Margins of a plot area, the same for all panels, so that areas line up. */
 typedef struct surroundings {
     double left, right, above, below; /* above: the title */
 } surroundings;

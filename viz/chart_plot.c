@@ -1,5 +1,5 @@
-/* A panel is drawn back to front: grid, ribbons, bars, rules, error bars, lines, markers, axes. Everything but markers
- * is clipped to the area, so that a range chosen by the caller cuts lines cleanly.
+/* Draws a panel back to front: grid, ribbons, bars, rules, error bars, lines, markers, axes. Everything but markers is
+ * clipped to the area, so that a range chosen by the caller cuts lines cleanly.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/chart_inside.h"
@@ -167,7 +167,7 @@ static void draw_rules(draw_list *list, const chart_plot *p)
     }
 }
 
-/* What the reader would otherwise not know of. Stacks are left out: their pieces have no place of their own. */
+/* Counts the points that the panel does not show. Stacks are left out: their pieces have no place to count. */
 static void count_lost_points(const chart_plot *p, figure_notes *notes)
 {
     for (size_t s = 0; s < p->panel->series_count; s++) {
@@ -187,7 +187,7 @@ static void count_lost_points(const chart_plot *p, figure_notes *notes)
     }
 }
 
-/* Where bars and signed curves turn. */
+/* Draws the line of zero, from which bars and signed curves rise and fall. */
 static void draw_zero_line(draw_list *list, const chart_plot *p)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};

@@ -1,4 +1,4 @@
-/* Values become places on the plot area, and series are drawn in their colours, markers and dashes.
+/* Maps values to places on the plot area, and draws series in their colours, markers and dashes.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/chart_inside.h"

@@ -1,4 +1,4 @@
-/* Colour bars: a strip of the map with numbers under it, at its right or at both ends, and legends with a title.
+/* Draws colour bars: a strip of the map with numbers under it, at its right or at both ends, and legends with a title.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/colour_bar.h"

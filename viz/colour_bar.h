@@ -1,4 +1,4 @@
-/* Colour bars of heat maps.
+/* Draws the colour bars of heat maps.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

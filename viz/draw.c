@@ -1,4 +1,4 @@
-/* The recorded list: primitives as they were appended, each with its own copy of points, text or pixels.
+/* Records the list of primitives in the order of their calls, each with its own copy of points, text or pixels.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/draw.h"

@@ -1,4 +1,4 @@
-/* A drawing: a list of primitives on a page measured in millimetres, y growing downwards.
+/* Declares a drawing: a list of primitives on a page measured in millimetres, y growing downwards.
  *
  * Layout code (heatmap, chart, figure) appends primitives once; the list is then replayed onto any number of backends,
  * so every output of a figure holds the same things at the same places, and a test reads the list itself. Text is
@@ -79,7 +79,7 @@ typedef struct draw_ruler {
  * them). */
 double draw_type_height(const draw_font *font);
 double draw_cap_height(const draw_font *font);
-/* How far the baseline lies beneath the point where a text is put, in mm. */
+/* Distance of the baseline beneath the point at which a text is put, in mm. */
 double draw_baseline(const draw_place *place, const draw_font *font);
 
 /* ----------------------------------------------------------------------------------------------------- recording */
@@ -119,13 +119,13 @@ void draw_group(draw_list *list, const char *name);
 void draw_ungroup(draw_list *list);
 
 double draw_measure(const draw_list *list, const char *text, const draw_font *font);
-/* What draw_text makes of a text, allocated. For texts that go into a file beside the drawing. */
+/* Returns a text as draw_text cleans it, allocated. It serves texts of a file next to the drawing. */
 char *draw_clean_text(const char *text);
 
 /* ------------------------------------------------------------------------------------------------------- replaying */
 
-/* What a backend implements. Coordinates are mm; strings are valid UTF-8 without control characters. width of a text is
- * what the ruler measured. A method that is NULL leaves its kind out. */
+/* Functions of a backend. Coordinates are mm; strings are valid UTF-8 without control characters. width of a text is
+ * the ruler's measure. A method that is NULL leaves its kind out. */
 typedef struct draw_methods {
     void (*box)(void *self, draw_rect rect, draw_colour fill, const draw_pen *outline);
     void (*path)(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,

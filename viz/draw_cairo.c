@@ -1,4 +1,4 @@
-/* The only file with cairo and pango. One replay serves pixels and PDF; the surfaces differ, nothing else does.
+/* Renders by cairo and pango; no other file uses them. One replay serves pixels and PDF; only the surfaces differ.
  *
  * Same bytes every time: hinting and subpixel rendering are off whatever the desktop says, glyph positions are not
  * rounded (so that text has the same width at every resolution), and a PDF gets no date.

@@ -1,4 +1,4 @@
-/* Real fonts and pixels: a ruler that knows fonts, and the backends for PNG pixels and PDF.
+/* Provides real fonts and pixels: a ruler that knows fonts, and the backends for PNG pixels and PDF.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

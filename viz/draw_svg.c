@@ -1,5 +1,5 @@
-/* Numbers have three decimals (a thousandth of a point) and follow no locale; nothing depends on time or on pointers,
- * so the same drawing is the same file.
+/* Writes numbers with three decimals (a thousandth of a point) in no locale; nothing depends on time or on pointers, so
+ * the same drawing is the same file.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/draw_svg.h"

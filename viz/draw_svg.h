@@ -1,5 +1,5 @@
-/* SVG with real text: selectable, searchable, editable, read aloud. Written here and not by cairo, whose SVG turns
- * letters into outlines.
+/* Writes SVG with real text: selectable, searchable, editable, read aloud. cairo does not write it, because its SVG
+ * turns letters into outlines.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

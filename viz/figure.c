@@ -1,5 +1,5 @@
-/* A figure becomes a file in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches what
- * was there before, and it renames.
+/* Makes a file of a figure in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches
+ * existing files, and it renames.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/figure.h"

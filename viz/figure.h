@@ -1,4 +1,4 @@
-/* What all figures share: width, type, title, provenance, notes, and saving into several files at once.
+/* Declares the common parts of figures: width, type, title, provenance, notes, and saving into several files at once.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -29,7 +29,7 @@ typedef struct figure_label {
     bool special; /* drawn grey: [CLS], [SEP], padding */
 } figure_label;
 
-/* What the reader of a figure must be told; each is also written into the figure or its colour bar. */
+/* Facts that the reader of a figure needs; each is also written into the figure or its colour bar. */
 typedef struct figure_notes {
     size_t clipped;                 /* cells outside the scale */
     size_t not_a_number;            /* cells, hatched */

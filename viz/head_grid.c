@@ -1,5 +1,5 @@
-/* No tokens and no axes inside a thumbnail: at this size only the pattern counts. One scale, or patterns could not be
- * compared.
+/* Draws thumbnails without tokens or axes: at this size only the pattern counts. All share one scale, so that patterns
+ * can be compared.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/head_grid.h"

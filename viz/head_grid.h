@@ -1,4 +1,4 @@
-/* The head grid: a thumbnail of every head of every layer, on one colour scale.
+/* Draws the head grid: a thumbnail of every head of every layer, on one colour scale.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

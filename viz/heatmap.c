@@ -1,4 +1,5 @@
-/* Numbers are double until they are stored as the float that is drawn; a colour is one table look-up.
+/* Computes cells and colours: numbers are double until they are stored as the float that is drawn; a colour is one
+ * table look-up.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/heatmap.h"

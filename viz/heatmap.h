@@ -1,4 +1,4 @@
-/* Matrices as coloured cells: centring, pooling, scales, the panel with its labels, and colour bars.
+/* Draws matrices as coloured cells: centring, pooling, scales, the panel with its labels, and colour bars.
  *
  * A matrix is first prepared (centred, pooled, its non-finite cells counted); a scale is then chosen from everything
  * that is to be compared; only then is anything drawn.
@@ -73,7 +73,7 @@ deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind k
 void heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
                     const heatmap_cells *const *panels, size_t count);
 
-/* Whether panels have colour bars of their own. */
+/* Whether each panel has a separate colour bar. */
 static inline bool heatmap_has_own_bars(heatmap_policy policy)
 {
     return policy == HEATMAP_PANEL || policy == HEATMAP_ROW;
@@ -92,7 +92,7 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* Colour of one value. */
 draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value);
 
-/* What the colours of a kind mean: unit, or "logit", "probability", "value" for NULL; for signed values also whether
+/* Meaning of the colours of a kind: unit, or "logit", "probability", "value" for NULL; for signed values also whether
  * the row means were subtracted. Cut if longer than the buffer. */
 enum { HEATMAP_UNIT_BYTES = 256 };
 void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES]);

@@ -1,5 +1,6 @@
-/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed,
- * so the sign survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
+/* Draws the line view. Signed values have the colours of the heat maps (positive vermilion, negative blue), and
+ * negative lines are dashed, so the sign survives greyscale. Width and opacity grow with the value; weak lines are
+ * drawn first.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/line_view.h"
@@ -173,7 +174,7 @@ static double width_of_each(const plan *p, size_t across)
     return (p->style.width_mm - 2 * margin - panel_gap * (double)(across - 1)) / (double)across;
 }
 
-/* What is left for the lines between the tokens. */
+/* Width that remains for the lines between the tokens. */
 static double lines_room(const plan *p, size_t across)
 {
     return width_of_each(p, across) - p->query_width - p->key_width - 2;

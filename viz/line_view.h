@@ -1,4 +1,5 @@
-/* The line view: tokens in two columns, a line from every query to the keys it attends to, stronger for larger values.
+/* Draws the line view: tokens in two columns, a line from every query to the keys it attends to, stronger for larger
+ * values.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The colour tables, RRGGBB in hexadecimal, one after the other.
+/* Holds the colour tables, RRGGBB in hexadecimal, one after the other.
  *
  * viridis, cividis and magma: the data of matplotlib's maps of these names, rounded to 8 bits. viridis and magma are by
  * Nathaniel J. Smith, Stefan van der Walt and Eric Firing, cividis by Jamie R. Nunez, Christopher R. Anderton and Ryan

@@ -1,4 +1,4 @@
-/* Colours: maps from a number in [0, 1] to a colour, and the fixed set for the series of a chart.
+/* Provides colours: maps from a number in [0, 1] to a colour, and the fixed set for the series of a chart.
  *
  * Sequential maps have 256 levels and luminance that only grows (viridis, cividis, magma) or, from white to one colour,
  * only falls (blues, greys), so they read in greyscale and with every colour vision. The diverging map (polar) has 257

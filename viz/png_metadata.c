@@ -1,4 +1,4 @@
-/* An image that is in memory and has a size that cairo took is written into memory: only memory can be short.
+/* Writes an image into memory. The image is in memory and has a size that cairo took, so that only memory can be short.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/png_metadata.h"

@@ -1,4 +1,4 @@
-/* PNG files with their resolution (pHYs) and provenance (tEXt). The only file with libpng.
+/* Writes PNG files with their resolution (pHYs) and provenance (tEXt); no other file uses libpng.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -8,8 +8,7 @@
 #include "core/base/status.h"
 #include "output/byte_buffer.h"
 
-/* What a figure says about its origin: one line, e.g. {"model", "demo, sha256 12ab..."}. Keys: 1-79 characters of
- * ASCII. */
+/* Origin of a figure in one line, e.g. {"model", "demo, sha256 12ab..."}. Keys: 1-79 characters of ASCII. */
 typedef struct provenance_entry {
     const char *key, *value;
 } provenance_entry;

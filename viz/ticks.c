@@ -1,5 +1,5 @@
-/* Steps are 1, 2 or 5 times a power of ten: what people count in. Ticks are multiples of the step, so neighbouring
- * figures share them, and not divisions of the range.
+/* Chooses steps of 1, 2 or 5 times a power of ten, in which people count. Ticks are multiples of the step, so
+ * neighbouring figures share them, and not divisions of the range.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/ticks.h"

@@ -1,4 +1,4 @@
-/* Where an axis or a colour bar has its marks, and how numbers are written in figures.
+/* Places the marks of an axis or a colour bar, and formats the numbers of figures.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The module that JavaScript loads: flat functions with numbers and pointers. deberta.mjs wraps them.
+/* Exports the flat functions, with numbers and pointers, that JavaScript loads; deberta.mjs wraps them.
  *
  * SPDX-License-Identifier: MIT */
 #include "wasm/module.h"

@@ -1,4 +1,6 @@
-/* What the files of the module share: the model that is open, and the last text. SPDX-License-Identifier: MIT */
+/* Declares the state that the files of the module share: the open model and the last text.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>

@@ -1,5 +1,6 @@
-/* One text through the model that is open: tokens, hidden states, what the page says of every head, candidates for
- * [MASK]. SPDX-License-Identifier: MIT */
+/* Runs one text through the open model: tokens, hidden states, the page's numbers of every head, candidates for [MASK].
+ *
+ * SPDX-License-Identifier: MIT */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "program/report/explorer_head.h"
 #include "wasm/module.h"
 
-/* What all heads of a text may take as they are handed over. */
+/* Limit of the memory of all heads of a text as the module returns them. */
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
 /* From JavaScript: so many layers of so many are done. */

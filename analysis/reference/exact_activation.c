@@ -1,4 +1,4 @@
-/* The activations in float64, from their definitions. SPDX-License-Identifier: MIT */
+/* Computes the activations in float64, from their definitions. SPDX-License-Identifier: MIT */
 #include "analysis/reference/exact_activation.h"
 
 #include <math.h>
@@ -63,7 +63,7 @@ double gate_argument(double x, activation function)
 
 static double gelu_ulp(double x) { return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25; }
 
-/* What is below the exponential's range counts as 0. To round the argument u of a gate costs as much as u is large. */
+/* Values below the exponential's range count as 0. Rounding the argument u of a gate costs as much as u is large. */
 static activation_bounds gate_bounds(double u, double roundings)
 {
     const double amplification = isfinite(u) ? fabs(u) / (1 + exp(u)) : 0;

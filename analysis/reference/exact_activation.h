@@ -1,4 +1,5 @@
-/* The activations and their slopes in float64, from their definitions, and how far a kernel may be from them.
+/* Computes the activations and their slopes in float64 from their definitions, and bounds how far a kernel may be from
+ * them.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -27,5 +28,5 @@ double exact_activation(double x, activation function);
 exact_slope_value exact_slope_of(double x, activation function);
 /* The bounds of simd/math_coefficients.h, for gelu rounded up. */
 activation_bounds activation_bounds_of(double x, activation function);
-/* What gelu_tanh and gelu_quick hand to the logistic function; of others, x. */
+/* Argument that gelu_tanh and gelu_quick hand to the logistic function; x for the other activations. */
 double gate_argument(double x, activation function);

@@ -1,11 +1,11 @@
-/* The second opinion: DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain loops,
- * sharing no code with the encoder but the reading of config.json and of weight files. Tests and `verify` measure the
- * encoder against it.
+/* The reference model implements DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain
+ * loops, sharing no code with the encoder but the reading of config.json and of weight files. Tests and `verify`
+ * measure the encoder against it.
  *
  * One sequence at a time, at its full padded length if one likes: unlike the encoder it takes a mask as the papers'
  * code does, and rows that are masked follow the rule that is asked for. Layer weights are read when they are needed
- * and dropped after, so that a large model costs memory of one layer. Seconds, not milliseconds: about 2 GFLOP a
- * second.
+ * and dropped after, so that a large model costs memory of one layer. An encode takes seconds, not milliseconds: it
+ * reaches about 2 GFLOP/s.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -13,7 +13,7 @@
 #include "core/io/checkpoint.h"
 #include "core/model/config.h"
 
-/* Where weights come from. Names are canonical (SPEC 9, without prefix). Both functions are called with `context`. */
+/* Source of weights. Names are canonical (SPEC 9, without prefix). Both functions are called with `context`. */
 typedef struct reference_source {
     void *context;
     /* Rank and shape of a tensor, or false if there is none of that name. */

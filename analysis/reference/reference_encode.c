@@ -1,4 +1,4 @@
-/* The forward pass, formula by formula. SPDX-License-Identifier: MIT */
+/* Computes the forward pass, formula by formula. SPDX-License-Identifier: MIT */
 #include "analysis/reference/exact_activation.h"
 #include "analysis/reference/reference_math.h"
 #include "analysis/reference/reference_weights.h"

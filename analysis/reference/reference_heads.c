@@ -1,4 +1,4 @@
-/* The heads of SPEC 8 in float64.
+/* Computes the heads of SPEC 8 in float64.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/exact_activation.h"

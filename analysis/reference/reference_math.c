@@ -1,4 +1,4 @@
-/* Formulas of SPEC in float64, each as it stands there.
+/* Implements the elementary formulas of SPEC in float64, each as SPEC writes it.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

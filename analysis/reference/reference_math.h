@@ -1,5 +1,5 @@
-/* The elementary formulas of SPEC in float64: what the reference model is put together from, and what kernel tests may
- * compare with. Written to be read beside SPEC; matrices are row-major, a linear layer has W [out][in].
+/* Declares the elementary formulas of SPEC in float64; the reference model consists of them, and kernel tests may
+ * compare with them. They read side by side with SPEC; matrices are row-major, a linear layer has W [out][in].
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

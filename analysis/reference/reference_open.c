@@ -1,4 +1,4 @@
-/* The encoder of SPEC 2 to 6 in float64.
+/* Implements the encoder of SPEC 2 to 6 in float64.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,4 +1,4 @@
-/* The product of both position tables, which the model leaves out, and embeddings in their parts.
+/* Computes the product of both position tables, which the model leaves out, and the parts of embeddings.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,4 +1,4 @@
-/* Made-up models for the reference: the same weights that the encoder gets, which are a function of name and index.
+/* Gives the reference the weights of made-up models: the encoder's own, a function of name and index.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_weights.h"

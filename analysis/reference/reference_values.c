@@ -1,4 +1,4 @@
-/* What a head would write for each key, if it attended to nothing else.
+/* Computes the output a head would write for each key if it attended to that key alone.
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_math.h"

@@ -1,5 +1,5 @@
-/* Tensors of a model as doubles, by name and expected shape, and the weights of a layer brought to one form
- * (SPEC 3.1, 4.1, 9).
+/* Reads tensors of a model as doubles, by name and expected shape, and brings the weights of a layer to one form (SPEC
+ * 3.1, 4.1, 9).
  *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/reference_weights.h"

@@ -1,4 +1,4 @@
-/* How the reference model fetches its tensors. Private to reference.
+/* Declares how the reference model fetches its tensors. Private to reference.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

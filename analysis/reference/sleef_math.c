@@ -1,4 +1,5 @@
-/* SLEEF's functions under plain signatures; the only place in the program that knows SLEEF.
+/* Wraps SLEEF's functions in plain signatures; no other file of the program includes SLEEF.
+ *
  * SPDX-License-Identifier: MIT */
 #include "analysis/reference/sleef_math.h"
 

@@ -1,4 +1,4 @@
-/* Turns the float64 activations into what a kernel's result is compared with. SPDX-License-Identifier: MIT */
+/* Turns the float64 activations into the expected values of a kernel's results. SPDX-License-Identifier: MIT */
 #include "check/kernels/activations.h"
 
 #include <float.h>

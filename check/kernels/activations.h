@@ -1,4 +1,4 @@
-/* What kernels of activations are compared with. SPDX-License-Identifier: MIT */
+/* Declares the expected values of kernels of activations. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "analysis/reference/exact_activation.h"

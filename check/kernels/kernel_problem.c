@@ -1,4 +1,4 @@
-/* What the descriptions share: arrays with gaps, numbers to fill them, exact values.
+/* Implements the tools that descriptions share: arrays with gaps, numbers to fill them, exact values.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/kernels/kernel_problem.h"

@@ -1,4 +1,4 @@
-/* What a problem of a kernel is, and what a description of a kernel is made of (kernel_slots.h says what for).
+/* Defines a problem of a kernel and the parts of a kernel's description; kernel_slots.h gives their purpose.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -37,7 +37,7 @@ enum { PROBLEM_ARRAYS = 13 };
 
 /* --------------------------------------------------------------------------------------------------------- problems */
 
-/* What the numbers of a problem are like. */
+/* Distribution of a problem's numbers. */
 typedef enum problem_values {
     VALUES_ORDINARY, /* mostly of unit size, some large, some tiny: what activations look like */
     VALUES_HUGE,
@@ -50,7 +50,7 @@ typedef enum problem_values {
     VALUES_WHOLE,   /* -8 ... 8: sums are exact */
 } problem_values;
 
-/* What a kernel may be asked for beyond its sizes. */
+/* Options of a kernel call beyond its sizes. */
 typedef enum problem_option {
     WITH_BIAS = 1 << 0, /* epilogues of the products, in the order of core/kernels.h */
     WITH_GELU = 1 << 1,
@@ -127,16 +127,16 @@ typedef struct exact_value {
     error_unit unit;
 } exact_value;
 
-/* What is done with a result; false: no more of this problem. found is element `index` of p->arrays[array].at, or what
- * digits there stand for. */
+/* Judges a result; false ends the problem. found is element `index` of p->arrays[array].at, or the value that digits
+ * there represent. */
 typedef struct exact_judge {
     bool (*judge)(void *context, const kernel_problem *p, size_t array, size_t index, double found,
                   const exact_value *want);
     void *context;
 } exact_judge;
 
-/* Whether a word of an output is what it should be. A NaN is as good as another, but POISON equals only itself: it is
- * what memory holds that nobody has written, a signalling NaN. */
+/* Whether a word of an output has its expected value. All NaNs are equal, but POISON equals only itself: the signalling
+ * NaN of memory that nothing has written. */
 #define POISON 0x7fa5a5a5u
 bool same_word(uint32_t found, uint32_t expected, array_kind kind);
 /* Writes POISON. */
@@ -152,7 +152,7 @@ typedef struct problem_sizes {
     size_t rows, depth, columns;
 } problem_sizes;
 
-/* Which product of sizes a call's elements are. */
+/* Product of sizes that counts a call's elements. */
 typedef enum problem_elements { ROWS_COLUMNS, ROWS_DEPTH, DEPTH_COLUMNS } problem_elements;
 
 typedef struct kernel_description {
@@ -181,7 +181,8 @@ typedef struct kernel_description {
 KERNEL_LIST(X)
 #undef X
 
-/* What a description needs; the rest follows by name. Without one of these functions it does not compile. */
+/* Defines a description from its arguments; the functions follow by name. A description without one of these functions
+ * does not compile. */
 #define DESCRIBE_KERNEL(slot_, word_, ...)                                                                             \
     const kernel_description describe_##slot_ = {.name = #slot_,                                                       \
                                                  .word = (word_),                                                      \

@@ -1,4 +1,4 @@
-/* The table of descriptions, made from the list of kernels, and what is asked of it.
+/* Holds the table of descriptions, made from the list of kernels, and answers questions about it.
  *
  * SPDX-License-Identifier: MIT */
 #include "check/kernels/kernel_slots.h"

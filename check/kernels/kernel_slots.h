@@ -1,5 +1,5 @@
-/* Every kernel described once, for all who try it: `deberta verify`, `deberta bench kernel`, and in the tests checkasm
- * and its benchmark.
+/* Describes every kernel once, for all that test or time it: `deberta verify`, `deberta bench kernel`, and in the tests
+ * checkasm and its benchmark.
  *
  * A problem is a slot of the kernel table with sizes and options. Its description (problem_*.c) says which arrays it
  * works on, what is in them, how the slot is called, what the results are in float64, and how much work a call is. A
@@ -25,7 +25,7 @@
 #include "check/kernels/kernel_problem.h"
 
 const char *slot_name(kernel_slot slot);
-/* Whose kernel the table has there: "avx2". */
+/* Name of the tier whose kernel the table holds in the slot: "avx2". */
 const char *slot_isa(kernel_slot slot, const kernels *table);
 /* Whether both tables hold the same function. */
 bool slot_same(kernel_slot slot, const kernels *a, const kernels *b);
@@ -40,8 +40,8 @@ void problem_exact(const kernel_problem *p, const exact_judge *judge);
 /* "rows 3, depth 7, columns 48, bias, gelu": what a message says of it. */
 void problem_text(const kernel_problem *p, char *text, size_t capacity_bytes);
 
-/* Of one call: what it multiplies and adds (0: not counted), the memory it moves at least with what is restored before
- * it, and the elements that times are divided by. Of a problem that is laid out. */
+/* Work of one call: its multiplications and additions (0: not counted), the memory it moves at least, restored arrays
+ * included, and the elements that times are divided by. The problem must be laid out. */
 typedef struct problem_work {
     double flop, bytes, elements;
 } problem_work;

@@ -1,5 +1,5 @@
-/* Rows of the backward pass and the optimiser: layernorm_backward_f32, activate_backward_f32, softmax_backward_f32,
- * adam_f32.
+/* Describes rows of the backward pass and the optimiser: layernorm_backward_f32, activate_backward_f32,
+ * softmax_backward_f32, adam_f32.
  *
  * SPDX-License-Identifier: MIT */
 #include <float.h>

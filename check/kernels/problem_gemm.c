@@ -1,4 +1,5 @@
-/* Products of float32 and what they are fed with: gemm_f32, gemm_tn_f32, pack_panels_f32, and the sums over rows.
+/* Describes products of float32 and the kernels around them: gemm_f32, gemm_tn_f32, pack_panels_f32, and the sums over
+ * rows.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -170,7 +171,7 @@ static void choose_bounds(kernel_problem *p)
 /* Additions that any cutting makes, and the products. */
 static double sum_limit(const kernel_problem *p) { return (double)p->rows + MAX_ROW_PARTS; }
 
-/* What array k holds of every column of A: the sum over all rows, of products with B if there are. */
+/* Expects in array k, for every column of A, the sum over all rows, of products with B if with_products. */
 static bool expect_column_sums(const kernel_problem *p, const exact_judge *judge, size_t k, size_t columns,
                                bool with_products)
 {

@@ -1,5 +1,5 @@
-/* Products of digits: gemm_u8, gemm_u8x2, gemm_u15. Sums of integers are exact; errors are those of the few roundings
- * after them.
+/* Describes products of digits: gemm_u8, gemm_u8x2, gemm_u15. Sums of integers are exact; errors are those of the few
+ * roundings after them.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

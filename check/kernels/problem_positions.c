@@ -1,5 +1,6 @@
-/* What walks tables of positions: position_bias_f32, fold_runs_f32. What varies is the map from distances to table
- * rows: flat, linear, saturated at either end, with irregular runs of equal rows, v3's, or without any order.
+/* Describes kernels that walk tables of positions: position_bias_f32, fold_runs_f32. Problems vary the map from
+ * distances to table rows: flat, linear, saturated at either end, with irregular runs of equal rows, v3's, or without
+ * any order.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -64,7 +65,7 @@ enum { BIAS_SUM, BIAS_C2P, BIAS_P2C, BIAS_ROW_OF, BIAS_POSITION_OF };
 
 static size_t entries_of_bias(const kernel_problem *p) { return p->rows + PANEL - 1; }
 
-/* Where lane l of query i, whose table row is given, finds its entry. */
+/* Index of the entry that lane l of query i reads; `row` is its table row. */
 static size_t c2p_index(const kernel_problem *p, size_t i, int32_t row)
 {
     return i * p->arrays[BIAS_C2P].ld + (size_t)(p->last_row - row) - p->first_of_c2p;

@@ -1,5 +1,6 @@
-/* Floats that become digits: quantize_u8, quantize_u8x2, quantize_u15, quantize_panels_s8. What the digits stand for is
- * compared with the input, in half steps; scales, zero points and sums are known exactly.
+/* Describes kernels that turn floats into digits: quantize_u8, quantize_u8x2, quantize_u15, quantize_panels_s8. The
+ * value that digits represent is compared with the input, in half steps; scales, zero points and sums are known
+ * exactly.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -23,7 +24,7 @@ static bool expect_exactly(const kernel_problem *p, const exact_judge *judge, si
     return judge->judge(judge->context, p, k, index, found, &value);
 }
 
-/* What digits stand for, `found`, with a step of `step` and the input v. */
+/* Judges `found`, the value that digits represent with a step of `step`, against the input v. */
 static bool expect_digits(const kernel_problem *p, const exact_judge *judge, size_t k, size_t index, double found,
                           double step, double v)
 {

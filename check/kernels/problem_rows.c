@@ -1,4 +1,6 @@
-/* Rows of the forward pass: softmax_f32, layernorm_f32, activate_f32, dropout_f32. SPDX-License-Identifier: MIT */
+/* Describes rows of the forward pass: softmax_f32, layernorm_f32, activate_f32, dropout_f32.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "check/kernels/activations.h"

@@ -8,7 +8,8 @@
 #include "core/io/json_file.h"
 
 /* The limit equals the longest line of the other readers. */
-static const json_limits object_limits = {.bytes = TEXT_LINE_MOST_BYTES, .depth = 64, .values = 4 << 20, .long_texts = true};
+static const json_limits object_limits = {
+    .bytes = TEXT_LINE_MOST_BYTES, .depth = 64, .values = 4 << 20, .long_texts = true};
 
 static const char *line_end(const char *at, const char *end)
 {

@@ -1,4 +1,4 @@
-/* Options of figures are parsed here, and rows that all kinds share stand here. SPDX-License-Identifier: MIT */
+/* Parses options of figures, and defines the rows that all kinds share. SPDX-License-Identifier: MIT */
 #include "program/attention/attention_options.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* What `deberta attention` is asked for, parsed once, and the rows that kinds of figures put into their tables.
+/* Parses the options of `deberta attention` once, and declares the rows that kinds of figures put into their tables.
  *
- * Every kind takes the rows of the input, of the page and of the files. Which part it shows and how that looks are
- * tables of its own, made of the rows below: a kind lists what it takes, and the parser refuses the rest.
+ * Every kind takes the rows of the input, of the page and of the files. Each kind's own tables, made of the rows below,
+ * select its part and its look: a kind lists the options it takes, and the parser refuses the rest.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -19,7 +19,7 @@ enum {
     SHOW_ALL = SHOW_TERMS | SHOW_LOGITS | SHOW_PROBABILITIES
 };
 
-/* What the words of some options mean, in the order of their lists. */
+/* Meanings of the words of some options, in the order of their lists. */
 typedef enum figure_measure { MEASURE_VARIANCE, MEASURE_SHAPLEY, MEASURE_KL, MEASURES } figure_measure;
 typedef enum figure_form { FORM_MAP, FORM_BARS } figure_form;
 typedef enum figure_statistic { STATISTIC_MEDIAN, STATISTIC_MEAN } figure_statistic;
@@ -63,7 +63,7 @@ typedef struct attention_options {
 /* "c2c,probs" */
 enum { COMPONENT_LIST_BYTES = 48 };
 void component_list(unsigned components, char text[COMPONENT_LIST_BYTES]);
-/* What needs no model: the names of the files, the font. */
+/* Checks the options that need no model: the names of the files, the font. */
 void attention_options_check(const attention_options *asked);
 
 /* ---------------------------------------------------------------------------------------------------------- tables */

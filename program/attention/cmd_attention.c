@@ -1,4 +1,5 @@
-/* `deberta attention`: figures of attention. What is drawn is a kind of figure, a command of its own.
+/* `deberta attention` draws figures of attention. Each kind of figure is a command of two words.
+ *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 

@@ -1,4 +1,6 @@
-/* Curves over the distance become data and panels; strokes mark where buckets change. SPDX-License-Identifier: MIT */
+/* Turns curves over the distance into data and panels; strokes mark the distances at which buckets change.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/distance_curves.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Statistics at every distance for each chosen head and component: columns of the data, and panels of curves with
- * ribbons. What is measured, on one text or many, is the kind's affair.
+/* Collects statistics at every distance for each chosen head and component: columns of the data, and panels of curves
+ * with ribbons. The kind of figure measures the values, on one text or many.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -24,7 +24,7 @@ typedef struct distance_curves {
     double *plain[DEBERTA_COMPONENT_COUNT][DISTANCE_STATISTICS];
 } distance_curves;
 
-/* Whether a component has numbers other than those that are drawn, and somebody asked for them. */
+/* Whether the data of a component holds numbers that differ from those drawn, and the options ask for the data. */
 bool distance_curves_differ(const figure_source *source, deberta_component component);
 
 distance_curves distance_curves_open(const figure_source *source, size_t reach);

@@ -1,4 +1,5 @@
-/* Kinds that draw components as they were captured: `attention components`, `grid`, `mean` and `lines`.
+/* Draws components as they were captured: `attention components`, `grid`, `mean` and `lines`.
+ *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"

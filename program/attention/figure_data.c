@@ -1,4 +1,4 @@
-/* Matrices and columns are written as CSV or as safetensors with labels in the metadata.
+/* Writes matrices and columns as CSV, or as safetensors with labels in the metadata.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_data.h"
@@ -47,7 +47,7 @@ static void csv_number(FILE *out, double value, int digits, char end)
         fprintf(out, "%.*g%c", digits, value, end);
 }
 
-/* How many matrices from `first` on belong to the same layer and head: they stand side by side. */
+/* Number of matrices from `first` on that belong to the same layer and head; they share the lines of the file. */
 static size_t block_length(const figure_data *data, size_t first)
 {
     const figure_matrix *matrices = data->matrices;
@@ -115,7 +115,7 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
 
 /* --------------------------------------------------------------------------------------------------- safetensors */
 
-/* What goes into the metadata: the provenance, and what tensors cannot hold. */
+/* Collects the metadata: the provenance, and values that tensors cannot hold. */
 typedef struct note_list {
     const common_options *options;
     export_note notes[MOST_NOTES];

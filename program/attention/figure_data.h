@@ -1,4 +1,4 @@
-/* The numbers beside a figure, `--numbers FILE`: named matrices, or named columns of equal length.
+/* Writes the numbers of a figure, `--numbers FILE`: named matrices, or named columns of equal length.
  *
  * .csv: matrices become one line a cell (layer and head where there are any, both numbers, both labels, then one column
  * for each name); columns become columns. .safetensors: a F32 tensor each, "layer.0.head.3.c2c" or the bare name;

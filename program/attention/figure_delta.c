@@ -1,4 +1,4 @@
-/* `attention delta`: what each term does to the probabilities. SPDX-License-Identifier: MIT */
+/* `attention delta` draws the effect of each term on the probabilities. SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"

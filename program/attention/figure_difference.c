@@ -1,4 +1,6 @@
-/* `attention difference`: one text minus another, one model minus another, or a model before minus after an ablation.
+/* `attention difference` draws one text minus another, one model minus another, or a model before minus after an
+ * ablation.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
@@ -6,7 +8,7 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 
-/* What is subtracted; or, where the source is ablated and this is not, what is subtracted from. */
+/* The subtracted side; if the source is ablated and this side is not, the side from which the source is subtracted. */
 typedef struct other_side {
     common_options options; /* the source's, with the ablations of this side */
     deberta_model *model;   /* NULL: the source's */
@@ -226,7 +228,7 @@ static void leave_out_rows(const common_options *options, attention_figure *figu
     figure->row_titles = titles;
 }
 
-/* What both sides have in common is said, not drawn: a blank panel would leave it open. */
+/* Says in words which panels are identical on both sides: a blank panel would leave it open. */
 static void say_identical(figure_sheet *sheet, attention_figure *figure)
 {
     const common_options *options = sheet->source->options;

@@ -1,4 +1,4 @@
-/* `attention distance`: what a head does at each distance. SPDX-License-Identifier: MIT */
+/* `attention distance` draws statistics of a head at each distance. SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 #include "program/attention/distance_curves.h"
 #include "program/attention/figure_kind.h"

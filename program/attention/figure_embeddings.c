@@ -1,4 +1,4 @@
-/* `attention embeddings`: where absolute positions come in: content, position and their sum, with norms.
+/* `attention embeddings` draws the input of absolute positions: content, position and their sum, with norms.
  *
  * Models with position_biased_input add them to the words, below the first layer. The others add them, if they have the
  * table, to the queries of the Enhanced Mask Decoder: there the content is H[L-1]. SPDX-License-Identifier: MIT */

@@ -1,5 +1,6 @@
-/* `attention entropy`: how spread the attention of each head is, and how far it reaches. SPDX-License-Identifier: MIT
- */
+/* `attention entropy` draws the spread and the reach of each head's attention.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "analysis/attention_statistics.h"

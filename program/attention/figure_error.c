@@ -1,4 +1,5 @@
-/* `attention error`: how far the engine is from the float64 reference, cell by cell.
+/* `attention error` draws the difference between the engine and the float64 reference, cell by cell.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 

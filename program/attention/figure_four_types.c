@@ -1,4 +1,5 @@
-/* `attention four-types`: the three terms of a logit, and the fourth product, which the model leaves out.
+/* `attention four-types` draws the three terms of a logit, and the fourth product, which the model leaves out.
+ *
  * SPDX-License-Identifier: MIT */
 #include "include/deberta_unstable.h"
 #include "program/attention/figure_kind.h"

@@ -1,4 +1,5 @@
-/* `attention kernel`: what the position terms do at each distance, over all texts of the input.
+/* `attention kernel` draws the position terms at each distance, over all texts of the input.
+ *
  * SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 #include "analysis/distance_sample.h"

@@ -1,4 +1,4 @@
-/* A kind of figure is run: its source is opened, its function draws, and everything is closed.
+/* Runs a kind of figure: opens its source, calls its draw function, and closes everything.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_kind.h"

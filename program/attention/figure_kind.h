@@ -1,4 +1,4 @@
-/* The kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
+/* Declares the kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
  *
  * How to add one stands in CONTRIBUTING.md. SPDX-License-Identifier: MIT */
 #pragma once

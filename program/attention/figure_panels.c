@@ -1,4 +1,4 @@
-/* Panels are filled from matrices of heads; pieces become words where these fit better. SPDX-License-Identifier: MIT */
+/* Fills panels from matrices of heads; pieces become words if these fit better. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_panels.h"
 
 #include <math.h>
@@ -187,8 +187,8 @@ void panels_begin_at_zero(attention_figure *figure, double reach)
 /* Taller figures of pieces become figures of words, where these are lower. */
 static const double pleasant_height = 150; /* mm */
 
-/* How the figure would be laid out in words, with so many panels side by side (0: as it chooses): its panels hold
- * nothing, and layouts do not depend on what they hold. */
+/* Lays out the figure in words, with so many panels side by side (0: as it chooses): its panels hold nothing, and
+ * layouts do not depend on their cells. */
 static bool lay_out_words(const figure_sheet *sheet, const attention_figure *figure, size_t columns, bool drop_special,
                           figure_notes *notes)
 {
@@ -221,8 +221,8 @@ static bool lay_out_words(const figure_sheet *sheet, const attention_figure *fig
     return fine;
 }
 
-/* Whether the tokens have no room in pieces, or the figure none on its page, and both have it in words. A choice of
- * columns is a choice of height. */
+/* Whether tokens or page have no room for pieces, and both have room for words. A choice of columns is a choice of
+ * height. */
 static bool wants_words(const figure_sheet *sheet, const attention_figure *figure)
 {
     const figure_source *source = sheet->source;
@@ -262,7 +262,7 @@ static bool shows_words(const figure_sheet *sheet, const attention_figure *figur
            !notes.positions && notes.page_height <= FIGURE_HIGHEST_MM;
 }
 
-/* What shows words where --layout leaves them no room: fewer of them, or the program's own choice. */
+/* Returns the option that makes room for words if --layout leaves none: fewer words, or the program's own choice. */
 static const char *find_room_for_words(const figure_sheet *sheet, const attention_figure *figure)
 {
     const token_view_choice *shown = &sheet->source->asked->shown;

@@ -1,4 +1,4 @@
-/* Heat maps of queries and keys: panels of matrices, each also in the data, in the shape of the view.
+/* Draws heat maps of queries and keys: panels of matrices, each also in the data, in the shape of the view.
  *
  * Most kinds are a few columns and a function that gives the matrix of a head; panels_of_heads does the rest.
  *

@@ -1,4 +1,4 @@
-/* `attention query`: the terms of one query's logits, key by key, as stacked bars. SPDX-License-Identifier: MIT */
+/* `attention query` draws the terms of one query's logits, key by key, as stacked bars. SPDX-License-Identifier: MIT */
 #include <math.h>
 
 #include "program/attention/figure_kind.h"

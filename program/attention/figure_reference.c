@@ -1,4 +1,4 @@
-/* The float64 reference is opened and given the hidden states that the encoder showed. SPDX-License-Identifier: MIT */
+/* Opens the float64 reference and gives it the hidden states of the encoder. SPDX-License-Identifier: MIT */
 #include "program/attention/figure_reference.h"
 
 #include "program/frame/options.h"

@@ -1,4 +1,5 @@
-/* What figures need beyond what a session shows: the float64 reference of the source's model, hidden states as doubles.
+/* Gives figures values beyond those of a session: the float64 reference of the source's model, hidden states as
+ * doubles.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

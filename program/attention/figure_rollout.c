@@ -1,4 +1,4 @@
-/* `attention rollout`: attention rollout, from the input to each chosen layer. SPDX-License-Identifier: MIT */
+/* `attention rollout` draws attention rollout, from the input to each chosen layer. SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"

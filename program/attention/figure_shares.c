@@ -1,10 +1,12 @@
-/* `attention shares`: what each term is worth to each head, as heat maps or as bars. SPDX-License-Identifier: MIT */
+/* `attention shares` draws the worth of each term to each head, as heat maps or as bars.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "analysis/attention_terms.h"
 #include "program/attention/figure_kind.h"
 #include "program/attention/head_map.h"
 #include "program/frame/progress.h"
 
-/* How a measure is told. Variance shares and Shapley values can be negative and add up to something; KL neither. */
+/* Wording of a measure. Variance shares and Shapley values can be negative and add up to something; KL neither. */
 typedef struct measure_look {
     const char *column, *unit, *note;
     bool adds_up;

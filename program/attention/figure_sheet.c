@@ -1,4 +1,4 @@
-/* Provenance, notes, caption and title are collected, and all files of a figure are written together.
+/* Collects provenance, notes, caption and title, and writes all files of a figure together.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_sheet.h"

@@ -1,4 +1,4 @@
-/* What a figure becomes: its style and notes, what is told beside it, its numbers; and the files of it all.
+/* Collects a figure's style, notes, caption and data, and writes the output files.
  *
  * A kind adds its notes before it describes the figure, because a figure takes a copy of the style.
  *

@@ -1,4 +1,4 @@
-/* Model, input, selection and session of a figure are opened, and matrices are brought into the shape of the view.
+/* Opens model, input, selection and session of a figure, and brings matrices into the shape of the view.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_source.h"

@@ -1,5 +1,5 @@
-/* What a figure is computed from: the model, its input and which part of it is looked at, the session, and what was
- * captured while it encoded.
+/* Holds the source of a figure: the model, its input and the shown part of it, the session, and the captures of its
+ * encode.
  *
  * Matrices live as long as the options.
  *

@@ -1,4 +1,6 @@
-/* `attention value-weighted`: attention times the norm of what it moves. SPDX-License-Identifier: MIT */
+/* `attention value-weighted` draws attention times the norm of the values that it moves.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 #include "program/attention/figure_reference.h"

@@ -1,4 +1,4 @@
-/* Numbers of heads become panels of layers by heads, columns of the data, and bars. SPDX-License-Identifier: MIT */
+/* Turns numbers of heads into panels of layers by heads, columns of the data, and bars. SPDX-License-Identifier: MIT */
 #include "program/attention/head_map.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Figures of a few numbers for each head: heat maps with layers down and heads across.
+/* Draws a few numbers for each head: heat maps with layers down and heads across.
  *
  * Everything is measured on the tokens of the view: words where pieces were merged, without what is not shown.
  * Distances are those in the text, across what is not shown; between words they are in words.

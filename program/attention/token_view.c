@@ -1,4 +1,4 @@
-/* Tokens are chosen, merged into words and labelled; matrices are merged accordingly. SPDX-License-Identifier: MIT */
+/* Chooses tokens, merges them into words and labels them; merges matrices accordingly. SPDX-License-Identifier: MIT */
 #include "program/attention/token_view.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@
 /* A word that holds more than one of so many parts of a text is no unit that a reader of the text would look at. */
 enum { MOST_WORDS_SHARE = 3 };
 
-/* What SentencePiece has before characters that it does not know: a bar as high as the type. */
+/* The mark that SentencePiece puts before characters it does not know: a bar as high as the type. */
 static const char lone_space[] = "\u2581", byte_space[] = "\u0120"; /* as byte-level vocabularies write it */
 
 token_view_rule token_view_rule_of(deberta_component component)

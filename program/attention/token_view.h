@@ -1,4 +1,4 @@
-/* Which tokens of a text a figure shows, and as what: all, a range, without special ones, pieces merged into words.
+/* Selects and labels the tokens that a figure shows: all, a range, without special ones, pieces merged into words.
  *
  * A view has `count` rows and columns; each stands for one or more tokens of the text. Matrices are captured whole and
  * brought into the view's shape by token_view_matrix.

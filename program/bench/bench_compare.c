@@ -1,4 +1,5 @@
-/* `deberta bench compare`: files are read, sides are compared, and a table says which points differ.
+/* `deberta bench compare` reads files, compares the two sides, and prints a table of the points that differ.
+ *
  * SPDX-License-Identifier: MIT */
 #include "bench/compare.h"
 

@@ -1,10 +1,9 @@
-/* Curves of bench results: latency against length and layers, memory, speed-up.
- * SPDX-License-Identifier: MIT */
+/* Draws curves of bench results: latency against length and layers, memory, speed-up. SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "program/bench/bench_drawing.h"
 
-/* What a panel shows of a result; a value that is not known is not positive. */
+/* The value that a panel shows of a result; an unknown value is not positive. */
 typedef struct curve {
     const char *title, *label;
     trend_axis axis;

@@ -1,4 +1,4 @@
-/* Results are put into groups, and each group gets the name, colour and dash that all panels share.
+/* Puts results into groups, and gives each group the name, colour and dash that all panels share.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/bench/bench_drawing.h"
@@ -32,7 +32,7 @@ void bench_add_note(bench_drawing *drawing, const char *sentence)
     drawing->note = drawing->note ? options_text(drawing->options, "%s %s", drawing->note, sentence) : sentence;
 }
 
-/* What identifies a result, in the order in which a name has it. */
+/* Facets that identify a result, in the order of its name. */
 typedef enum facet {
     SOURCE,
     MACHINE,

@@ -13,7 +13,7 @@
 #include "viz/attention_figure.h"
 #include "viz/chart_columns.h"
 
-/* What is drawn together: results and the names of their files. */
+/* The files of one drawing: results and the names of their files. */
 typedef struct bench_files {
     const bench_results *results; /* [count] */
     const char *const *names;
@@ -62,7 +62,7 @@ bool bench_machines_vary(const bench_drawing *drawing);
 void bench_find_groups(bench_drawing *drawing);
 /* Name of a group for the legend of the panel that is begun; NULL where an earlier panel of the figure lists it. */
 const char *bench_legend_name(const bench_drawing *drawing, bench_group *group);
-/* Whose colour and dash the series has. */
+/* The group that gives the series its colour and dash. */
 const bench_group *bench_group_of(const bench_drawing *drawing, const chart_series *series);
 
 /* The results of a group along one axis, ascending, at the value of the other axis that has most of them (of several,
@@ -97,14 +97,14 @@ typedef struct bench_figure_kind {
 
 extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
 
-/* What one can ask for: the curves, each kind, all of them, a list. NULL-terminated. */
+/* Names of figures: the curves, each kind, all of them, a list. NULL-terminated. */
 enum { BENCH_FIGURE_ALL = 9, BENCH_FIGURE_LIST };
 extern const char *const bench_figure_names[];
 /* NULL for what is no single kind. */
 const bench_figure_kind *bench_figure_kind_of(int name);
 /* Whether several files are drawn: in one chart of latency, which the curves then are. */
 bool bench_figure_takes_files(int name);
-/* Whether the results hold what the kind shows. Where they do and the figure has no room on its page, that is an error,
+/* Whether the results hold the values of the kind. A figure that has them but no room on its page is an error,
  * DEBERTA_E_ARGUMENT. */
 deberta_status bench_figures_can_draw(const common_options *options, const bench_files *files,
                                       const bench_figure_kind *kind, const figure_style *style, bool *can,

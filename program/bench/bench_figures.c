@@ -1,5 +1,4 @@
-/* The figures of bench results: the list of them, which to draw, and saving it.
- * SPDX-License-Identifier: MIT */
+/* Lists the figures of bench results, selects those to draw, and saves them. SPDX-License-Identifier: MIT */
 #include "program/bench/bench_drawing.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Results of several files are joined, and files that cannot share a chart are refused. SPDX-License-Identifier: MIT */
+/* Joins results of several files, and refuses files that cannot share a chart. SPDX-License-Identifier: MIT */
 #include "program/bench/bench_drawing.h"
 
 #include <string.h>

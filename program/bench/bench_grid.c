@@ -1,4 +1,5 @@
-/* Latency over lengths and layers as a heat map, and what a fitted surface leaves of it.
+/* Draws latency over lengths and layers as a heat map, with the residuals of a fitted surface.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 

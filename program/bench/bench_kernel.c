@@ -1,4 +1,4 @@
-/* `deberta bench kernel`: what single kernels make of the machine. SPDX-License-Identifier: MIT */
+/* `deberta bench kernel` measures the speed of single kernels. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* `deberta bench machine`: what the machine can do. SPDX-License-Identifier: MIT */
+/* `deberta bench machine` measures the limits of the machine. SPDX-License-Identifier: MIT */
 #include "program/bench/bench_options.h"
 
 typedef struct machine_options {

@@ -1,4 +1,5 @@
-/* `deberta bench merge`: parts of one sweep, measured by the tasks of a job array, as one file.
+/* `deberta bench merge` joins parts of one sweep, measured by the tasks of a job array, into one file.
+ *
  * SPDX-License-Identifier: MIT */
 #include <jansson.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Lists of lengths, threads and tiers are parsed, and results are printed or written at the end.
+/* Parses lists of lengths, threads and tiers, and prints or writes results at the end.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/bench/bench_options.h"

@@ -1,4 +1,4 @@
-/* What the commands of `deberta bench` share: lists among their options, and the end of their output.
+/* Declares the code that the commands of `deberta bench` share: lists among their options, and the end of their output.
  *
  * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
 #pragma once

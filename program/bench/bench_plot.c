@@ -1,4 +1,4 @@
-/* `deberta bench plot`: what to draw, into which files, with which provenance. SPDX-License-Identifier: MIT */
+/* `deberta bench plot` selects the figures to draw, their files and their provenance. SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "program/bench/bench_drawing.h"
@@ -65,7 +65,7 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* What the files say of themselves, each different text once. */
+/* Adds a file's description of itself, each different text once. */
 static const char *add_source(const plot_job *job, const char *texts, const char *text)
 {
     if (!*texts || strstr(texts, text)) return *texts ? texts : text;

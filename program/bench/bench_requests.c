@@ -1,4 +1,4 @@
-/* `deberta bench requests`: latencies of single texts as a service sees them. SPDX-License-Identifier: MIT */
+/* `deberta bench requests` measures latencies of single texts as a service sees them. SPDX-License-Identifier: MIT */
 #include "analysis/quantile.h"
 #include "bench/machine.h"
 #include "bench/requests.h"

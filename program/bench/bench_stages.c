@@ -1,4 +1,5 @@
-/* Where the time goes: stages of an encode as stacked bars, and under the limits of the machine.
+/* Draws the time of an encode by stage, as stacked bars and under the limits of the machine.
+ *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>

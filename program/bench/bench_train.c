@@ -1,4 +1,4 @@
-/* `deberta bench train`: seconds, work and memory of a step of training. SPDX-License-Identifier: MIT */
+/* `deberta bench train` measures seconds, work and memory of a step of training. SPDX-License-Identifier: MIT */
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/training_bench.h"
@@ -15,7 +15,7 @@ typedef struct train_bench_options {
 enum { HEAD_AUTO, HEAD_MLM };
 static const char *const heads[] = {"auto", "mlm", NULL};
 
-/* What was measured, and what it is compared with. */
+/* The measurement, and the values it is compared with. */
 typedef struct train_result {
     const train_bench_options *options;
     training_measurement found;

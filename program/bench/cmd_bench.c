@@ -1,4 +1,5 @@
-/* `deberta bench`: sweeps over lengths, layers, threads and tiers. What else it does are commands of two words.
+/* `deberta bench` runs sweeps over lengths, layers, threads and tiers. Its other tasks are commands of two words.
+ *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -78,7 +79,8 @@ static const option table[] = {
     {.name = NULL},
 };
 
-/* What the table cannot fill: pointers into the options, and what every command has. */
+/* Fills the members that the table of options cannot: pointers into the options, and the options common to every
+ * command. */
 static void complete(const bench_options *o, sweep_options *sweep, isa_list *isas)
 {
     const common_options *common = &o->common;
@@ -119,7 +121,7 @@ static bool bench_show_progress(void *context, const sweep_state *state)
     return true;
 }
 
-/* For who finds nothing on the screen. */
+/* Says where results went when nothing was printed. */
 static void tell_what_was_written(const common_options *options, const bench_results *results, result_format format)
 {
     const char *path = options_out(options);

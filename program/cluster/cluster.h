@@ -1,5 +1,5 @@
-/* The processes that run a command together. The program deberta-mpi finds them by MPI (cluster_mpi.c); the plain
- * program, which is alone, has nothing of that (cluster_alone.c).
+/* Declares the processes that run a command together. The program deberta-mpi finds them by MPI (cluster_mpi.c); the
+ * plain program, which is alone, has nothing of that (cluster_alone.c).
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* A program without MPI is alone. SPDX-License-Identifier: MIT */
+/* Implements cluster.h for a program without MPI, which is a single process. SPDX-License-Identifier: MIT */
 #include "program/cluster/cluster.h"
 
 bool cluster_has_mpi(void) { return false; }

@@ -1,4 +1,4 @@
-/* Ranks of MPI exchange sums, and end together. All waiting sleeps, because ranks may share cores.
+/* Exchanges sums between ranks of MPI, and ends them together. All waiting sleeps, because ranks may share cores.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/cluster/cluster.h"
@@ -91,7 +91,7 @@ static void cluster_mpi_join(void *context, void *bytes, size_t size)
 
 bool cluster_has_mpi(void) { return true; }
 
-/* What other ranks print is kept, and shown only where one of them has failed. */
+/* Keeps the output of other ranks, and shows it only if one of them has failed. */
 static bool keep_quiet(cluster *c, common_options *options)
 {
     const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -177,7 +177,8 @@ static void cluster_mpi_tell(const cluster *c)
     if (write(c->error_stream, text, strlen(text)) < 0) return;
 }
 
-/* Where all failed alike the others arrive soon. */
+/* Exchanges the exit codes of all ranks. A success waits for ever; a failure waits 2 s, since ranks that failed alike
+ * arrive soon. */
 static int end_together(cluster *c, int status)
 {
     const double seconds = status == EXIT_OK ? FOREVER : 2;

@@ -94,7 +94,7 @@ static bool any_stopped(const shard_ranks *s, bool mine)
 
 /* ----------------------------------------------------------------------------------------------------------- joining */
 
-/* What other ranks found of items that cannot be used; rank 0 has told of its own. */
+/* Reports the unusable items of other ranks; rank 0 has already reported its own. */
 static void report_problems(const shard_ranks *s, const merge_shards *shards)
 {
     size_t reported = 0, k, problem;

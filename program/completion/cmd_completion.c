@@ -1,5 +1,7 @@
-/* `deberta completion`: a script for the shell, made from the same tables as the parser, so that it cannot be out of
- * date. SPDX-License-Identifier: MIT */
+/* `deberta completion` writes a script for the shell, made from the same tables as the parser, so that it cannot be out
+ * of date.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "program/frame/text_output.h"
@@ -43,7 +45,7 @@ typedef struct option_walk {
     option_visit visit;
 } option_walk;
 
-/* What an own option of the command hides is left out. */
+/* Visits the rows of a group, but for those that an own option of the command hides. */
 static void walk_group(void *context, const option_group *group)
 {
     const option_walk *walk = context;

@@ -71,7 +71,7 @@ static deberta_status write_file(encoded_input *e, const char *path, deberta_err
     return status;
 }
 
-/* What --json prints: the file and what is in it. */
+/* Builds the output of --json: the file and its contents. */
 static json_t *describe_file(const encoded_input *e, const char *path)
 {
     json_t *tensors = json_array();

@@ -1,4 +1,4 @@
-/* A chunk of texts is read, cut into windows, encoded, pooled and written in the order of the input.
+/* Reads a chunk of texts, cuts it into windows, encodes, pools and writes it in the order of the input.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/encode/corpus_chunk.h"

@@ -1,4 +1,5 @@
-/* Texts of a corpus that are sorted by length, encoded and written together. Only for encode_corpus.c.
+/* Declares a chunk: texts of a corpus that are sorted by length, encoded and written together. Only for
+ * encode_corpus.c.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Options of a corpus are checked, its output is opened or resumed, and chunks follow until the input ends.
+/* Checks the options of a corpus, opens or resumes its output, and processes chunks until the input ends.
  *
  * SPDX-License-Identifier: MIT */
 
@@ -132,7 +132,8 @@ static void note_number(json_t *notes, const char *name, size_t number)
     if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
 }
 
-/* How the vectors were made, for whoever finds the file. Not by which instruction set, on which no byte depends. */
+/* Describes how the vectors were made, for readers of the file. The instruction set is left out: no byte depends on
+ * it. */
 static json_t *describe_making(const corpus_job *job)
 {
     const char *ablations = job->options->ablated.text;
@@ -148,8 +149,8 @@ static json_t *describe_making(const corpus_job *job)
     return notes;
 }
 
-/* What a resumed run must have in common with the one that began. In a safetensors file that is also what its header
- * says of it: the header has a room of fixed size, and tells of all rows. */
+/* Describes the settings that a resumed run must share with the first. With safetensors they include the notes of the
+ * header, which has a room of fixed size and describes all rows. */
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
@@ -193,7 +194,7 @@ static deberta_status encode_chunks(corpus_job *job, bool *end, deberta_error *e
     return DEBERTA_OK;
 }
 
-/* Where rows go, and how far they have come: a shard's files, or --out itself. */
+/* Opens the output of the rows at its present position: a shard's files, or --out itself. */
 static deberta_status open_output(corpus_job *job, deberta_error *err)
 {
     json_t *settings = NULL;

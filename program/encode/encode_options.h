@@ -1,4 +1,4 @@
-/* What `deberta encode` was asked for. SPDX-License-Identifier: MIT */
+/* Declares the options of `deberta encode`. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/input/text_stream.h"

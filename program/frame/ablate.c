@@ -1,4 +1,4 @@
-/* The text of --ablate is parsed item by item into the list that a session takes. SPDX-License-Identifier: MIT */
+/* Parses the text of --ablate item by item into the list that a session takes. SPDX-License-Identifier: MIT */
 #include "include/deberta_unstable.h"
 #include "program/frame/ablate.h"
 

@@ -1,4 +1,4 @@
-/* --ablate: interventions on the terms of the scores, for every command that runs a model.
+/* Parses --ablate, interventions on the terms of the scores, for every command that runs a model.
  *
  *     --ablate c2p@3:5,p2c@all,c2c=mean@0
  *

@@ -1,4 +1,4 @@
-/* The command line as a shell would take it again. SPDX-License-Identifier: MIT */
+/* Writes the command line in a form that a shell takes again. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

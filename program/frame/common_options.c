@@ -1,4 +1,4 @@
-/* The options that every command takes. SPDX-License-Identifier: MIT */
+/* Defines the options that every command takes. SPDX-License-Identifier: MIT */
 #include "core/base/tiers.h"
 #include "core/base/topology.h"
 #include "program/frame/option_scan.h"

@@ -1,4 +1,4 @@
-/* The options that every command with a figure shares: its size, its resolution, its title and its type.
+/* Defines the options that every command with a figure shares: its size, its resolution, its title and its type.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -18,5 +18,5 @@
     {                                                                                                                  \
         "no-notes", 0, NULL, "no sentences under the figure", FLAG_AT(S, member.no_notes)                              \
     }
-/* Where no such font is installed, a note says so. */
+/* Notes that the font is not installed, if it is not. */
 void figure_style_note_font(const common_options *options, const figure_style *style);

@@ -1,4 +1,4 @@
-/* What a mistyped name was meant to be, and names that other programs have. SPDX-License-Identifier: MIT */
+/* Finds the name meant by a mistyped one, and names that other programs have. SPDX-License-Identifier: MIT */
 #include "program/frame/options.h"
 
 #include <string.h>

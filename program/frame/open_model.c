@@ -1,4 +1,4 @@
-/* A model is opened with the common options, and wrong places get a sentence that helps.
+/* Opens a model with the common options, and answers wrong paths with a sentence that helps.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/open_model.h"

@@ -1,4 +1,4 @@
-/* The model of a command, opened as the common options say. SPDX-License-Identifier: MIT */
+/* Opens the model of a command as the common options say. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/frame/options.h"

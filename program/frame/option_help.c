@@ -1,4 +1,4 @@
-/* --help and --version are printed from the tables of a command. SPDX-License-Identifier: MIT */
+/* Prints --help and --version from the tables of a command. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What lives as long as the options of a command. SPDX-License-Identifier: MIT */
+/* Allocates memory that lives as long as the options of a command. SPDX-License-Identifier: MIT */
 #include <stdarg.h>
 #include <stdlib.h>
 

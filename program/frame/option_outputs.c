@@ -1,4 +1,6 @@
-/* Where results go: not to one place twice, and not to what the command reads. SPDX-License-Identifier: MIT */
+/* Checks the places of results: no place gets two results, and none is a file that the command reads.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

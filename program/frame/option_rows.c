@@ -1,4 +1,4 @@
-/* Finding rows of a command's tables, by name or by the member that they fill. SPDX-License-Identifier: MIT */
+/* Finds rows of a command's tables, by name or by the member that they fill. SPDX-License-Identifier: MIT */
 #include <stdarg.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What the parser keeps of a command line. Private to command/. SPDX-License-Identifier: MIT */
+/* Declares the parser's view of a command line. Private to command/. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdarg.h>
@@ -28,7 +28,7 @@ typedef struct found_option {
     size_t offset;
 } found_option;
 found_option option_find(const command *command, const char *name, size_t length, char letter);
-/* Whether this row of the common table is one that the command is without. */
+/* Whether the command lacks this row of the common table. */
 bool option_is_absent(const command *command, const option *row);
 
 /* A tier by name into options->isa; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */

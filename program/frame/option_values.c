@@ -1,4 +1,4 @@
-/* From the text of an option to its typed value. SPDX-License-Identifier: MIT */
+/* Converts the text of an option to its typed value. SPDX-License-Identifier: MIT */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>

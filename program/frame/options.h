@@ -1,5 +1,5 @@
-/* The command line: tables of typed options, from which come parsing, --help, suggestions, shell completion and the
- * check of the man page.
+/* Declares the command line as tables of typed options, which give parsing, --help, suggestions, shell completion and
+ * the check of the man page.
  *
  * A command has a struct that begins with common_options. Its tables say, option by option, which member of the struct
  * an option fills, of what type, in which range, and what it needs or excludes. options_parse fills the struct; the
@@ -53,7 +53,7 @@ typedef struct ablation_list {
 
 typedef enum progress_when { PROGRESS_AUTO, PROGRESS_NEVER } progress_when;
 
-/* What every command takes; the first member of each command's own struct. */
+/* Options that every command takes; the first member of each command's own struct. */
 struct common_options {
     const command *command;
     const struct command *teller;          /* whose name errors bear: the command, or that of which it is a step */
@@ -69,7 +69,7 @@ struct common_options {
     bool json, quiet, help, version;
     int progress;   /* progress_when */
     text_list outs; /* --out */
-    /* Where a command's own table has them: */
+    /* Set only if a command's own table has them: */
     ablation_list ablated;             /* --ablate */
     int format;                        /* --format, a result_format (output/text_table.h) */
     const struct deberta_ranks *ranks; /* NULL: this process alone */
@@ -90,7 +90,7 @@ typedef enum option_type {
     OPTION_PARSED   /* anything, by a function of its own */
 } option_type;
 
-/* What an option has to do with how results came about (options_command_line). */
+/* Role of an option in the making of results (options_command_line). */
 typedef enum option_role {
     OPTION_MAKES,  /* it does */
     OPTION_OUTPUT, /* a path where results go: no two are the same file */
@@ -142,7 +142,7 @@ typedef struct option_group {
     const char *title; /* above its options in --help; NULL: "options" */
 } option_group;
 
-/* How several ranks share the work of a command. */
+/* Division of a command's work among several ranks. */
 typedef enum command_spread { SPREADS_NOT, SPREADS_STEPS /* of a training */, SPREADS_SHARDS } command_spread;
 
 struct command {
@@ -234,7 +234,7 @@ const char *command_word(const command *subcommand);
 
 /* ------------------------------------------------------------------------------------------------------ messages */
 
-/* What the option that fills the member is called, without dashes. */
+/* Name of the option that fills the member, without dashes. */
 const char *option_name(const common_options *options, const void *member);
 /* Functions that have found something wrong say so and do not return: the program ends, without what is unfinished. */
 

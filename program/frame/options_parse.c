@@ -1,4 +1,4 @@
-/* Scanning a command line into options and arguments. SPDX-License-Identifier: MIT */
+/* Scans a command line into options and arguments. SPDX-License-Identifier: MIT */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static taker_list find_takers(const common_options *options, const char *name, s
     return takers;
 }
 
-/* Whether nothing runs without a second word: "sequence|choice|token|qa MODEL". */
+/* Whether the command needs a second word: "sequence|choice|token|qa MODEL". */
 static bool needs_word(const command *command)
 {
     return strcspn(command->arguments, "|") < strcspn(command->arguments, "[ ");
@@ -138,7 +138,7 @@ static void scan_option(common_options *options, int *index)
     scan->given[scan->given_count++] = (given_option){found.option, found.offset, value};
 }
 
-/* How many arguments a command takes. */
+/* Largest number of arguments that a command takes. */
 static size_t most_arguments(const command *command)
 {
     size_t words = 0;

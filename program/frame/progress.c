@@ -1,4 +1,4 @@
-/* A bar on stderr. SPDX-License-Identifier: MIT */
+/* Draws a progress bar on stderr. SPDX-License-Identifier: MIT */
 #include "program/frame/progress.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
-/* A bar on stderr, shown once the work has taken a second, on a terminal only; of long work lines elsewhere.
+/* Shows a progress bar on stderr once the work has taken a second, on a terminal only; long work prints lines
+ * elsewhere.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 

@@ -1,4 +1,4 @@
-/* What the program says on stderr, and how it ends where something is wrong. SPDX-License-Identifier: MIT */
+/* Prints the program's messages on stderr, and ends it after an error. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ void must(const common_options *options, deberta_status status, const deberta_er
     if (status != DEBERTA_OK) work_failed(options, error);
 }
 
-/* Whose command the program runs: a program has one. */
+/* Name of the command that runs; the program runs one at a time. */
 static const char *at_work;
 
 static void end_for_memory(void)

@@ -1,4 +1,6 @@
-/* Where results go, whole or not at all, and in which format. SPDX-License-Identifier: MIT */
+/* Opens the destination of results, which appear whole or not at all, and selects their format.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/frame/text_output.h"
 
 #include <errno.h>

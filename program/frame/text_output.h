@@ -1,4 +1,4 @@
-/* Where results go: standard output, a file that appears whole, a device. SPDX-License-Identifier: MIT */
+/* Writes results to standard output, to a file that appears whole, or to a device. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>
@@ -45,10 +45,10 @@ const char *metadata_name(const common_options *options, const char *name);
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
 
-/* How a command prints its result, and where: --format and --json. */
+/* Format and destination of a command's result: --format and --json. */
 extern const char *const result_format_names[];
 
-/* What the options say; without them, what --out ends in. */
+/* Format that --format or --json selects; without them, by the suffix of --out. */
 result_format result_format_read(const common_options *options);
 
 /* The result into a file, or for path NULL to stdout, and frees it. */

@@ -1,4 +1,4 @@
-/* A table holds the files that the handler of signals removes; handlers use nothing but system calls and flags.
+/* Keeps the table of files that the handler of signals removes; handlers use nothing but system calls and flags.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/unfinished.h"
@@ -23,7 +23,7 @@ static volatile sig_atomic_t held, waiting; /* waiting: the signal that came mea
 
 static char folder[PATH_BYTES]; /* empty: none */
 
-/* What the system call fills; readdir may allocate, which a handler must not. */
+/* Entry that the system call fills; readdir may allocate, which a handler must not. */
 typedef struct entry {
     uint64_t number;
     int64_t next;

@@ -1,5 +1,7 @@
-/* Files that a signal must remove: results appear whole or not at all. The one place of the program that has state of
- * its own, because a signal handler has nothing else. SPDX-License-Identifier: MIT */
+/* Removes unfinished files on a signal, so that results appear whole or not at all. It keeps global state, because a
+ * signal handler can reach nothing else.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,7 @@
-/* `deberta merge`: shards of a corpus joined into one file, after proof that they are whole, of one making, and cover
- * the input. SPDX-License-Identifier: MIT */
+/* `deberta merge` joins shards of a corpus into one file, after proof that they are whole, made alike, and cover the
+ * input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 

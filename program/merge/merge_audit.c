@@ -1,5 +1,7 @@
-/* An audit: drawn items are computed again, by the command that the manifests hold, and must have the same bytes,
- * whatever this machine is. SPDX-License-Identifier: MIT */
+/* Audits shards: drawn items are computed again, by the command that the manifests hold, and must have the same bytes
+ * on any machine.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,7 +237,8 @@ static const char *merge_audit_make_folder(const common_options *options)
     end_with(options, EXIT_SYSTEM, "%s cannot be made: %s", folder, strerror(reason));
 }
 
-/* What is drawn is known to nobody who computed the shards, unless the command line says it. */
+/* Draws the seed from the clock unless the command line gives one, so that nobody who computed the shards knows the
+ * drawn items. */
 static uint64_t seed_of(const merge_options *o)
 {
     uint64_t state = (uint64_t)clock_nanoseconds();

@@ -1,5 +1,7 @@
-/* All shards into one file, which has the bytes that one process would have written: the same writer writes it, with
- * the rows in the order of the input. SPDX-License-Identifier: MIT */
+/* Joins all shards into one file with the bytes that one process would have written: the same writer writes it, with
+ * the rows in the order of the input.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "program/merge/merge_shards.h"

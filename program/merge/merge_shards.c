@@ -1,5 +1,4 @@
-/* Manifests of all shards are read and compared, their files are checked, and rows are walked in the order of the
- * input.
+/* Reads and compares the manifests of all shards, checks their files, and walks rows in the order of the input.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/merge/merge_shards.h"
@@ -17,7 +16,7 @@
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
-/* How many shards the names in the folder speak of. */
+/* Finds the number of shards that the names in the folder state. */
 static void find_division(merge_shards *shards)
 {
     DIR *entries = opendir(shards->folder);
@@ -138,7 +137,7 @@ static deberta_status map_file(mapped_file *file, const char *folder, const char
     return status;
 }
 
-/* Where the rows begin in the file of a shard, and where they end; false where it is not of these rows. */
+/* Finds the begin and the end of the rows in the file of a shard; false if the file does not hold these rows. */
 static bool find_rows(merge_shard *shard, const corpus_output *layout)
 {
     const mapped_file *file = &shard->rows;

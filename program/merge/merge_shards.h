@@ -1,4 +1,4 @@
-/* The shards of one corpus: read, compared with each other, and gone through in the order of the whole input.
+/* Reads the shards of one corpus, compares them with each other, and walks them in the order of the whole input.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -49,7 +49,7 @@ deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void
 deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, const uint8_t **bytes, size_t *count,
                               deberta_error *err);
 
-/* What `deberta merge` was asked for, and its parts. */
+/* Options of `deberta merge`, and its parts. */
 typedef struct merge_options {
     common_options common;
     bool verify;

@@ -1,4 +1,6 @@
-/* `deberta info`: this machine, its tiers and kernels; and, with a model, what its tables of contents say.
+/* `deberta info` describes this machine, its tiers and kernels, and, with a model, its configuration and its lists of
+ * tensors.
+ *
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
@@ -143,7 +145,7 @@ static json_t *add_heads(result *r, const deberta_model_info *info)
     return heads;
 }
 
-/* What can be said about lengths of texts. */
+/* Advises on the lengths of texts. */
 static json_t *context_advice(result *r, const deberta_model_info *info, deberta_reference reference)
 {
     const size_t limit = info->position_biased_input ? info->max_positions : 0;

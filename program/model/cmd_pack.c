@@ -1,4 +1,4 @@
-/* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
+/* `deberta pack` stores what opening a model computes, in files next to the weights. SPDX-License-Identifier: MIT */
 #include "output/json_text.h"
 #include "program/commands.h"
 #include "program/frame/open_model.h"

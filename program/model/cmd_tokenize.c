@@ -1,5 +1,6 @@
-/* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT
- */
+/* `deberta tokenize` prints ids, tokens and offsets of texts. It needs the tokenizer's files only.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"
 #include "program/commands.h"
 #include "program/frame/input/input.h"

@@ -1,5 +1,7 @@
-/* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
- * A config.json is enough, but for --behaviour and --influence. SPDX-License-Identifier: MIT */
+/* `deberta receptive-field` finds the relative positions that a model can tell apart, over one layer and over all. A
+ * config.json is enough, but for --behaviour and --influence.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "output/scope.h"

@@ -1,4 +1,4 @@
-/* Panels of the receptive field are filled: the band over the layers, formulas, table rows, aliases and influence.
+/* Fills panels of the receptive field: the band over the layers, formulas, table rows, aliases and influence.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
@@ -135,8 +135,8 @@ static void add_rows(chart_columns *c, const field_findings *f)
         chart_add_point(c, (double)r, (double)deberta_position_row(&f->info, f->reference, r));
 }
 
-/* What a series shows at both ends of the distances of a row: a square of its distances against its distances, its
- * diagonal, or how many there are. */
+/* View of a series at both ends of the distances of a row: a square of its distances against its distances, its
+ * diagonal, or their number. */
 typedef enum alias_view { ALIAS_SQUARES, ALIAS_DIAGONALS, ALIAS_COUNTS } alias_view;
 
 /* Half a distance around each, so that squares touch. The rows at the ends go on for ever; the drawing does not. */

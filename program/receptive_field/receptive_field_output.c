@@ -1,4 +1,4 @@
-/* Findings are told as sentences and tables for people and as members for JSON. SPDX-License-Identifier: MIT */
+/* Writes findings as sentences and tables for people and as members for JSON. SPDX-License-Identifier: MIT */
 #include "program/receptive_field/receptive_field_output.h"
 
 #include <inttypes.h>
@@ -62,7 +62,7 @@ static json_t *describe_rows(const field_findings *f, bool only_shared)
     return list;
 }
 
-/* Where a run of neighbours that begins at unique[k] ends. */
+/* Returns the end of the run of neighbours that begins at unique[k]. */
 static size_t end_of_interval(const receptive_field *field, size_t k)
 {
     while (k + 1 < field->unique_count && field->unique[k + 1] == field->unique[k] + 1) k++;

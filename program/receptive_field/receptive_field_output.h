@@ -1,4 +1,4 @@
-/* What `receptive-field` has found out, as text and as JSON.
+/* Writes the findings of `receptive-field` as text and as JSON.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -33,7 +33,7 @@ deberta_status receptive_field_draw(const void *findings, const struct figure_st
 /* The caller frees it. */
 result *field_findings_result(const field_findings *findings);
 
-/* What `deberta receptive-field` was asked for. */
+/* Options of `deberta receptive-field`. */
 typedef struct field_request {
     reading_options reading; /* texts or ids: where influence is measured */
     size_t tokens;           /* 0: distances of texts of any length */

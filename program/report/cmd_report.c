@@ -1,5 +1,5 @@
-/* `deberta report`: one folder with an index.html to explore in: attention of texts, latency, verification, receptive
- * field, the machine.
+/* `deberta report` writes one folder with an index.html to explore in: attention of texts, latency, verification,
+ * receptive field, the machine.
  *
  * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
  * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
@@ -35,7 +35,7 @@ static void check_sweep_layers(const explorer_job *job, const deberta_model_info
                     info->layers == 1 ? "" : "s");
 }
 
-/* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
+/* Checks the options that need the model, before the folder exists and minutes of work are in it. */
 static void check_against_model(explorer_job *job)
 {
     deberta_model *model = open_description(job->options);
@@ -90,7 +90,7 @@ static void choose_place(explorer_job *job)
                  contents->folder);
 }
 
-/* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
+/* Reads a default input if the user gives none: a text if the model has a tokenizer, else ids. */
 static void read_default(explorer_job *job)
 {
     deberta_tokenizer *tokenizer = NULL;

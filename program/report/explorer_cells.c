@@ -1,4 +1,4 @@
-/* Matrices of a head are centred, pooled where they are large, and packed as floats or bytes.
+/* Centres matrices of a head, pools them if they are large, and packs them as floats or bytes.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_cells.h"

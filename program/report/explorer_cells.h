@@ -1,4 +1,4 @@
-/* The attention of one head in the few bytes that a page can hold.
+/* Packs the attention of one head into the few bytes that a page can hold.
  *
  * Three grades, by the length of the text and the number of heads that share a page:
  *   exact    short texts: float32 as they are
@@ -30,7 +30,7 @@ size_t cell_layout_bytes(const cell_layout *layout);
 /* The bytes of so many layers of so many heads. false: no size is that large. */
 bool cell_layout_all_bytes(const cell_layout *layout, size_t layers, size_t heads, size_t *bytes);
 
-/* What a page must know to read the bytes. */
+/* Scales by which a page reads the bytes. */
 typedef struct cell_scales {
     double scale[DEBERTA_COMPONENT_COUNT]; /* largest magnitude that is stored; of the sum: that a page shows */
     double range[DEBERTA_COMPONENT_COUNT]; /* pooled: largest magnitude of the least and greatest values */

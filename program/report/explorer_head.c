@@ -1,4 +1,4 @@
-/* What a page says of one head, computed before its cells are packed. SPDX-License-Identifier: MIT */
+/* Computes a page's numbers of one head before its cells are packed. SPDX-License-Identifier: MIT */
 #include "program/report/explorer_head.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* What a page says of one head: its shares, Shapley values, entropy, habits and the scales of its cells, as JSON.
+/* Computes a page's numbers of one head, as JSON: its shares, Shapley values, entropy, habits and the scales of its
+ * cells.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* The page is put together from its sources and from the JSON of what the commands found.
+/* Builds the page from its sources and from the JSON of the commands.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_page.h"
@@ -20,8 +20,7 @@
 extern const unsigned char explorer_html[], explorer_css[], explorer_js[], live_worker[], live_licences[];
 extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes, live_worker_bytes;
 
-/* What the attention of all texts may take before base64, which makes four bytes of three: the page stays below 40 MB.
- */
+/* Limit of the attention of all texts before base64, which makes four bytes of three: the page stays below 40 MB. */
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
 typedef struct page_writer {
@@ -111,7 +110,7 @@ static void add_file(const page_writer *page, json_t *list, const char *name, co
             list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
 }
 
-/* What encode wrote, which stores numbers of every precision as float32. */
+/* Describes the file of encode, which stores numbers of every precision as float32. */
 static const char *describe_tensors(const page_writer *page)
 {
     const char *precision = low_precision_name(page->options);
@@ -165,7 +164,7 @@ static json_t *describe_steps(const explorer_contents *contents)
     return list;
 }
 
-/* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
+/* Puts the JSON of other commands into the page unchanged; the page knows their contracts. */
 static void put_documents(page_writer *page)
 {
     for (int k = 0; k < DOCUMENT_COUNT; k++) {

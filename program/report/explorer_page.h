@@ -1,4 +1,4 @@
-/* The page of a report: one file that needs nothing else, but for links to what lies in the same folder.
+/* Builds the page of a report, a single file that needs no other; its links point to files in the same folder.
  *
  * The page is explorer.html, explorer.css and explorer*.js of explorer/, which the build puts into the program,
  * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
@@ -7,7 +7,7 @@
 #include "program/report/explorer_text.h"
 #include "program/report/live_parts.h"
 
-/* What other commands write as JSON, and what their charts are drawn from: "info" for info.json. */
+/* JSON documents of other commands, from which their charts are drawn as well: "info" for info.json. */
 typedef enum explorer_document {
     DOCUMENT_INFO,
     DOCUMENT_VERIFY,

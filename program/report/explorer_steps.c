@@ -1,4 +1,4 @@
-/* Each step fills the options of another command, runs it, and keeps its command line for the page.
+/* Fills the options of another command in each step, runs it, and keeps its command line for the page.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_steps.h"
@@ -231,7 +231,7 @@ static void run_latency(explorer_job *job)
     if (job->layers >= 2 || job->o->sweep_layers) run_layers(job, reps);
 }
 
-/* How the model came about, where that is known. */
+/* Adds the training of the model, if it is known. */
 static void run_training(explorer_job *job)
 {
 #if HAVE_VIZ
@@ -246,8 +246,8 @@ static void run_training(explorer_job *job)
 #endif
 }
 
-/* What takes longest comes last, so that most mistakes show at once. A page alone measures nothing and has no figures:
- * it is about the model, not about this machine, and has no folder to lie in. */
+/* Runs the longest steps last, so that most mistakes show at once. A page alone measures nothing and has no figures: it
+ * is about the model, not about this machine, and has no folder for them. */
 void explorer_steps_run(explorer_job *job)
 {
     common_options *info = explorer_steps_begin(job, &command_info);

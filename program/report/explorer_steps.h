@@ -1,4 +1,5 @@
-/* The steps of a report: other commands, each with the options that one would type.
+/* Runs the steps of a report: other commands, each with the options that one would type.
+ *
  * SPDX-License-Identifier: MIT */
 #pragma once
 
@@ -17,7 +18,7 @@ typedef struct report_options {
     live_parts live;
 } report_options;
 
-/* What a report has made so far, so that one that fails can take it away again. */
+/* Files that a report has made so far, so that a failed report can remove them. */
 enum { MOST_MADE_FILES = 256 }; /* far more than a report has; of folders nested deeper than that some stay */
 
 typedef struct made_files {

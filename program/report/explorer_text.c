@@ -1,4 +1,4 @@
-/* Attention of one text is read from the file that `encode` wrote and packed for the page, head by head.
+/* Reads the attention of one text from the file that `encode` wrote, and packs it for the page, head by head.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/report/explorer_text.h"

@@ -1,4 +1,4 @@
-/* One text of a report: what the page shows of it. SPDX-License-Identifier: MIT */
+/* Builds the page's view of one text of a report. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* Modules and model files are found, checked and put into the page. SPDX-License-Identifier: MIT */
+/* Finds modules and model files, checks them, and puts them into the page. SPDX-License-Identifier: MIT */
 #include "program/report/live_parts.h"
 
 #include <dirent.h>
@@ -60,7 +60,7 @@ static bool ends_with(const char *name, const char *end)
     return length >= tail && strcmp(name + length - tail, end) == 0;
 }
 
-/* What core/io and core/text read; packed weights are for the processor that packed them. */
+/* Whether core/io or core/text reads the file; packed weights suit only the processor that packed them. */
 static bool is_model_file(const char *name)
 {
     /* moments of a run, and what is added to weights of another folder */

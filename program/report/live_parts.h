@@ -1,4 +1,4 @@
-/* A page that computes: the modules of WebAssembly and the files of the model, inside it.
+/* Makes a page that computes: it contains the modules of WebAssembly and the files of the model.
  *
  * The page holds each file deflated (RFC 1950), then base64, in elements of at most 64 kB of the class "module-<tier>"
  * or "file-<number>". A worker of the page unpacks them, takes the fastest module that the browser can run, opens the
@@ -23,7 +23,7 @@ typedef struct live_parts {
 /* Looks for modules and checks that the model can go into a page. Where there are no modules and none were asked for by
  * name, a note says so. */
 void live_parts_find(const common_options *options, live_parts *live);
-/* What the page must know of them: modules, files, precision. */
+/* Describes them for the page: modules, files, precision. */
 json_t *live_parts_describe(const common_options *options, const live_parts *live);
 /* The elements. Those of the model are most of the page, and come last in it: what it shows first needs none of them.
  */

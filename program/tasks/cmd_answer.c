@@ -1,4 +1,4 @@
-/* `deberta answer`: the span of a context that answers a question, by the QA head.
+/* `deberta answer` finds the span of a context that answers a question, by the QA head.
  *
  * Begin and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer"; a span's
  * probability is the product of its two ends. Spans are given in the context as it came, never put together from

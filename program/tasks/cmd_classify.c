@@ -1,4 +1,5 @@
-/* `deberta classify`: the classes of texts or of pairs of texts by the sequence head, or which of several choices fits.
+/* `deberta classify` assigns classes to texts or pairs of texts by the sequence head, or selects the fitting one of
+ * several choices.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -23,7 +24,7 @@ static void classify_begin(task_run *classify_run)
     task_run_check_labels(classify_run, classify_run->batches.info.sequence_labels);
 }
 
-/* What the model's configuration says of its outputs, unless --multi-label does. */
+/* Kind of problem by the model's configuration, unless --multi-label gives it. */
 static deberta_problem problem_of(const task_run *classify_run)
 {
     const classify_options *o = (const classify_options *)classify_run->options;

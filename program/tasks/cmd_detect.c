@@ -1,5 +1,7 @@
-/* `deberta detect`: which tokens of a text somebody replaced, by the head that ELECTRA-style training leaves
- * (replaced-token detection). SPDX-License-Identifier: MIT */
+/* `deberta detect` finds the tokens of a text that somebody replaced, by the head that ELECTRA-style training leaves
+ * (replaced-token detection).
+ *
+ * SPDX-License-Identifier: MIT */
 #include "output/shown_text.h"
 #include "program/commands.h"
 #include "program/tasks/task_run.h"

@@ -1,5 +1,7 @@
-/* `deberta eval`: how often the sequence head is right about labelled texts or pairs of texts, or a language model
- * about minimal pairs. SPDX-License-Identifier: MIT */
+/* `deberta eval` measures how often the sequence head is right about labelled texts or pairs of texts, or a language
+ * model about minimal pairs.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
 #include "core/base/numbers.h"

@@ -1,5 +1,7 @@
-/* `deberta fill-mask`: what belongs at each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
- * or both side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
+/* `deberta fill-mask` predicts the token at each [MASK], by the Enhanced Mask Decoder, by the same head without it, or
+ * by both side by side. The product with the vocabulary runs only for the masks.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "core/base/numbers.h"
@@ -26,12 +28,12 @@ typedef struct fill_job {
     const char *mask;
 } fill_job;
 
-/* Where a mask is: token of its text, text of the batch. */
+/* Place of a mask: token of its text, text of the batch. */
 typedef struct mask_place {
     size_t text, token;
 } mask_place;
 
-/* How a place to fill in is written elsewhere, if the text has one; *bytes: its length. */
+/* Finds the spelling of a mask that other programs use, if the text has one; *bytes: its length. */
 static const char *find_other_mask(const char *text, size_t *bytes)
 {
     static const char *const spellings[] = {"<mask>", "[mask]"};

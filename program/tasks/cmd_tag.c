@@ -1,6 +1,6 @@
-/* `deberta tag`: labels of tokens, grouped to entities.
+/* `deberta tag` labels tokens and groups them to entities.
  *
- * How they are grouped: core/answer/entities.c.
+ * core/answer/entities.c groups them.
  *
  * SPDX-License-Identifier: MIT */
 #include <string.h>

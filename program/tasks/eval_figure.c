@@ -1,4 +1,4 @@
-/* Precision, recall and F1 of the classes are drawn as bars. SPDX-License-Identifier: MIT */
+/* Draws precision, recall and F1 of the classes as bars. SPDX-License-Identifier: MIT */
 #include "program/tasks/eval_output.h"
 #include "viz/chart_columns.h"
 

@@ -1,4 +1,4 @@
-/* Tables of classes and of confusions are filled from the scores. SPDX-License-Identifier: MIT */
+/* Fills tables of classes and of confusions from the scores. SPDX-License-Identifier: MIT */
 #include "program/tasks/eval_output.h"
 
 #include "output/json_text.h"

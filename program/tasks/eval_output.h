@@ -1,4 +1,4 @@
-/* What eval found, as tables, as JSON and as a bar chart. SPDX-License-Identifier: MIT */
+/* Writes the findings of eval as tables, as JSON and as a bar chart. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "analysis/classification.h"

@@ -1,5 +1,7 @@
-/* Windows of pairs become questions, the likelihood of tokens in sequences; equal questions are asked once, all in
- * batches by length. SPDX-License-Identifier: MIT */
+/* Turns windows of pairs into questions, the likelihood of tokens in sequences; equal questions are asked once, all in
+ * batches by length.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/tasks/minimal_pairs.h"
 
 #include <math.h>
@@ -110,7 +112,7 @@ static deberta_status minimal_pairs_prepare(pair_run *run, sentence_pair *pair, 
     return DEBERTA_OK;
 }
 
-/* How many tokens the sequences of the pair have. */
+/* Number of tokens in the sequences of the pair. */
 static size_t cost_of(const pair_run *run, const sentence_pair *pair)
 {
     size_t cost = 0;

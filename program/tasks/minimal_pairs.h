@@ -1,4 +1,4 @@
-/* Minimal pairs: of two sentences that differ in little, which does the model find likelier?
+/* Evaluates minimal pairs: of two sentences that differ in little, which does the model find likelier?
  *
  * A file has an object a line: "sentence_good", "sentence_bad", "UID" (the paradigm) and perhaps "linguistics_term", as
  * BLiMP's files have them. A sentence's score is a sum over its tokens, without the frame:

@@ -1,4 +1,4 @@
-/* Pairs are counted by name, and tables are filled from the counts. SPDX-License-Identifier: MIT */
+/* Counts pairs by name, and fills tables from the counts. SPDX-License-Identifier: MIT */
 #include "program/tasks/pair_output.h"
 
 #include <string.h>

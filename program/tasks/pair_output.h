@@ -1,4 +1,4 @@
-/* What is known of minimal pairs, by paradigm and by term. SPDX-License-Identifier: MIT */
+/* Writes the results of minimal pairs, by paradigm and by term. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "output/result.h"

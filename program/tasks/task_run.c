@@ -1,4 +1,4 @@
-/* Windows of texts are read, encoded in batches, answered, and printed in the order of the input.
+/* Reads windows of texts, encodes them in batches, answers them, and prints them in the order of the input.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/tasks/task_run.h"
@@ -22,7 +22,7 @@ enum {
     SHARD_BATCHES = 4, /* of tokens in a window of a shard: what a job that is killed loses */
 };
 
-/* What a head is for, and which training makes one. */
+/* Describes the purpose of a head, and the training that makes one. */
 static const char *describe_head(deberta_task task)
 {
     switch (task) {

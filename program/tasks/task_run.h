@@ -1,5 +1,5 @@
-/* What the commands over output heads share: open model and tokenizer, read texts, encode them in batches, answer in
- * order.
+/* Declares the steps that commands over output heads share: open model and tokenizer, read texts, encode them in
+ * batches, answer in order.
  *
  * A command says what it needs and gives two functions: look at a tokenized text (and perhaps refuse it), and describe
  * what the logits say of one, for a person or, with --json, as an object, of which each is a line. A text that could
@@ -85,7 +85,7 @@ void task_run_check_labels(const task_run *run, size_t labels);
 
 /* The label's name, or "LABEL_<k>" where the config has none. Lives as long as the batch. */
 const char *task_run_label(const task_run *run, size_t label);
-/* Where the answer for a person goes; *out is NULL with --json. */
+/* Opens the output of the answer for a person; *out is NULL with --json. */
 void task_text_out(const task_run *run, task_text *text, FILE **out);
 /* deberta_task_logits for the batch, stride = width of the head; values that are no numbers are an error
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */

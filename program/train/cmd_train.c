@@ -1,4 +1,6 @@
-/* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
+/* `deberta train` and `deberta finetune` compute gradients of a batch, or a run of updates.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -42,7 +44,7 @@ static size_t find_best(const train_log *log)
     return best;
 }
 
-/* What was chosen from, where the measure did not decide by itself. */
+/* Notes the candidates of the choice if the measure did not decide by itself. */
 static void note_choice(const train_options *o, const train_log *log, size_t best)
 {
     size_t undefined = 0, equal = 0;

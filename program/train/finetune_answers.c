@@ -1,6 +1,6 @@
-/* Questions about contexts: objects with "question", "context", "text", the answer, and "start", the character of the
- * context that it begins at; without "text" the context has no answer. A context that does not fit is cut into windows
- * that overlap by half.
+/* Reads questions about contexts: objects with "question", "context", "text", the answer, and "start", the character of
+ * the context that it begins at; without "text" the context has no answer. A context that does not fit is cut into
+ * windows that overlap by half.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

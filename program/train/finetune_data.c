@@ -1,4 +1,4 @@
-/* Files of examples are read for a task, labels are settled, and the trainer's options get both.
+/* Reads files of examples for a task, settles labels, and gives both to the trainer's options.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/train/finetune_data.h"
@@ -214,7 +214,7 @@ static deberta_status finetune_data_finish(finetune_data *data, deberta_trainer_
     return DEBERTA_OK;
 }
 
-/* What a new head will tell apart; columns in the wrong order show here. */
+/* Notes the labels that a new head will tell apart; columns in the wrong order show here. */
 static void note_labels(const finetune_data *data)
 {
     enum { SHOWN = 8 };

@@ -1,5 +1,5 @@
-/* Labelled examples from files, as ids, and what is measured on those held out: what `deberta finetune --examples`
- * gives to the library.
+/* Reads labelled examples from files, as ids, and measures on those held out: the input that `deberta finetune
+ * --examples` gives to the library.
  *
  *     finetune_data        opens the files, has the labels        finetune_lists    examples and labels in memory
  *     finetune_texts       texts, pairs and choices               finetune_tags     words with labels

@@ -1,4 +1,4 @@
-/* Examples are copied into growing lists, and records that cannot be used are told of. SPDX-License-Identifier: MIT */
+/* Copies examples into growing lists, and reports records that cannot be used. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_lists.h"
 
 #include <string.h>

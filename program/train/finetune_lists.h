@@ -1,4 +1,4 @@
-/* Examples and labels while files are read. SPDX-License-Identifier: MIT */
+/* Holds examples and labels while files are read. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"
@@ -27,7 +27,7 @@ deberta_status label_list_check(const label_list *labels, deberta_training_task 
 /* Names in ascending order; returns of each label its new number. */
 size_t *label_list_sort(label_list *labels);
 
-/* What a window of a context needs so that answers of several windows can be compared. */
+/* Data of a window of a context by which answers of several windows are compared. */
 typedef struct answer_window {
     size_t question;             /* number in its file */
     size_t first, count, offset; /* tokens of the context in this window; of the whole context before them */

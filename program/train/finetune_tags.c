@@ -1,6 +1,6 @@
-/* Words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and "labels". A
- * first line "word TAB label", or the like, names the columns.
- * The words of a sentence are joined by spaces, and the first piece of a word has its label.
+/* Reads words with labels: "word TAB label" a line, an empty line between sentences; or objects with "words" and
+ * "labels". A first line "word TAB label", or the like, names the columns. The words of a sentence are joined by
+ * spaces, and the first piece of a word has its label.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -94,7 +94,7 @@ static bool take_word(finetune_reader *r, sentence *s, text_record *record, cons
     return true;
 }
 
-/* What stands behind a NUL would be lost. */
+/* Characters after a NUL would be lost. */
 static const char nul_in_word[] = "a word or its label holds a NUL character";
 static bool has_nul(const json_t *text) { return memchr(json_string_value(text), 0, json_string_length(text)); }
 

@@ -1,4 +1,4 @@
-/* Texts and pairs with a label or a value, and texts with choices. SPDX-License-Identifier: MIT */
+/* Reads texts and pairs with a label or a value, and texts with choices. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Labels are found by name through a small hash table, and are added or refused. SPDX-License-Identifier: MIT */
+/* Finds labels by name through a small hash table, and adds or refuses them. SPDX-License-Identifier: MIT */
 #include "program/train/finetune_lists.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------ the index */
 
-/* Where a name is, or the free slot where it would be. slot_count is a power of two, and at least one slot is free. */
+/* Slot of a name, or the free slot where it would be. slot_count is a power of two, and at least one slot is free. */
 static size_t slot_of(const label_list *labels, const char *name)
 {
     size_t slot = hash_bytes(hash_of_nothing, name, strlen(name)) & (labels->slot_count - 1);
@@ -19,7 +19,7 @@ static size_t slot_of(const label_list *labels, const char *name)
     return slot;
 }
 
-/* Where two labels have one name, the first is found. */
+/* If two labels have one name, the first is found. */
 static void index_label(label_list *labels, size_t number)
 {
     const size_t slot = labels->names[number] ? slot_of(labels, labels->names[number]) : 0;

@@ -1,5 +1,6 @@
-/* Scores of answers, in tokens of the context: whether the best span of all windows of a question is the answer, and F1
- * of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the spans.
+/* Computes scores of answers, in tokens of the context: whether the best span of all windows of a question is the
+ * answer, and F1 of the tokens that both have. Where the data has questions without an answer, [CLS] competes with the
+ * spans.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/status.h"

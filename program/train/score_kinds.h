@@ -1,4 +1,4 @@
-/* Scorers of one kind of task each. SPDX-License-Identifier: MIT */
+/* Declares the scorers, each for one kind of task. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"

@@ -1,5 +1,5 @@
-/* Scores of tags: spans as seqeval counts them, a span being right if its ends and its type are, and tokens. Labels
- * carry a scheme as core/answer/entities.c reads it; without one only tokens are counted.
+/* Computes scores of tags: spans as seqeval counts them, a span being right if its ends and its type are, and tokens.
+ * Labels carry a scheme as core/answer/entities.c reads it; without one only tokens are counted.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -109,7 +109,7 @@ static void count_example(const tag_scores *s, size_t example, span_counts *coun
     free(wanted);
 }
 
-/* Where no span is to be found F1 does not exist: nothing that is found could raise it. */
+/* F1 does not exist for data without spans: no found span could raise it. */
 static void end_tags(void *context, double measures[DEBERTA_MEASURES])
 {
     const tag_scores *s = context;

@@ -1,4 +1,4 @@
-/* Scores of classes, regressions and choices. SPDX-License-Identifier: MIT */
+/* Computes scores of classes, regressions and choices. SPDX-License-Identifier: MIT */
 #include "program/train/task_scores.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What is measured on held-out examples: accuracy and macro F1 of classes, correlations of a regression, accuracy of
- * choices, F1 of tagged spans, F1 and exact match of answers.
+/* Measures held-out examples: accuracy and macro F1 of classes, correlations of a regression, accuracy of choices, F1
+ * of tagged spans, F1 and exact match of answers.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

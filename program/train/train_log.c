@@ -1,4 +1,4 @@
-/* Lines of log.jsonl become series of numbers; wrong lines are named. SPDX-License-Identifier: MIT */
+/* Turns lines of log.jsonl into series of numbers, and names wrong lines. SPDX-License-Identifier: MIT */
 #include "program/train/train_log.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ static const char *measure_key(const json_t *line)
     return NULL;
 }
 
-/* What is wrong with a line, NULL: nothing. Steps ascend; what was measured behind a step has its number. */
+/* Fault of a line, NULL: none. Steps ascend; a measurement after a step has the step's number. */
 static const char *fault_of(const train_log *log, const json_t *line, char text[80])
 {
     const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
@@ -71,7 +71,7 @@ static void train_log_take_line(train_log *log, const json_t *line)
     }
 }
 
-/* What a run is writing, or was writing when it was killed, is no step yet: a last line that stops inside. */
+/* Reads all lines. A last line that breaks off is no step yet: a run is writing it, or was killed while it did. */
 static deberta_status read_lines(train_log *log, FILE *file, const char *path, deberta_error *err)
 {
     char *text = NULL;

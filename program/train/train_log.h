@@ -1,11 +1,11 @@
-/* log.jsonl of training runs, read. SPDX-License-Identifier: MIT */
+/* Reads log.jsonl of training runs. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "core/base/status.h"
 #include "output/scope.h"
 
-/* What a line may have. The loss is that of the task, as it is on held-out data; the objective, what the gradients were
- * those of, is there where it is another: SiFT adds a distance. */
+/* Values of a line. The loss is that of the task, as on held-out data; the objective is the function whose gradients
+ * were taken, and a line has it only if it differs from the loss: SiFT adds a distance. */
 typedef enum log_value {
     LOG_LOSS,
     LOG_OBJECTIVE,
@@ -31,5 +31,5 @@ typedef struct train_log {
 /* Reads the log of a run's folder, or the file itself. DEBERTA_E_FORMAT: a line that is none of a log, with its number;
  * no step. */
 deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
-/* What the gradients were those of. */
+/* Series of the function whose gradients were taken. */
 const log_series *train_log_objective(const train_log *log);

@@ -1,4 +1,4 @@
-/* Options of the command line are checked, and fill the options of the library's trainer.
+/* Checks options of the command line, and fills the options of the library's trainer.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/train/train_options.h"

@@ -1,4 +1,4 @@
-/* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
+/* Declares the options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "include/deberta_training.h"
@@ -20,10 +20,10 @@ extern const option_group train_mlm_groups[], train_rtd_groups[], finetune_seque
 
 /* The options must make sense together: one step, or a run. */
 void train_options_check(const train_options *options);
-/* Whether it is a run rather than one step. */
+/* Whether the options ask for a run rather than one step. */
 static inline bool train_runs(const train_options *options)
 {
     return options->trainer.batches || options->texts.count > 0 || options->data.count > 0;
 }
-/* What the library is asked for. */
+/* Options of the library's trainer. */
 deberta_trainer_options train_trainer_options(const train_options *options, deberta_training_task task);

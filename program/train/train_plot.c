@@ -1,4 +1,4 @@
-/* `deberta train plot`: loss, rate and gradient norm of training runs, and what was measured on held-out data.
+/* `deberta train plot` draws loss, rate and gradient norm of training runs, and measures on held-out data.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -52,7 +52,7 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
     return length == group_length(b) && strncmp(a, b, length) == 0;
 }
 
-/* What was typed, where runs have one name, such as old/mlm and new/mlm. In a band they are one curve. */
+/* Returns the path as typed if runs share a name, such as old/mlm and new/mlm. In a band they are one curve. */
 static const char *distinct_name(const plot_job *job, size_t train_plot_run)
 {
     for (size_t i = 0; !job->o->band && i < job->run_count; i++)

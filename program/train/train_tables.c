@@ -1,5 +1,7 @@
-/* The tables of `deberta train` and `deberta finetune`: rows made of the trainer's list, and those that the library has
- * no member for, in the order in which they matter. SPDX-License-Identifier: MIT */
+/* Defines the tables of `deberta train` and `deberta finetune`: rows made of the trainer's list, and those that the
+ * library has no member for, in the order in which they matter.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "program/train/train_options.h"
 #include "train/run/trainer_options.h"
 

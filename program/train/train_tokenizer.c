@@ -1,5 +1,7 @@
-/* `deberta train tokenizer`: from texts to a folder with a tokenizer and the configuration of a model, which
- * `train mlm --config` begins from. SPDX-License-Identifier: MIT */
+/* `deberta train tokenizer` makes from texts a folder with a tokenizer and the configuration of a model, from which
+ * `train mlm --config` begins.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

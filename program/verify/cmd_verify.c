@@ -1,5 +1,7 @@
-/* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own
- * deliberate mistakes. SPDX-License-Identifier: MIT */
+/* `deberta verify` checks every tier against the scalar one bit for bit and against float64, or the engine against its
+ * own deliberate mistakes.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "core/base/numbers.h"
@@ -68,7 +70,7 @@ static void publish(const common_options *options, const verify_output *to)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
-/* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
+/* Refuses tables and figures of faults: a fault is reported by a sentence or an object. */
 static void check_mutation_output(const common_options *options, const verify_output *to)
 {
     if (to->paths.figure_count)
@@ -109,7 +111,7 @@ static void list_mutations(const common_options *options, const verify_output *t
     text_output_close(options, &output);
 }
 
-/* What a check with a fault in the engine has found. */
+/* Findings of a check with a fault in the engine. */
 typedef struct verdict {
     size_t checks, failures;
 } verdict;
@@ -215,7 +217,7 @@ static void verify_one(const verify_request *request, const verify_options *veri
     deberta_model *model = open_model(options);
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
-    /* What the engine reads is compared first: a damaged byte may be in a row that these tokens do not use. */
+    /* The packed weights are compared first: a damaged byte may be in a row that these tokens do not use. */
     if (info.packed == DEBERTA_PACKED_MAPPED) check_packed(options);
     if (reading->ids.count || reading->texts.count || reading->files.count) {
         input_read(reading, path, &info, &input);
@@ -235,7 +237,7 @@ static void verify_one(const verify_request *request, const verify_options *veri
     must(options, done, &error);
 }
 
-/* What only a model has, and what needs none. */
+/* Checks the options that need a model, and those that need none. */
 static void check_request(const verify_request *request)
 {
     const common_options *options = &request->reading.common;

@@ -1,4 +1,4 @@
-/* Rows of drawn cases become a table and JSON. SPDX-License-Identifier: MIT */
+/* Turns rows of drawn cases into a table and JSON. SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Errors of a verification are drawn over the layers, a line a quantity. SPDX-License-Identifier: MIT */
+/* Draws errors of a verification over the layers, a line a quantity. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static const char *const quantities[] = {"hidden", "c2c", "c2p", "p2c", "logits"
 static const char *const quantity_names[] = {"hidden states", "c2c", "c2p", "p2c", "logits", "probabilities"};
 enum { QUANTITIES = sizeof quantities / sizeof *quantities, MOST_PANELS = 8 };
 
-/* What a panel shows of every row. One model has a panel of each, several have one of the second. */
+/* Statistic that a panel shows of every row. One model has a panel of each, several have one of the second. */
 typedef enum statistic { MEDIAN, PERCENTILE, WORST, STATISTICS } statistic;
 static const char *const statistic_names[STATISTICS] = {"median", "99.9th percentile", "worst"};
 

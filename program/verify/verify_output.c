@@ -1,4 +1,4 @@
-/* Rows of a verification become a table, JSON, and sentences on tiers, failures and growth.
+/* Turns rows of a verification into a table, JSON, and sentences on tiers, failures and growth.
  *
  * SPDX-License-Identifier: MIT */
 #include "include/deberta_unstable.h"
@@ -32,7 +32,7 @@ static json_t *describe_row(const verify_row *row, bool errors_only)
     return object;
 }
 
-/* Which tier's code stands in each slot when a session of the tier runs. */
+/* Lists the tier whose code each slot holds when a session of the tier runs. */
 static json_t *describe_tier(deberta_isa isa, bool verified)
 {
     const char *missing = deberta_isa_missing(isa), *name, *from;
@@ -101,8 +101,8 @@ static bool tiers_of(const verify_report *report, size_t k, char text[64])
     return true;
 }
 
-/* Where the worst is takes a third of a line: in the plain table only failures say it. Errors are texts, since they may
- * be infinite. */
+/* The place of the worst takes a third of a line: in the plain table only failures have it. Errors are texts, since
+ * they may be infinite. */
 #define SUBJECT_COLUMNS                                                                                                \
     {"what", NULL, COLUMN_TEXT, NULL, 0}, {"isa", NULL, COLUMN_TEXT, NULL, 0},                                         \
     {                                                                                                                  \

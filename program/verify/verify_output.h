@@ -1,4 +1,6 @@
-/* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
+/* Writes the findings of verify as a table, as JSON and as a chart of the error by layer.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "check/drawn_run.h"

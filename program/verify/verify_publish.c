@@ -1,4 +1,4 @@
-/* Ten made-up texts are encoded in each precision, four steps are trained, and the bits of the results are digested.
+/* Encodes ten made-up texts in each precision, trains four steps, and digests the bits of the results.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
@@ -18,7 +18,7 @@ enum { TEXTS = 10, MOST_TOKENS = 89, ALL_TOKENS = 231, STEPS = 4, DIGEST_BYTES =
 
 static const size_t lengths[TEXTS] = {1, 2, 3, 5, 8, 13, 21, 34, 55, MOST_TOKENS};
 
-/* What is published of results. */
+/* Digests of results that are published. */
 typedef struct digests {
     char model[DIGEST_BYTES], outputs[DEBERTA_PRECISION_COUNT][DIGEST_BYTES], training[DIGEST_BYTES];
 } digests;

@@ -332,7 +332,7 @@ def test_folders_of_runs(bench):
     bench.fine(*words, "--stop-at", "1", "--out", "run")
     equal(bench.expect(3, *words, "--out", "run").err.count("\n"), 1)
     other = [word.replace("corpus.txt", "others.txt") for word in words]
-    contains(bench.expect(3, *other, "--seed", "3", "--resume", "--out", "run").err, "seed 0, now 3; the data has other contents now\n")
+    contains(bench.expect(3, *other, "--seed", "3", "--resume", "--out", "run").err, "seed 0, now 3; the data has other contents now; to train its model further, ")
 
 
 # -------------------------------------------------------------------------------------------------------- the recipe

@@ -1,6 +1,8 @@
-/* fmaf with one rounding. That of wasi-libc changes the rounding mode, which WebAssembly has not: it is wrong near the
- * middle between two floats and for subnormal results. The product is exact in double, and the sum is rounded to odd,
- * so that the rounding to float is the only one that shows. SPDX-License-Identifier: MIT */
+/* Computes fmaf with one rounding. wasi-libc's fmaf changes the rounding mode, which WebAssembly has not: it is wrong
+ * near the middle between two floats and for subnormal results. The product is exact in double, and the sum is rounded
+ * to odd, so that the rounding to float is the only one that shows.
+ *
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

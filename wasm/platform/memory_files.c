@@ -1,6 +1,7 @@
-/* The calls of libc that core/io makes on files, served from memory: mmap shows the bytes in place, without a copy, and
- * everything else does not exist. The linker puts these in the place of libc's (--wrap). SPDX-License-Identifier: MIT
- */
+/* Serves from memory the calls of libc that core/io makes on files: mmap shows the bytes in place, without a copy, and
+ * everything else does not exist. The linker puts these in the place of libc's (--wrap).
+ *
+ * SPDX-License-Identifier: MIT */
 #include "wasm/platform/memory_files.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* A folder in memory, for a library that reads files. SPDX-License-Identifier: MIT */
+/* Keeps a folder in memory, for a library that reads files. SPDX-License-Identifier: MIT */
 #pragma once
 
 #include <stddef.h>

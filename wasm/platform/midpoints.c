@@ -1,5 +1,5 @@
-/* A test that the module carries: directed multiply-adds, which ordinary inputs do not need. z + half an ulp of z times
- * (1 - u^2) must give z back; a second rounding gives z's even neighbour. Returns how many of `count` came out wrong.
+/* Tests multiply-adds on directed inputs, which ordinary inputs do not reach. z + half an ulp of z times (1 - u^2) must
+ * give z back; a second rounding gives z's even neighbour. Returns how many of `count` came out wrong.
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>

@@ -1,4 +1,4 @@
-/* In the place of zip_reader.c: .bin files of PyTorch are refused. SPDX-License-Identifier: MIT */
+/* Replaces zip_reader.c: .bin files of PyTorch are refused. SPDX-License-Identifier: MIT */
 #include "core/io/zip_reader.h"
 
 deberta_status zip_reader_open(zip_reader **reader, const uint8_t *bytes, size_t size_bytes, const char *where,

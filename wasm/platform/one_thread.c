@@ -1,5 +1,4 @@
-/* In the place of thread_pool.c, topology.c and pages.c: one thread on one core, and memory that only
- * grows.
+/* Replaces thread_pool.c, topology.c and pages.c: one thread on one core, and memory that only grows.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>

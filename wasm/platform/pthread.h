@@ -1,4 +1,4 @@
-/* Locks where there is one thread: nobody contends for them. Debian's wasi-libc has no <pthread.h>.
+/* Declares locks for a single thread, which nothing contends for. Debian's wasi-libc has no <pthread.h>.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

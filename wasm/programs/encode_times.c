@@ -1,5 +1,6 @@
-/* How long a made-up model takes: encode_times MODEL TOKENS PRECISION RUNS. Prints the median in milliseconds and the
- * SHA-256 of the hidden states, which is to be compared with the native program's. Ids are 3, 4, 5 ...
+/* Measures how long an encode of a made-up model takes: encode_times MODEL TOKENS PRECISION RUNS. Prints the median in
+ * milliseconds and the SHA-256 of the hidden states, which is to be compared with the native program's. Ids are 3, 4, 5
+ * ...
  *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* mmap of the tests' programs: memory of the heap into which the file is read. SPDX-License-Identifier: MIT */
+/* Implements mmap for the tests' programs: it reads the file into memory of the heap. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

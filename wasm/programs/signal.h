@@ -1,4 +1,4 @@
-/* Signals as the tests' programs name them; WebAssembly sends none: a trap ends the program.
+/* Declares signals as the tests' programs name them; WebAssembly sends none: a trap ends the program.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Rows are appended to a stream whose header comes last; a journal lets an interrupted run go on.
+/* Appends rows to a stream whose header comes last; a journal lets an interrupted run go on.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_output.h"

@@ -1,4 +1,4 @@
-/* The rows of a corpus, written as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
+/* Writes the rows of a corpus as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
  *
  * How many rows there will be is known only at the end, so every format is a stream after a header of fixed size that
  * is written last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h).
@@ -20,7 +20,7 @@ enum { CORPUS_MOST_NOTES = 16 };
 
 typedef enum corpus_format { CORPUS_NPY, CORPUS_SAFETENSORS, CORPUS_JSONL } corpus_format;
 
-/* What a row is, beside its values. */
+/* Description of a row, besides its values. */
 typedef struct corpus_row {
     size_t text;             /* which text of the corpus, from 0 */
     size_t tokens;           /* encoded; 0: the text could not be encoded */
@@ -46,7 +46,7 @@ typedef struct corpus_output {
     size_t flushed_problems;
 } corpus_output;
 
-/* How far an interrupted run came. */
+/* Progress of an interrupted run. */
 typedef struct corpus_progress {
     size_t texts, bad;
     uint64_t hash; /* of these texts */

@@ -1,4 +1,4 @@
-/* A shard is opened, resumed or found finished, and its manifest is written when its rows are whole.
+/* Opens a shard, resumes it or finds it finished, and writes its manifest when its rows are whole.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/corpus_shard.h"

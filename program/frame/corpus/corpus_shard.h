@@ -1,4 +1,4 @@
-/* One shard of a corpus, from its first item to its manifest. Only its own process writes it: the journal is locked.
+/* Writes one shard of a corpus, from its first item to its manifest. Only one process writes it: the journal is locked.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -30,7 +30,7 @@ static inline bool corpus_shard_wanted(const text_stream *stream)
 deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, text_stream *stream,
                                  json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
                                  deberta_error *err);
-/* Whether the stream's first items are those that the progress tells of; it stands behind them then. */
+/* Checks that the stream's first items are those of the progress, and moves the stream past them. */
 deberta_status corpus_shard_skip(text_stream *stream, const corpus_output *output, const corpus_progress *progress,
                                  deberta_error *err);
 /* Ends the rows and writes items and manifest. isa: what computed them. */
@@ -38,8 +38,8 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
                                    const corpus_progress *progress, deberta_isa isa, deberta_error *err);
 void corpus_shard_close(corpus_shard *shard);
 
-/* What a manifest has of an option: nothing, a word of its command, or a word of the command that is a setting as well,
- * for it decides the rows. */
+/* Record of an option in a manifest: none, a word of its command, or a word of the command that is a setting as well,
+ * because it decides the rows. */
 typedef enum shard_record { SHARD_RECORDS_NOTHING, SHARD_RECORDS_WORD, SHARD_RECORDS_SETTING } shard_record;
 shard_record corpus_shard_records(const option *row);
 

@@ -1,4 +1,4 @@
-/* Manifests and lists of items are written and read, and every digest is checked. SPDX-License-Identifier: MIT */
+/* Writes and reads manifests and lists of items, and checks every digest. SPDX-License-Identifier: MIT */
 #include "program/frame/corpus/shard_files.h"
 
 #include <ctype.h>
@@ -78,7 +78,7 @@ static bool are_pairs(const json_t *list)
     return json_is_array(list);
 }
 
-/* What a run counts is never negative. */
+/* Whether all counts are possible: no count of a run is negative. */
 static bool are_counts(const json_int_t *counts, size_t count)
 {
     for (size_t k = 0; k < count; k++)

@@ -1,5 +1,5 @@
-/* The files of a shard: its rows, the list of its items, and the manifest, which is written last and says that the
- * others are whole.
+/* Reads and writes the files of a shard: its rows, the list of its items, and the manifest, which is written last and
+ * says that the others are whole.
  *
  * OUT.shards/3-of-8.npy (or as OUT ends), 3-of-8.items, 3-of-8.json. A line of the items is a row: the number of its
  * text in the whole input, its tokens, the characters of its window; a text that was skipped has its number alone.
@@ -37,7 +37,7 @@ deberta_status shard_manifest_write(const char *path, json_t *root, deberta_erro
 deberta_status shard_manifest_read(shard_manifest *manifest, const char *path, deberta_error *err);
 void shard_manifest_close(shard_manifest *manifest);
 
-/* How rows are stored, for whoever joins them; a reading of it fills an output that is not open. */
+/* Describes how rows are stored, for the join; reading the description fills an output that is not open. */
 json_t *shard_layout(const corpus_output *output);
 bool shard_layout_read(const json_t *layout, corpus_output *output);
 

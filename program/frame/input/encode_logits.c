@@ -1,4 +1,4 @@
-/* Positions are asked for block by block, and their logits are put where each belongs. SPDX-License-Identifier: MIT */
+/* Computes logits block by block of positions, and puts them into their places. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encode_logits.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The tensors of an encoded input are listed, computed, and walked row by row. SPDX-License-Identifier: MIT */
+/* Lists and computes the tensors of an encoded input, and walks them row by row. SPDX-License-Identifier: MIT */
 #include "program/frame/input/encoded_input.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ bool encoded_is_input(const char *name)
     return false;
 }
 
-/* What stands in `input_names` of one token. */
+/* Returns the value of one token in tensor `which` of `input_names`. */
 static int64_t input_value(const input_batch *input, size_t which, size_t token)
 {
     switch (which) {
@@ -90,8 +90,8 @@ void encoded_prepare(encoded_input *e)
     for (size_t head = 0; head < e->info.heads; head++) e->capture.heads[head] = true;
 }
 
-/* What is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than can be
- * counted. */
+/* Memory that is kept besides the session: captures, and one head's block of logits at a time. SIZE_MAX for more than
+ * can be counted. */
 static size_t kept_bytes(const encoded_input *e)
 {
     size_t largest = 0, sum;

@@ -1,5 +1,7 @@
-/* An encoded input as tensors: what they are called, their shapes, and their values row by row. `encode` writes them,
- * `verify --expected` compares them with those of a file. SPDX-License-Identifier: MIT */
+/* Presents an encoded input as tensors: their names, their shapes, and their values row by row. `encode` writes them,
+ * `verify --expected` compares them with those of a file.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "analysis/capture.h"
@@ -8,7 +10,7 @@
 
 typedef enum encoded_kind { ENCODED_INPUT, ENCODED_HIDDEN, ENCODED_ATTENTION, ENCODED_LOGITS } encoded_kind;
 
-/* What a tensor holds, beside its name and shape. */
+/* Meaning of a tensor, besides its name and shape. */
 typedef struct encoded_meaning {
     encoded_kind kind;
     size_t layer; /* of hidden states, 0 to L, and of attention */

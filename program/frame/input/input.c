@@ -1,4 +1,4 @@
-/* The one source that the command line names is read into a padded matrix and packed into a ragged batch.
+/* Reads the one source that the command line names into a padded matrix, and packs it into a ragged batch.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input.h"
@@ -358,7 +358,7 @@ void input_read(const reading_options *options, const char *model_folder, const 
     if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     const char *source = p.source;
     padded_free(&p);
-    /* What --ids says is the command line; the rest comes from files. */
+    /* An error in --ids is one of the command line; other sources are files. */
     if (options->ids.count && status == DEBERTA_E_ARGUMENT) usage_wrong(common, "%s", error.message);
     must(common, status, &error);
     note_padding(common, input, source);

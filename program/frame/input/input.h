@@ -1,4 +1,4 @@
-/* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
+/* Reads the user's input, in any of its forms, as one ragged batch that remembers its original layout.
  *
  * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
  * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard

@@ -1,5 +1,5 @@
-/* Texts of a stream become rows; values of a batch are compared with the tables of a model, and a batch is given to the
- * library.
+/* Turns texts of a stream into rows, checks the values of a batch against the tables of a model, and gives a batch to
+ * the library.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/frame/input/input_batch.h"

@@ -1,4 +1,4 @@
-/* One ragged batch that remembers how the user gave it.
+/* Declares one ragged batch that remembers the form in which the user gave it.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

@@ -1,4 +1,4 @@
-/* Shards and drawn shares are parsed, and items are chosen by the hash of their names. SPDX-License-Identifier: MIT */
+/* Parses shards and drawn shares, and chooses items by the hash of their names. SPDX-License-Identifier: MIT */
 #include "program/frame/input/item_choice.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Which items of its input a run takes: all, those of one shard, or a drawn share of them.
+/* Chooses the items of the input that a run takes: all, those of one shard, or a drawn share of them.
  *
  * An item belongs to the shard that the hash of its id says, so items that come later move no others. The id is what
  * its JSON object holds under "id"; without one, the last part of the file's name and the number of the line.
@@ -27,7 +27,7 @@ void item_choice_parse_shards(common_options *options, const char *text, void *t
 /* Fills what the variables of a Slurm job array say. given: the member of the command's struct. */
 void item_choice_settle(const common_options *options, const item_choice *given, item_choice *settled);
 
-/* What names an item. */
+/* Name of an item. */
 typedef struct item_name {
     const json_t *id; /* or NULL */
     const char *source;

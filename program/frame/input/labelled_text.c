@@ -1,4 +1,4 @@
-/* A line or an object is split into its label, its text and what follows. SPDX-License-Identifier: MIT */
+/* Splits a line or an object into its label, its text and the columns that follow. SPDX-License-Identifier: MIT */
 #include "program/frame/input/labelled_text.h"
 
 #include <math.h>
@@ -116,7 +116,7 @@ static deberta_status check_order(const text_record *record, const char *tab, de
                  (int)minimum((size_t)(tab - record->text), 80), record->text);
 }
 
-/* How a column of choices is called: choice0, ending1, option_a, answer2, A. */
+/* Whether the name is that of a column of choices: choice0, ending1, option_a, answer2, A. */
 static bool is_choice(const char *name, size_t bytes)
 {
     static const char *const beginnings[] = {"choice", "ending", "option", "answer", "alternative", "candidate"};
@@ -127,8 +127,8 @@ static bool is_choice(const char *name, size_t bytes)
     return bytes == 1;
 }
 
-/* What stands in a column by its place must be what its name says: column 1 is the text, 2 the second text or, like
- * those behind it, a choice. */
+/* Checks that a column's place agrees with its name: column 1 is the text, column 2 the second text or, like the
+ * columns after it, a choice. */
 static deberta_status check_column(const text_stream *stream, size_t column, const char *name, size_t bytes,
                                    bool has_choices, deberta_error *err)
 {

@@ -1,7 +1,7 @@
-/* Lines of labelled data: label, tab, text, perhaps tab and a second text, or tab and choices; or objects with the keys
- * "label", "text", "pair" or "choices". A first line whose label is "label", in capitals or not, names the columns,
- * which must mean what is read there; it and empty lines are skipped. One that has "label" in another column is an
- * error.
+/* Parses lines of labelled data: label, tab, text, perhaps tab and a second text, or tab and choices; or objects with
+ * the keys "label", "text", "pair" or "choices". A first line whose label is "label", in capitals or not, names the
+ * columns, which must mean what is read there; it and empty lines are skipped. One that has "label" in another column
+ * is an error.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

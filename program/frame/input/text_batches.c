@@ -1,4 +1,4 @@
-/* Texts are tokenized and checked; pieces are sorted by length and encoded in batches. SPDX-License-Identifier: MIT */
+/* Tokenizes and checks texts; sorts pieces by length and encodes them in batches. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_batches.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Token sequences through the encoder in ragged batches: sorted by length inside a window of them, so that what is
- * encoded together is alike, and never more than --batch-tokens at a time unless a single sequence is longer.
+/* Runs token sequences through the encoder in ragged batches. Sequences are sorted by length inside a window, so that
+ * those of a batch are alike; a batch has at most --batch-tokens tokens unless a single sequence is longer.
  *
  * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
  *

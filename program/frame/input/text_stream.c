@@ -1,4 +1,4 @@
-/* Files are opened in turn, and their lines or objects become records with a place. SPDX-License-Identifier: MIT */
+/* Opens files in turn, and turns their lines or objects into records with a place. SPDX-License-Identifier: MIT */
 #include "program/frame/input/text_stream.h"
 
 #include <errno.h>
@@ -13,7 +13,6 @@
 #include "core/base/text.h"
 #include "core/io/text_form.h"
 #include "output/scope.h"
-
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
 
@@ -278,8 +277,8 @@ static deberta_status next_of_all(text_stream *stream, text_record *record, bool
     for (;;) {
         if (stream->file) {
             size_t bytes;
-            DEBERTA_TRY(stream_read_line(stream->file, &stream->buffer, &stream->buffer_bytes, TEXT_LINE_MOST_BYTES, &bytes,
-                                         (stream_place){stream->path, stream->line + 1}, err));
+            DEBERTA_TRY(stream_read_line(stream->file, &stream->buffer, &stream->buffer_bytes, TEXT_LINE_MOST_BYTES,
+                                         &bytes, (stream_place){stream->path, stream->line + 1}, err));
             if (bytes) {
                 stream->done_bytes += bytes;
                 if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {

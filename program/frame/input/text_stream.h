@@ -1,4 +1,5 @@
-/* Texts one after the other, from the command line and from files of any length, each with its place for messages.
+/* Reads texts one after the other, from the command line and from files of any length, each with its place for
+ * messages.
  *
  * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
  * others), or one JSON object a line: core/io/text_form.h decides by its name and its first line, or --jsonl. A line
@@ -21,7 +22,8 @@ typedef struct token_limit {
 } token_limit;
 void token_limit_parse(common_options *options, const char *text, void *target);
 
-/* What commands that read texts or ids begin their struct with; each has rows for the members that it takes. */
+/* First member of the options of commands that read texts or ids; each command has rows for the members that it
+ * takes. */
 typedef struct reading_options {
     common_options common;
     text_list texts, pairs, files, ids, tensors; /* tensors: --input */
@@ -40,7 +42,7 @@ static inline const reading_options *reading_of(const common_options *options)
 /* So many problems of lines, and notes of one kind, are named; the rest is counted. */
 enum { MOST_REPORTED = 10 };
 
-/* What a command calls a text and its second segment, as options and as keys of JSON objects. */
+/* A command's names for a text and its second segment, as options and as keys of JSON objects. */
 typedef struct text_stream_names {
     const char *text, *pair; /* text: NULL where lines and objects are the caller's to take apart */
     bool pair_required;      /* a record without a second segment has a problem; a line of a plain file never has one */
@@ -97,7 +99,7 @@ void text_record_place(const text_record *record, char place[256]);
 /* "deberta tag: corpus.txt, line 3: the text is empty" on stderr, of a record with a problem. A file of another kind
  * has one in every line: behind the first few they are only counted. */
 void text_stream_report(text_stream *stream, const text_record *record);
-/* How many were only counted, if any, behind the last. */
+/* Says how many problems were only counted, if any, after the last one printed. */
 void text_stream_report_rest(const text_stream *stream);
 
 /* Says why the record cannot be used; the first reason stays. Returns 0: to those who have a status for other faults it

@@ -1,5 +1,5 @@
-/* What core/io maps files with, here: memory_files.c, and for the tests' programs map_read.c. Pages cannot be
- * protected.
+/* Declares the calls by which core/io maps files; memory_files.c defines them, and for the tests' programs map_read.c.
+ * Pages cannot be protected.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
