@@ -17,8 +17,8 @@ static const char *const isa_names[DEBERTA_ISA_COUNT] = {[DEBERTA_ISA_AUTO] = "a
 #undef X
 };
 
-/* What fills the table for a tier, in this order: the tiers below it, itself, and those of its parts that the processor
- * has. */
+/* The initialisers that fill the table for a tier, in this order: the tiers below it, itself, and those of its parts
+ * that the processor has. */
 static const struct {
     deberta_isa below;            /* of a part, the tier that it is a part of */
     void (*init)(kernels *table); /* NULL: not compiled in */

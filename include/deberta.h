@@ -73,20 +73,20 @@ extern "C" {
 #else
 #define DEBERTA_API
 #endif
-/* Marks what deberta_training.h and deberta_unstable.h have in the static library alone: the shared one does not export
- * it. */
+/* Marks functions of deberta_training.h and deberta_unstable.h that only the static library has: the shared one does
+ * not export them. */
 #define DEBERTA_STATIC_API DEBERTA_API
 
 /* --------------------------------------------------------------------------------------------------------- version */
 
-/* The version of this header. It stands here alone: meson.build reads it. */
+/* The version of this header. Only this place states it: meson.build reads it. */
 #define DEBERTA_VERSION_MAJOR 0
 #define DEBERTA_VERSION_MINOR 1
 #define DEBERTA_VERSION_PATCH 0
-/* Grows with every release, for #if: 10203 is 1.2.3. */
+/* Increases with every release, for #if: 10203 is 1.2.3. */
 #define DEBERTA_VERSION_NUMBER (DEBERTA_VERSION_MAJOR * 10000 + DEBERTA_VERSION_MINOR * 100 + DEBERTA_VERSION_PATCH)
 
-/* The version of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and a text, "1.2.3". */
+/* Return the version of the running library: DEBERTA_VERSION_NUMBER at its compilation, and a text, "1.2.3". */
 DEBERTA_API int deberta_version_number(void);
 DEBERTA_API const char *deberta_version(void);
 
@@ -96,13 +96,13 @@ typedef int deberta_status;
 enum {
     DEBERTA_OK = 0,
     DEBERTA_E_ARGUMENT =
-        -1, /* a wrong call: NULL where something is needed, an id outside the vocabulary, an empty batch */
-    DEBERTA_E_FILE = -2,        /* a file is missing or unreadable */
-    DEBERTA_E_FORMAT = -3,      /* a file is there but damaged, lying or not what its name says */
-    DEBERTA_E_UNSUPPORTED = -4, /* understood, but this program does not do it */
+        -1,              /* a wrong call: NULL for a required argument, an id outside the vocabulary, an empty batch */
+    DEBERTA_E_FILE = -2, /* a file is missing or unreadable */
+    DEBERTA_E_FORMAT = -3,      /* a file exists but is damaged, or not of the kind that its name says */
+    DEBERTA_E_UNSUPPORTED = -4, /* understood, but not supported by this library */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
     DEBERTA_E_SYSTEM = -6,      /* the operating system refused something else: a thread, a write */
-    DEBERTA_E_NOT_FINITE = -7   /* of training: a loss or a gradient is no finite number */
+    DEBERTA_E_NOT_FINITE = -7   /* training: a loss or a gradient is not a finite number */
 };
 
 typedef struct deberta_error {
@@ -110,53 +110,55 @@ typedef struct deberta_error {
     char message[504]; /* one sentence: what, where, found, expected. Always terminated */
 } deberta_error;
 
-/* Memory that the library gives away and that has no type of its own: the text of deberta_detokenize. Accepts NULL.
- * What has a type has its own deberta_..._free. */
+/* Frees memory that the library returns and that has no type: the text of deberta_detokenize. Accepts NULL. Every type
+ * has a separate deberta_..._free. */
 DEBERTA_API void deberta_free(void *memory);
 
-/* The enumerator, "DEBERTA_E_FILE", for those who keep no deberta_error; "unknown status" for any other number. */
+/* Returns the enumerator, "DEBERTA_E_FILE", for code that keeps no deberta_error; "unknown status" for any other
+ * number. */
 DEBERTA_API const char *deberta_status_name(deberta_status status);
 
-/* Files of models and texts are mapped. By itself a mapped file that another program shortens, or whose disk fails,
- * ends the process with SIGBUS. After this call, for files opened from then on, the call that reads such a file returns
- * DEBERTA_E_FILE instead, and so does every later deberta_encode of that model. It installs a handler of SIGBUS for the
- * process, which passes on every signal that is not about a file of this library; a program that has a handler of its
- * own for files calls this after it, or not at all. The system raises it for whole pages: a file that loses less than
- * its last page reads as zeros there, unnoticed. DEBERTA_E_SYSTEM: no handler could be installed. Replace a model by
- * renaming a new file or folder over it, never by writing into it: who has the old one open keeps it. */
+/* Guards mapped files of models and texts. Without this call, a mapped file that another program shortens, or whose
+ * disk fails, ends the process with SIGBUS. After this call, for files opened from then on, the call that reads such a
+ * file returns DEBERTA_E_FILE instead, and so does every later deberta_encode of that model. It installs a handler of
+ * SIGBUS for the process, which passes on every signal that is not about a file of this library; a program with a
+ * separate handler for files calls this after installing it, or not at all. The system raises SIGBUS for whole pages: a
+ * file that loses less than its last page reads as zeros there, undetected. DEBERTA_E_SYSTEM: no handler could be
+ * installed. Replace a model by renaming a new file or folder over it, never by writing into it: a process that has the
+ * old one open keeps it. */
 DEBERTA_API deberta_status deberta_guard_files(deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------- instruction sets */
 
 typedef enum deberta_isa {
     DEBERTA_ISA_AUTO = 0, /* the best tier this processor and its operating system offer */
-    DEBERTA_ISA_SCALAR,   /* plain C, always there */
+    DEBERTA_ISA_SCALAR,   /* plain C, always available */
     DEBERTA_ISA_AVX2,     /* AVX2, FMA, F16C */
     DEBERTA_ISA_AVX512,   /* AVX-512 F, BW, DQ, VL */
     DEBERTA_ISA_NEON,     /* aarch64 */
 #ifdef __wasm__
-    DEBERTA_ISA_WASM, /* WebAssembly with SIMD128; elsewhere there is no such tier */
+    DEBERTA_ISA_WASM, /* WebAssembly with SIMD128; unavailable elsewhere */
 #endif
     DEBERTA_ISA_COUNT
 } deberta_isa;
 
 /* "auto", "scalar", "avx2", "avx512", "neon"; "wasm" in WebAssembly */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
-/* Finds the tier of a name. An unknown name is DEBERTA_E_ARGUMENT, and *isa stays as it was. */
+/* Finds the tier of a name. An unknown name is DEBERTA_E_ARGUMENT, and *isa stays unchanged. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);
-/* NULL when a session can use the tier, else a static text that says why not ("the processor lacks avx512bw"). */
+/* Returns NULL when a session can use the tier, else a static text with the reason ("the processor lacks avx512bw"). */
 DEBERTA_API const char *deberta_isa_missing(deberta_isa isa);
-/* What DEBERTA_ISA_AUTO stands for here; never DEBERTA_ISA_AUTO itself. */
+/* Returns the instruction set that DEBERTA_ISA_AUTO means here; never DEBERTA_ISA_AUTO itself. */
 DEBERTA_API deberta_isa deberta_isa_best(void);
 
 /* ----------------------------------------------------------------------------------------------------------- model */
 
 typedef struct deberta_model deberta_model;
 
-/* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so
- * that the outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not
- * affected. AUTO: the library's that wrote the config, which is transformers' where it has a model_type, else
- * Microsoft's; made-up models have Microsoft's. */
+/* Selects the treatment of distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance
+ * first, so that it uses the outermost trained row; transformers does not, and reads row 0 on one side. Shorter inputs
+ * are not affected. AUTO: that of the library that wrote the config: transformers where it has a model_type, else
+ * Microsoft; made-up models have Microsoft's. */
 typedef enum deberta_reference {
     DEBERTA_REFERENCE_AUTO = 0,
     DEBERTA_REFERENCE_MICROSOFT,
@@ -164,19 +166,19 @@ typedef enum deberta_reference {
     DEBERTA_REFERENCE_COUNT
 } deberta_reference;
 
-/* How the outputs of a sequence head are read, as `problem_type` of the config says, and as transformers' pipeline for
- * text classification does. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
+/* The interpretation of a sequence head's outputs, from `problem_type` of the config, as in transformers' pipeline for
+ * text classification. UNSTATED: a softmax over several outputs; of a single one the value, or its sigmoid as a
  * probability. */
 typedef enum deberta_problem {
     DEBERTA_PROBLEM_UNSTATED = 0,
     DEBERTA_PROBLEM_SINGLE_LABEL, /* as UNSTATED */
-    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output by itself: its sigmoid */
+    DEBERTA_PROBLEM_MULTI_LABEL,  /* each output separately: its sigmoid */
     DEBERTA_PROBLEM_REGRESSION,   /* the outputs are values */
     DEBERTA_PROBLEM_COUNT
 } deberta_problem;
 
-/* What the linear layers of the encoder are multiplied in; everything else is float32 (docs/precision.md). Each gives
- * the same bits on every tier, for any number of threads and however texts are batched.
+/* The number format of products in the encoder's linear layers; everything else is float32 (docs/precision.md). Each
+ * gives the same bits on every tier, for any number of threads and however texts are batched.
  *   int16: activations and weights of 15 bits, about 1e-4 from float32. Half the memory of the layers
  *   int8:  8 bits, about 1e-2 from float32. A quarter of it */
 typedef enum deberta_precision {
@@ -200,11 +202,11 @@ typedef struct deberta_model_options {
     deberta_precision precision;
 } deberta_model_options;
 
-/* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
- * v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate and others; an
- * unknown key is an error that lists them. DEBERTA_E_FILE, DEBERTA_E_FORMAT: a file is missing or damaged, or a tensor
- * has another shape than the configuration says. DEBERTA_E_UNSUPPORTED: another kind of model. DEBERTA_E_MEMORY: above
- * memory_limit_bytes, or refused by the system. */
+/* Opens a model. path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge
+ * v3-xsmall v3-small v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate
+ * and others; an unknown key is an error that lists them. DEBERTA_E_FILE, DEBERTA_E_FORMAT: a file is missing or
+ * damaged, or a tensor has another shape than the configuration says. DEBERTA_E_UNSUPPORTED: another kind of model.
+ * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
 
@@ -219,7 +221,7 @@ typedef enum deberta_dtype {
 
 /* Weights in the caller's memory. */
 typedef struct deberta_tensor {
-    const char *name; /* as a checkpoint has it: "deberta.encoder.layer.0.output.dense.weight", or without "deberta." */
+    const char *name; /* as in a checkpoint: "deberta.encoder.layer.0.output.dense.weight", or without "deberta." */
     const void *values;
     deberta_dtype dtype;
     size_t rank;           /* at most 8 */
@@ -227,62 +229,62 @@ typedef struct deberta_tensor {
     const size_t *strides; /* [rank], in elements; NULL: row-major without gaps */
 } deberta_tensor;
 
-/* A model of which another program holds the weights. config_json: the text of its config.json. name: what messages
- * call it. Names and shapes are checked as those of a file are; that values has so many elements, the caller vouches
- * for.
+/* Opens a model from weights in another program's memory. config_json: the text of its config.json. name: its name in
+ * messages. Names and shapes are checked like those of a file; the caller guarantees that values has that many
+ * elements.
  *
- * All values are read while opening and may then go, but for two tables that are read row by row as long as the model
- * lives and must stay as they are: embeddings.word_embeddings.weight, and cls.predictions.decoder.weight where it is
- * given. DEBERTA_E_ARGUMENT: NULL where something is needed, an unknown dtype, a rank above 8, an unprintable name. */
+ * All values are read while opening and may be freed afterwards, except two tables that are read row by row as long as
+ * the model lives and must stay unchanged: embeddings.word_embeddings.weight, and cls.predictions.decoder.weight where
+ * it is given. DEBERTA_E_ARGUMENT: NULL for a required argument, an unknown dtype, a rank above 8, an unprintable
+ * name. */
 DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, const char *name, const char *config_json,
                                                      const deberta_tensor *tensors, size_t count,
                                                      const deberta_model_options *options, deberta_error *err);
 
-/* The name of the float32 file. Low precision has files of its own. */
+/* The name of the float32 file. Low precision has separate files. */
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
-/* "deberta.packed", "deberta.int8.packed"; NULL for no precision. */
+/* Returns "deberta.packed", "deberta.int8.packed" ...; NULL for an unknown precision. */
 DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
 
 typedef struct deberta_pack_options {
     size_t struct_size;
     size_t threads;            /* 0 = physical cores this process may use */
     size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
-    /* NULL, or told the name of a file that an interruption would leave behind, and NULL once there is none: for a
+    /* NULL, or called with the name of a file that an interruption would leave, and with NULL once there is none: for a
      * program that removes it on a signal. */
     void (*on_temporary)(void *context, const char *path);
     void *context;
     deberta_precision precision;
 } deberta_pack_options;
 
-/* Writes <path>/deberta.packed, or the file of that precision: what opening makes of the checkpoint. One of low
- * precision has the words too: in a folder with its config.json and without weights it is a model of that precision.
- * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
- * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
- * made, when it is of another version of this library or damaged, and for a model of fewer layers. What opening
- * compares is cheap: name, size and time of modification of the files, the content of config.json, samples of the
- * weights (both ends and 15 places between); of the packed file its header, its table of digests, and its last 256 KiB.
- * The file appears whole or not at all. Errors are those of deberta_model_open, and DEBERTA_E_SYSTEM where it
- * cannot be written. */
+/* Writes <path>/deberta.packed, or the file of that precision, with the checkpoint's weights as opening packs them. A
+ * file of low precision also has the words: in a folder with its config.json and without weights it is a model of that
+ * precision. deberta_model_open maps it from then on, so that opening takes almost no time and all processes that map
+ * it share its memory; results are the same bits. Opening ignores it if the checkpoint's files have changed since, if
+ * another version of this library made it or it is damaged, and for a model of fewer layers. Opening compares little:
+ * name, size and time of modification of the files, the content of config.json, samples of the weights (both ends and
+ * 15 places between); of the packed file its header, its table of digests, and its last 256 KiB. The file appears whole
+ * or not at all. Errors are those of deberta_model_open, and DEBERTA_E_SYSTEM where it cannot be written. */
 DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_pack_options *options,
                                               deberta_error *err);
-/* Reads both, and compares every byte: the packed file with the SHA-256 of its blocks, the checkpoint's files with
- * the SHA-256 (deberta_model_digest) that they had when they were packed. Of the options only the precision counts.
- * DEBERTA_E_FILE: there is no packed file; DEBERTA_E_FORMAT: what differs, for example the first damaged block. */
+/* Reads both files, and compares every byte: the packed file with the SHA-256 of its blocks, the checkpoint's files
+ * with their SHA-256 (deberta_model_digest) at packing. It uses only the precision of the options. DEBERTA_E_FILE:
+ * there is no packed file; DEBERTA_E_FORMAT: the difference, for example the first damaged block. */
 DEBERTA_API deberta_status deberta_model_check_packed(const char *path, const deberta_pack_options *options,
                                                       deberta_error *err);
-/* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
- * goes with the model. */
+/* Frees a model, and sets *model to NULL; all its sessions must be freed before. The results of deberta_model_describe
+ * and _label are freed with the model. */
 DEBERTA_API void deberta_model_free(deberta_model **model);
 
 typedef enum deberta_packed {
     DEBERTA_PACKED_NONE = 0, /* no deberta.packed */
     DEBERTA_PACKED_MAPPED,   /* in use */
-    DEBERTA_PACKED_STALE     /* there, but not what this library makes of this checkpoint: ignored */
+    DEBERTA_PACKED_STALE     /* present, but not what this library would pack from this checkpoint: ignored */
 } deberta_packed;
 
 typedef struct deberta_model_info {
     const char *name;       /* as opened */
-    int version;            /* 1 for v1's parameterisation; 2 for v2 and v3, which share theirs */
+    int version;            /* 1 for v1's parameterisation; 2 for that of v2 and v3 */
     size_t vocabulary_size; /* rows of the word table */
     size_t hidden_size, intermediate_size, layers, heads, head_size, embedding_size;
     size_t max_positions;          /* rows of the absolute position table in the config */
@@ -297,39 +299,39 @@ typedef struct deberta_model_info {
     size_t sequence_labels, token_labels;
     size_t parameters;     /* encoder without heads */
     size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
-    deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
+    deberta_packed packed; /* also NONE for a model of fewer layers than its checkpoint has */
     deberta_precision precision;
-    deberta_reference reference; /* that it was opened with; never AUTO */
-    deberta_problem problem;     /* of the sequence head */
+    deberta_reference reference; /* the reference it was opened with; never AUTO */
+    deberta_problem problem;     /* interpretation of the sequence head's outputs */
 } deberta_model_info;
 
-/* Belongs to the model, and never changes. */
+/* Returns a description that belongs to the model, and never changes. */
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
-/* The name that id2label gives the class of that number, or NULL. Belongs to the model. */
+/* Returns the name of that class in id2label, or NULL. It belongs to the model. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
-/* What the folder says and this library does not follow, or follows otherwise than one may expect: a sentence for each
- * index from 0 on, NULL behind the last. A caller shows them to its user. Belongs to the model. */
+/* Returns a note about a setting of the folder that this library does not follow, or follows in an unexpected way: a
+ * sentence for each index from 0 on, NULL after the last. A caller shows them to its user. They belong to the model. */
 DEBERTA_API const char *deberta_model_note(const deberta_model *model, size_t index);
-/* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all, gigabytes of
- * a large model. Empty for a made-up model and one of weights in memory, which have no files. DEBERTA_E_FILE: a file
- * can no longer be read. */
+/* Computes SHA-256 of the checkpoint's files as 64 hex digits and a NUL, which identifies the source of a result. It
+ * reads all files, gigabytes of a large model. Empty for a made-up model and one of weights in memory, which have no
+ * files. DEBERTA_E_FILE: a file can no longer be read. */
 DEBERTA_API deberta_status deberta_model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
 /* --------------------------------------------------------------------------------------------------------- session */
 
 typedef struct deberta_session deberta_session;
 
-/* What a session can hand out while it encodes; off by default because each needs scratch memory. */
+/* Results that a session can provide while it encodes; off by default because each needs scratch memory. */
 enum {
     DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
     DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
-    DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], the input of the Enhanced Mask Decoder */
     DEBERTA_ONLY_DECODER = 8 /* with it: of the last layer only what the decoder reads, keys and values, is computed.
                                 outputs.hidden is not H[L] then, and of the heads only DEBERTA_TASK_MLM_EMD
                                 works, with the same bits. Nothing can be observed */
 };
 
-/* The terms of a logit, their sum, and what becomes of it. */
+/* The terms of a logit, their sum, and its softmax. */
 typedef enum deberta_component {
     DEBERTA_C2C = 0,       /* q_i . k_j, divided by sqrt(d (1 + terms)) like all of them */
     DEBERTA_C2P,           /* q_i . PK[row(i - j)] */
@@ -342,9 +344,9 @@ typedef enum deberta_component {
 /* "c2c", "c2p", "p2c", "logits", "probs" */
 DEBERTA_API const char *deberta_component_name(deberta_component component);
 
-/* An intervention: what a head does without one of its terms. The scale stays sqrt(d (1 + terms)) of the model, the
- * other terms keep their values, and observers see the term as it then is. The Enhanced Mask Decoder runs the last
- * layer again, and with it that layer's interventions (with the means of the encoder's own pass). */
+/* An ablation removes a term from a head. The scale stays sqrt(d (1 + terms)) of the model, the other terms keep their
+ * values, and observers see the changed term. The Enhanced Mask Decoder runs the last layer again, and with it that
+ * layer's interventions (with the means of the encoder's own pass). */
 typedef enum deberta_ablation_kind {
     DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
     DEBERTA_ABLATE_MEAN      /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
@@ -359,28 +361,28 @@ typedef struct deberta_ablation {
     deberta_ablation_kind kind;
 } deberta_ablation;
 
-/* Worker threads that several sessions share. Calls of these sessions take turns, in the order in which they came, and
- * each then has all of the threads. */
+/* Worker threads that several sessions share. Calls of these sessions take turns, in order of arrival, and each then
+ * has all of the threads. */
 typedef struct deberta_threads deberta_threads;
 
-/* count: the calling thread is one of them; 0 = the default of a session. pin: 1 = bind the others to a core each.
- * DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_MEMORY, DEBERTA_E_SYSTEM: the system refuses memory, a thread or its
- * binding. DEBERTA_E_UNSUPPORTED: as of pin_threads. */
+/* Creates threads. count includes the calling thread; 0 = the default of a session. pin: 1 = bind the others to a core
+ * each. DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_MEMORY, DEBERTA_E_SYSTEM: the system refuses memory, a thread
+ * or its binding. DEBERTA_E_UNSUPPORTED: as of pin_threads. */
 DEBERTA_API deberta_status deberta_threads_create(deberta_threads **threads, size_t count, int pin, deberta_error *err);
-/* After the last session that uses them. */
+/* Frees the threads, after the last session that uses them. */
 DEBERTA_API void deberta_threads_free(deberta_threads **threads);
-/* The calling thread included. */
+/* Returns the number of threads, including the calling one. */
 DEBERTA_API size_t deberta_threads_count(const deberta_threads *threads);
 
 typedef struct deberta_session_options {
     size_t struct_size;
-    deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
+    deberta_isa isa;   /* can only lower the tier; an unavailable one is an error */
     size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is one of 1 to 1024; else the physical cores
                           that this process might use when the model was opened */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_*, DEBERTA_ONLY_DECODER */
-    size_t memory_limit_bytes;         /* of the session's own memory, without the model's; 0 = no limit */
-    int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */
+    size_t memory_limit_bytes;         /* limit of the session's memory, without the model's; 0 = no limit */
+    int pin_threads;                   /* 1 = bind each of its worker threads to a core, except the calling one */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
                                           last counts */
     size_t ablation_count;
@@ -388,36 +390,38 @@ typedef struct deberta_session_options {
                                         NULL: threads of its own */
 } deberta_session_options;
 
-/* DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here; unknown features;
- * max_tokens above 2^24, threads above 1024, or set beside shared_threads; an ablation of a term, layer or head that
- * the model lacks. DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. DEBERTA_E_SYSTEM: it refuses
- * something else, such as a thread or its binding. DEBERTA_E_UNSUPPORTED: pin_threads where the library was built to
- * run its loops on OpenMP, whose environment binds threads (OMP_PROC_BIND). The model must outlive the session. */
+/* Creates a session. DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here;
+ * unknown features; max_tokens above 2^24, threads above 1024, or set beside shared_threads; an ablation of a term,
+ * layer or head that the model lacks. DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system.
+ * DEBERTA_E_SYSTEM: the system refuses another resource, such as a thread or its binding. DEBERTA_E_UNSUPPORTED:
+ * pin_threads where the library was built to run its loops on OpenMP, whose environment binds threads (OMP_PROC_BIND).
+ * The model must outlive the session. */
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
-/* The tier whose kernels it runs; never DEBERTA_ISA_AUTO. */
+/* Returns the tier whose kernels it runs; never DEBERTA_ISA_AUTO. */
 DEBERTA_API deberta_isa deberta_session_isa(const deberta_session *session);
-/* That compute, the calling one included. */
+/* Returns the number of computing threads, including the calling one. */
 DEBERTA_API size_t deberta_session_threads(const deberta_session *session);
-/* All that it holds beside the model, from its beginning to its end. */
+/* Returns all bytes that it holds beside the model, constant over its lifetime. */
 DEBERTA_API size_t deberta_session_memory_bytes(const deberta_session *session);
-/* What a session with these options would need, without making it; as memory_limit_bytes that is just enough. Also of a
- * model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create refuses. */
+/* Predicts the bytes that a session with these options needs, without creating it; as memory_limit_bytes this is just
+ * enough. It also accepts a model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create
+ * refuses. */
 DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
                                                          const deberta_session_options *options, deberta_error *err);
 
 /* ---------------------------------------------------------------------------------------------------------- encode */
 
-/* Hidden states after one layer, of all tokens of the batch. */
+/* Hidden states after one layer, for all tokens of the batch. */
 typedef struct deberta_hidden_block {
-    size_t layer; /* 0 = the embeddings, which the first layer starts from; L = the last one's output */
+    size_t layer;                   /* 0 = the embeddings, the input of the first layer; L = the last one's output */
     size_t tokens, columns, stride; /* stride: floats from a token to the next, at least columns, which is h */
     const float *values;            /* [tokens][stride], the first `columns` of each; valid during the call */
 } deberta_hidden_block;
 
 /* Attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all keys of the
- * sequence. Terms and logits are what the softmax takes, divided by sqrt(d (1 + terms)) already. */
+ * sequence. Terms and logits are inputs of the softmax, already divided by sqrt(d (1 + terms)). */
 typedef struct deberta_attention_block {
     size_t layer, sequence, head, first_query, rows, keys, stride;
     deberta_component component;
@@ -425,16 +429,16 @@ typedef struct deberta_attention_block {
 } deberta_attention_block;
 
 /* Called while encoding, one call at a time, from any of the session's threads. Observing changes no bit of the result.
- * wants_attention (may be NULL: everything) is asked first, so that only what is wanted is computed.
+ * wants_attention (may be NULL: everything) is called first, so that only wanted components are computed.
  *
- * What on_hidden and on_attention return is DEBERTA_OK, or anything else to stop: nothing more is shown, and
- * deberta_encode returns that value with a sentence that says where. An observer must not use its own session:
- * deberta_encode and deberta_task_logits refuse it. Three mistakes nothing catches: freeing that session, a call of
- * another one that shares its threads, which waits for ever, and leaving a callback by longjmp or an exception: the
- * session is at work from then on.
+ * on_hidden and on_attention return DEBERTA_OK, or another value to stop: no more callbacks follow, and deberta_encode
+ * returns that value with a sentence that names the place. An observer must not use its own session: deberta_encode and
+ * deberta_task_logits refuse it. Three mistakes are not detected: freeing that session; a call of another one that
+ * shares its threads, which waits for ever; and leaving a callback by longjmp or an exception, after which the session
+ * stays busy.
  *
- * Stacks: a thread that calls the library needs 64 KiB, beside what its callbacks take. With less it ends by a signal.
- */
+ * Stacks: a thread that calls the library needs 64 KiB, besides the needs of its callbacks. With less, a signal ends
+ * it. */
 typedef struct deberta_observer {
     size_t struct_size;
     void *context;
@@ -443,7 +447,7 @@ typedef struct deberta_observer {
     deberta_status (*on_attention)(void *context, const deberta_attention_block *block);
 } deberta_observer;
 
-/* All that one encode is given. */
+/* The input of one encode. */
 typedef struct deberta_batch {
     size_t struct_size;
     const int32_t *ids;            /* [tokens] */
@@ -455,40 +459,40 @@ typedef struct deberta_batch {
     const deberta_observer *observer; /* or NULL. Its callbacks need the session's DEBERTA_OBSERVE_* features */
 } deberta_batch;
 
-/* All that it gives. The memory is the session's: valid until its next encode, or until it is freed. Heads
- * (deberta_task_logits) leave it as it is. */
+/* The output of one encode. The session owns the memory: valid until its next encode, or until it is freed. Heads
+ * (deberta_task_logits) leave it unchanged. */
 typedef struct deberta_outputs {
     size_t struct_size;
     const float *hidden;  /* H[L], [tokens][hidden_stride], the first h of each; tokens in the order of the batch */
     size_t hidden_stride; /* floats from a token to the next, at least h */
 } deberta_outputs;
 
-/* Runs the encoder, from embeddings to H[L], over a batch; heads then work on what it leaves in the session.
+/* Runs the encoder, from embeddings to H[L], over a batch; heads then use the hidden states that it leaves in the
+ * session.
  *
  * Before anything is computed, DEBERTA_E_ARGUMENT for: NULL for session, batch or outputs, or a struct_size that was
  * not set; no ids or sequence_starts; no sequence, an empty one, or more tokens than max_tokens of the session; an id
  * outside the vocabulary; a token type outside its table, where the model has one; where the model adds absolute
  * positions at the input, a position outside their table (without position_ids: a sequence longer than it); a callback
- * whose feature the session lacks. The session is then as it was, with the earlier batch and its hidden states.
+ * whose feature the session lacks. The session then stays unchanged, with the earlier batch and its hidden states.
  *
  * Also DEBERTA_E_ARGUMENT, and nothing changed, while another call of the session runs: from an observer, or from a
  * second thread.
  *
- * Afterwards only reading a row of the word table can fail, which stays in the model's files (DEBERTA_E_FORMAT,
- * DEBERTA_E_MEMORY), and an observer can stop. The session can be used again, but holds no batch until then. *outputs
- * is written on success only. */
+ * Afterwards only reading a row of the word table, which stays in the model's files, can fail (DEBERTA_E_FORMAT,
+ * DEBERTA_E_MEMORY), and an observer can stop. The session can then be used again, but holds no batch until the next
+ * encode. *outputs is written on success only. */
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 
-/* DEBERTA_E_FORMAT, with the place, where the last encode's H[L] holds something that is no finite number. Damaged
- * weights do that, and nothing else says so: NaN in one of them spreads to all tokens, and neither kernels nor
- * comparisons with equally damaged numbers mind. Not part of deberta_encode, because weights may be edited on purpose.
- * DEBERTA_E_ARGUMENT: nothing has been encoded. */
+/* Checks the last encode's H[L]: DEBERTA_E_FORMAT, with the place, if a value is not finite. Damaged weights cause
+ * that, and no other check reports it: a NaN in one of them spreads to all tokens, without an error of the kernels. Not
+ * part of deberta_encode, because weights may be edited on purpose. DEBERTA_E_ARGUMENT: nothing has been encoded. */
 DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------- tasks */
 
-/* An output head of the model. (heads elsewhere, without a word before it, are those of attention.) */
+/* An output head of the model. (heads without a qualifier are those of attention.) */
 typedef enum deberta_task {
     DEBERTA_TASK_MLM = 0,  /* masked language model on H[L]: [positions][V] */
     DEBERTA_TASK_MLM_EMD,  /* the same after the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
@@ -502,16 +506,17 @@ typedef enum deberta_task {
 
 /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
 DEBERTA_API const char *deberta_task_name(deberta_task task);
-/* Columns of its logits; 0 if the checkpoint does not hold it. */
+/* Returns the columns of its logits; 0 if the checkpoint does not have it. */
 DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task task);
-/* Logits of the last encoded batch at `positions` [count] (indices into the batch's tokens, or sequence numbers for
- * DEBERTA_TASK_SEQUENCE). logits: [count][stride], the caller's; the first deberta_task_width of each row are written.
+/* Computes logits of the last encoded batch at `positions` [count] (indices into the batch's tokens, or sequence
+ * numbers for DEBERTA_TASK_SEQUENCE). logits: [count][stride], the caller's memory; the first deberta_task_width of
+ * each row are written.
  *
  * DEBERTA_E_ARGUMENT: no batch in the session, a position beyond it, a stride below the width, DEBERTA_TASK_MLM_EMD
- * without DEBERTA_KEEP_DECODER_INPUT, another call of the session at work. DEBERTA_E_UNSUPPORTED: the model lacks the
+ * without DEBERTA_KEEP_DECODER_INPUT, another running call of the session. DEBERTA_E_UNSUPPORTED: the model lacks the
  * head. As after deberta_encode, reading the word table can fail.
  *
- * Any subset of positions, in any order, gives the same bits, but ask for many at a time: every call for
+ * Any subset of positions, in any order, gives the same bits, but a call should cover many: every call for
  * DEBERTA_TASK_MLM or _MLM_EMD reads and packs the whole word table (V x embedding size, 98 million weights of
  * v3-base), and the Enhanced Mask Decoder the keys of the sequences as well. A block of 100 to 200 positions hides that
  * cost. */
@@ -520,11 +525,11 @@ DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta
 
 /* ------------------------------------------------------------------------------------------------------- tokenizer */
 
-/* From text to ids and back, for all generations: SentencePiece vocabularies (v2, v3, mDeBERTa) and byte-level BPE
+/* Converts text to ids and back, for all generations: SentencePiece vocabularies (v2, v3, mDeBERTa) and byte-level BPE
  * (v1). Immutable; any number of threads may use one at the same time. */
 typedef struct deberta_tokenizer deberta_tokenizer;
 
-/* In the order in which transformers appends those that a vocabulary lacks. */
+/* Special tokens, in the order in which transformers appends those that a vocabulary lacks. */
 typedef enum deberta_special {
     DEBERTA_SPECIAL_CLS = 0,
     DEBERTA_SPECIAL_SEP,
@@ -534,37 +539,37 @@ typedef enum deberta_special {
     DEBERTA_SPECIAL_COUNT
 } deberta_special;
 
-/* Looks into the folder for, in this order: spm.model; tokenizer.json; vocab.json with merges.txt; bpe_encoder.bin. No
- * config.json and no weights are needed. Names, ids and flags of special tokens come from tokenizer_config.json,
- * special_tokens_map.json and added_tokens.json where they are. DEBERTA_E_FILE: none of them is there.
- * DEBERTA_E_FORMAT: damaged. */
+/* Opens a tokenizer from a folder with, in this order of preference: spm.model; tokenizer.json; vocab.json with
+ * merges.txt; bpe_encoder.bin. No config.json and no weights are needed. Names, ids and flags of special tokens come
+ * from tokenizer_config.json, special_tokens_map.json and added_tokens.json if present. DEBERTA_E_FILE: the folder has
+ * none of them. DEBERTA_E_FORMAT: damaged. */
 DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer, const char *folder,
                                                   deberta_error *err);
 DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
 
-/* As deberta_model_note, of the tokenizer's files. */
+/* Returns notes like deberta_model_note, about the tokenizer's files. */
 DEBERTA_API const char *deberta_tokenizer_note(const deberta_tokenizer *tokenizer, size_t index);
-/* "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE" */
+/* Returns "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE". */
 DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);
-/* One more than the largest id; the model's word table may have more rows. */
+/* Returns one more than the largest id; the model's word table may have more rows. */
 DEBERTA_API size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *tokenizer);
-/* Every vocabulary has all five; -1 for no special. */
+/* Returns the id of a special token, which every vocabulary has; -1 for an unknown special. */
 DEBERTA_API int32_t deberta_tokenizer_special_id(const deberta_tokenizer *tokenizer, deberta_special special);
-/* The token as the vocabulary writes it ("\u2581the", "\u0120the"), terminated; NULL where no token has the id. bytes
- * may be NULL. Belongs to the tokenizer. */
+/* Returns the token in the vocabulary's spelling ("\u2581the", "\u0120the"), terminated; NULL where no token has the
+ * id. bytes may be NULL. It belongs to the tokenizer. */
 DEBERTA_API const char *deberta_tokenizer_token(const deberta_tokenizer *tokenizer, int32_t id, size_t *bytes);
-/* 1 for the five, and for other special tokens that the folder's files add. */
+/* Returns 1 for the five, and for other special tokens that the folder's files add. */
 DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer, int32_t id);
 
 typedef struct deberta_text {
     size_t struct_size;
     const char *text;  /* UTF-8, less than 2 GiB; may hold NUL */
-    size_t text_bytes; /* 0 = it is terminated: its length is looked for */
+    size_t text_bytes; /* 0 = the text is terminated, and its length is computed */
     const char *pair;  /* a second segment, or NULL; an empty one is a segment */
     size_t pair_bytes; /* as text_bytes */
     size_t max_tokens; /* cut to at most so many, [CLS] and [SEP] included; of a pair the longer segment loses its last
                           token until all fits. 0 = cut nothing */
-    int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD takes its place */
+    int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD replaces it */
     int literal_specials; /* 1 = "[MASK]" in a text is six ordinary characters; 0 = the token */
 } deberta_text;
 
@@ -576,41 +581,41 @@ typedef struct deberta_span {
 typedef enum deberta_token_role {
     DEBERTA_TOKEN_TEXT = 0, /* a piece of the text */
     DEBERTA_TOKEN_SPELLED,  /* a special token that the text spells out, such as "[MASK]" */
-    DEBERTA_TOKEN_FRAME     /* the [CLS] and [SEP] put around the segments: spans are 0, 0 and mean nothing */
+    DEBERTA_TOKEN_FRAME     /* the [CLS] and [SEP] put around the segments: spans are 0, 0 without a meaning */
 } deberta_token_role;
 
-/* [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; ids and token_types are what deberta_batch takes. */
+/* [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; deberta_batch takes these ids and token_types. */
 typedef struct deberta_tokens {
     size_t count;
     const int32_t *ids;         /* [count] */
     const int32_t *token_types; /* [count]: 1 for the pair and its [SEP], else 0 */
-    /* [count] each: where in its segment, as given, a token comes from, in bytes and in Unicode characters. Spans may
+    /* [count] each: the source range of a token in its segment, as given, in bytes and in Unicode characters. Spans may
      * be empty: of [CLS] and [SEP], of SentencePiece's added space, and of all but the last of several tokens made of
      * one character. */
     const deberta_span *byte_spans, *character_spans;
-    size_t dropped;                                     /* tokens that max_tokens cut off */
+    size_t dropped;                                     /* number of tokens that max_tokens cut off */
     size_t replaced;                                    /* units of broken UTF-8 that became U+FFFD */
-    size_t first_replaced_segment, first_replaced_byte; /* where the first of them was, in the segment as given */
+    size_t first_replaced_segment, first_replaced_byte; /* the place of the first of them, in the segment as given */
     size_t segments;                                    /* 1, or 2 with a pair */
     const uint8_t *roles;                               /* [count] of deberta_token_role */
 } deberta_tokens;
 
-/* *tokens: NULL, or what an earlier call gave: its memory serves again, and what its arrays held is gone. It does not
- * need the tokenizer afterwards, and goes with deberta_tokens_free. Time is linear in the length (times its logarithm
- * for BPE). On failure an earlier list is empty. */
+/* Tokenizes a text. *tokens: NULL, or the result of an earlier call, whose memory is reused and whose content is lost.
+ * The list does not need the tokenizer afterwards; deberta_tokens_free frees it. Time is linear in the length (times
+ * its logarithm for BPE). On failure an earlier list is empty. */
 DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
                                             const deberta_text *text, deberta_error *err);
-/* Into *copy, a list of its own with the same tokens and nothing more: a list that deberta_tokenize fills again and
- * again keeps memory for the next text, several times what its tokens take. For callers who keep many. */
+/* Copies the tokens into *copy, a separate list without spare memory. A list that deberta_tokenize fills repeatedly
+ * keeps memory for the next text, several times the size of its tokens. For callers that keep many lists. */
 DEBERTA_API deberta_status deberta_tokens_copy(deberta_tokens **copy, const deberta_tokens *tokens, deberta_error *err);
 DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
-/* The token as the vocabulary writes it (deberta_tokenizer_token), except that SentencePiece reports a stretch that it
- * does not know by its own, normalised text. Terminated, but may hold NUL; bytes may be NULL. NULL for index >= count.
- * Valid until the list changes. */
+/* Returns the token in the vocabulary's spelling (deberta_tokenizer_token), except that SentencePiece reports an
+ * unknown range by its own, normalised text. Terminated, but may contain NUL; bytes may be NULL. NULL for index >=
+ * count. Valid until the list changes. */
 DEBERTA_API const char *deberta_tokens_text(const deberta_tokens *tokens, size_t index, size_t *bytes);
-/* The text that ids stand for, terminated, for the caller to give to deberta_free; bytes may be NULL. [CLS], [SEP] and
- * [PAD] are left out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT
- * for an id without a token; *text is NULL then. */
+/* Returns the text of ids, terminated; the caller frees it by deberta_free; bytes may be NULL. [CLS], [SEP] and [PAD]
+ * are omitted, other special tokens are spelled. Bytes that form no character become U+FFFD. DEBERTA_E_ARGUMENT for an
+ * id without a token; *text is NULL then. */
 DEBERTA_API deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *tokenizer,
                                               const int32_t *ids, size_t count, deberta_error *err);
 

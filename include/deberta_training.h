@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 /* A trainer holds one model, or a generator and a discriminator of replaced tokens: weights in float32, gradients, the
- * optimiser's moments, and what is trained on. What is computed, and in which order, is in docs/training.md. It serves
- * one call at a time.
+ * optimiser's moments, and the training data. docs/training.md defines the computation and its order. It serves one
+ * call at a time.
  *
  *     deberta_trainer_options options = DEBERTA_TRAINER_DEFAULTS;
  *     const char *texts[] = {"corpus.txt"};
@@ -44,61 +44,62 @@ typedef enum deberta_schedule {
     DEBERTA_SCHEDULE_MICROSOFT,
     DEBERTA_SCHEDULE_CONSTANT
 } deberta_schedule;
-/* How a discriminator's tables of words and positions follow the generator's. */
+/* Relation of a discriminator's tables of words and positions to the generator's. */
 typedef enum deberta_sharing {
-    DEBERTA_SHARING_GDES = 0, /* the generator's + a difference, which alone learns from the discriminator's loss */
-    DEBERTA_SHARING_ES,       /* one table, which both losses teach: coupled only */
+    DEBERTA_SHARING_GDES = 0, /* the generator's + a difference; the discriminator's loss trains only the difference */
+    DEBERTA_SHARING_ES,       /* one table, which both losses train: coupled only */
     DEBERTA_SHARING_NONE
 } deberta_sharing;
 typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
 
-/* One labelled text as ids, of a task with classes or answers. What a task has no use for is not read. */
+/* One labelled text as ids, for a task with classes or answers. Members that a task does not use are not read. */
 typedef struct deberta_example {
     size_t tokens;
     const int32_t *ids, *token_types; /* [tokens]; token_types: NULL for zeros */
-    const int32_t *token_labels;      /* [tokens]: of a token task; -100: none */
-    int32_t label;                    /* a class; of a choice the right one's number, read from its first text */
-    float target;                     /* of a head with one output: the value */
+    const int32_t *token_labels;      /* [tokens]: labels of a token task; -100: none */
+    int32_t label;                    /* a class; for a choice the right one's number, read from its first text */
+    float target;                     /* the value, for a head with one output */
     int32_t start, end;               /* first and last token of the answer; -100: not in this text */
 } deberta_example;
 
-/* What a task measures on held-out examples, besides the loss. Rows come in any order between begin and end. */
+/* Measures of a task on held-out examples, besides the loss. Rows come in any order between begin and end. */
 enum { DEBERTA_MEASURES = 4 };
 typedef struct deberta_scorer {
-    const char *names[DEBERTA_MEASURES]; /* of the measures, NULL behind the last; the first decides which is best */
+    const char *names[DEBERTA_MEASURES]; /* names of the measures, NULL after the last; the first decides which model is
+                                          * best */
     void *context;
     void (*begin)(void *context);
-    /* logits [width] of a row that the head reads: of which example, and which of its tokens. */
+    /* Receives logits [width] of a row that the head reads, with its example and token. */
     void (*row)(void *context, size_t example, size_t token, const float *logits, size_t width);
-    /* Values of the measures: the higher the better. NaN: a measure that does not exist, null in the log; where the
-     * first does not, the lower loss decides which is best. */
+    /* Returns the values of the measures: the higher the better. NaN: an undefined measure, null in the log; where the
+     * first is undefined, the lower loss decides which model is best. */
     void (*end)(void *context, double measures[DEBERTA_MEASURES]);
 } deberta_scorer;
 
 /* Processes that compute the steps of one run together, each some of the shards: all have the same options, and call
- * the same functions in the same order. Only rank 0 writes files. The functions return once their part is done; a rank
- * that is lost ends the others. */
+ * the same functions in the same order. Only rank 0 writes files. The functions return when their part is done; the
+ * loss of a rank ends the others. */
 typedef struct deberta_ranks {
     void *context;
     size_t rank, count;
-    /* Row k of `all`, [count][floats], goes to rank k, and what rank k sends comes into row k of `received`. */
+    /* Sends row k of `all`, [count][floats], to rank k, and stores the row from rank k in row k of `received`. */
     void (*trade)(void *context, const float *all, float *received, size_t floats);
-    /* The own row of `all`, [count][floats], goes to all ranks, and theirs come into their rows. */
+    /* Sends this rank's row of `all`, [count][floats], to all ranks, and stores theirs in their rows. */
     void (*gather)(void *context, float *all, size_t floats);
-    /* The bytes become the bitwise or of those of all ranks. */
+    /* Replaces the bytes by the bitwise or of those of all ranks. */
     void (*join)(void *context, void *bytes, size_t size);
 } deberta_ranks;
 
-/* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
+/* Initialise it with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
 typedef struct deberta_trainer_options {
     size_t struct_size;
     deberta_training_task task;
-    const char *model;     /* a folder; of a pair the discriminator's */
+    const char *model;     /* a folder; for a pair the discriminator's */
     const char *generator; /* a folder; NULL: one model is trained */
 
-    /* What is trained on: one of the four. */
+    /* Training data: one of the four. */
     const char *batch;   /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
-    const char *batches; /* the same with a leading axis of steps, used round and round */
+    const char *batches; /* the same with a leading axis of steps, used cyclically */
     /* [text_count]: files, one text a line, documents between empty lines; or one object a line, whose "text" is taken
      */
     const char *const *texts;
@@ -109,31 +110,32 @@ typedef struct deberta_trainer_options {
     const deberta_example *examples, *held_out_examples; /* copied while opening */
     size_t example_count, held_out_example_count;
     size_t choices;               /* examples of a question, one after the other; 1: none */
-    const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
+    const deberta_scorer *scorer; /* scores held-out examples; must stay; NULL: their loss alone */
 
-    /* What has no weights yet. */
+    /* Models and heads without weights yet. */
     int begin;                 /* 1: trains from scratch; the folder has a configuration and a tokenizer, no weights */
-    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
-                                * model, whose outputs are the vocabulary, and of replaced tokens 1 */
+    size_t new_labels;         /* outputs of a new head that replaces the model's own; 0: its own. 1 for a masked
+                                * language model, whose outputs are the vocabulary, and for replaced tokens */
     const char *const *labels; /* [new_labels]: their names, NULL: none */
 
-    /* How texts are drawn. */
-    size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
-    int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
-    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
+    /* Sampling of texts. */
+    size_t sequence_tokens;               /* limit for texts; 0: 512, or the model's number of places */
+    int by_line;                          /* 1: a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
+    size_t batch_sequences, batch_tokens; /* limits of a step; both 0: 16 sequences, or questions */
     deberta_masking masking;
     double mask_probability; /* above 0, below 1: share of the tokens that are to be guessed */
     size_t max_ngram;
 
-    /* A step. */
-    size_t seed;    /* of all that is drawn: order, masks, dropout; below 2^32 */
-    double dropout; /* below 1, at all places; -1: what the model's config.json says of each */
+    /* Parameters of a step. */
+    size_t seed;    /* seed of all draws: order, masks, dropout; below 2^32 */
+    double dropout; /* below 1, at all places; -1: the values in the model's config.json */
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;
-    int perturb_raw;         /* with sift_weight: the embeddings are moved as they are, not normalised first */
-    deberta_sharing sharing; /* of a pair */
-    int coupled;             /* of a pair: both losses at the same weights, one norm; 0: the generator's update first */
+    int perturb_raw;         /* with sift_weight: the embeddings are moved without normalisation */
+    deberta_sharing sharing; /* only for a pair */
+    int coupled;             /* only for a pair: both losses at the same weights, one norm; 0: the generator's update
+                              * first */
     size_t shards;           /* a power of two */
 
     /* Updates; steps 0: gradients alone. */
@@ -142,40 +144,41 @@ typedef struct deberta_trainer_options {
     double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
     double clip; /* largest norm; 0: any */
     size_t steps, warmup;
-    /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are, of a pair in both models */
+    /* [freeze_count]: names of tensors, with wildcards * and ?, that stay unchanged, in both models of a pair */
     const char *const *freeze;
     size_t freeze_count;
 
     /* A run in a folder. */
     const char *folder;
-    int resume; /* from its latest checkpoint, or, where it was killed before the first one, from the beginning */
+    int resume; /* 1: resumes from its latest checkpoint, or, if killed before the first one, from the beginning */
     size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
-    size_t skip_bad;          /* so many steps whose loss or gradient is not finite are passed over */
-    deberta_dtype save_dtype; /* of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
-    size_t patience; /* evaluations of which none is better than the best before the run ends; 0: it does not */
+    size_t skip_bad;          /* the most steps that may be skipped for a loss or gradient that is not finite */
+    deberta_dtype save_dtype; /* dtype of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
+    size_t patience;          /* evaluations without improvement before the run ends; 0: no limit */
 
-    /* No bit depends on these. */
+    /* The following options affect no bit. */
     deberta_isa isa;
     size_t threads;
-    size_t memory_limit_bytes; /* opening refuses what would need more, and a step where more than a quarter of the
-                                * tokens have labels and EMD's rows would; 0: no limit */
+    size_t memory_limit_bytes; /* opening refuses larger needs; so does a step where more than a quarter of the tokens
+                                * have labels and EMD's rows would exceed it; 0: no limit */
     size_t micro_tokens; /* tokens whose activations are in memory at once: as many neighbouring shards, 1, 2, 4 ..., as
                           * have no more, and one at least; with sift_weight moved copies count. 0: whole steps.
                           * Gradients of parts wait for others: up to log2(shards) times the weights */
-    int recompute; /* keep only the inputs of layers, each of which runs a second time before its way back: less memory,
-                    * a third more work */
-    /* A checkpoint also where so many minutes are over since the last; 0: steps alone decide. No bit depends on it. */
+    int recompute; /* keep only the inputs of layers, each of which runs a second time before its backward pass: less
+                    * memory, a third more work */
+    /* A checkpoint is also written after this many minutes since the last; 0: steps alone decide. No bit depends on
+     * it. */
     double checkpoint_minutes;
     const deberta_ranks *ranks; /* must stay; NULL: this process alone */
-    /* [drop_count]: names of tensors, * and ? stand for others, which the trained model does not have; of a pair the
+    /* [drop_count]: names of tensors, with wildcards * and ?, that the trained model does not have; for a pair the
      * discriminator */
     const char *const *drop;
     size_t drop_count;
-    /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step far in the
-     * largest component of a token. */
+    /* With sift_weight: the ascent begins at N(0, sift_start^2), cut at twice that, and goes sift_step in the largest
+     * component of a token. */
     double sift_step, sift_start;
-    /* NULL, or told while opening of what files of texts hold and nobody reads, and of padding before a sequence of a
-     * prepared batch, which is cut: one sentence each time. */
+    /* NULL, or called while opening with one sentence at a time: about unused content of text files, and about padding
+     * before a sequence of a prepared batch, which is cut. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
 } deberta_trainer_options;
@@ -191,17 +194,18 @@ typedef struct deberta_trainer_options {
 /* Fills *options with the defaults, for callers that cannot use the macro. */
 DEBERTA_STATIC_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
 
-/* What became of a step. */
+/* The result of a step. */
 typedef struct deberta_training_step {
     size_t step;       /* counted from 1 */
-    size_t steps;      /* of the whole run */
-    double loss;       /* the gradients are its own; a pair's is the generator's + weight times the discriminator's */
+    size_t steps;      /* steps of the whole run */
+    double loss;       /* the loss whose gradients were computed; a pair's is the generator's + weight times the
+                        * discriminator's */
     double loss_clean; /* with sift_weight: without the moved input */
     double loss_generator, loss_discriminator; /* a pair's, not weighted; replaced tokens alone have the second */
     double gradient_norm; /* before clipping; a pair has one norm over both models, and each its own */
     double gradient_norm_generator, gradient_norm_discriminator;
     double learning_rate;
-    double epoch; /* of the texts */
+    double epoch; /* epoch of the texts */
     size_t sequences, tokens, labelled;
 } deberta_training_step;
 
@@ -211,23 +215,26 @@ typedef struct deberta_training_step {
 DEBERTA_STATIC_API deberta_status deberta_trainer_open(deberta_trainer **trainer,
                                                        const deberta_trainer_options *options, deberta_error *err);
 DEBERTA_STATIC_API void deberta_trainer_free(deberta_trainer **trainer);
-/* Updates that have been made. */
+/* Returns the number of completed updates. */
 DEBERTA_STATIC_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
-/* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
+/* Returns the bytes that the trainer holds: weights, gradients, moments, and memory of steps; texts and logits come on
+ * top. */
 DEBERTA_STATIC_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
-/* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
+/* Computes gradients of the next step, without an update. path: NULL, or the safetensors file for losses and
+ * gradients. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
                                                             deberta_training_step *step, deberta_error *err);
-/* One update, without files. DEBERTA_E_NOT_FINITE: nothing is changed then. */
+/* Runs one update, without files. DEBERTA_E_NOT_FINITE: nothing has changed then. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
                                                        deberta_error *err);
-/* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
- * new or empty unless it is gone on from; no other run may be at work in it. on_step: NULL, or told of each; other than
- * 0 stops behind it with a checkpoint. *finished: whether the last step is behind. */
+/* Runs all updates to the last, or to stop_at. It writes log, checkpoints and at last the model in options.folder,
+ * which must be new or empty unless the run resumes; no other run may be active in it. on_step: NULL, or called after
+ * each step; a result other than 0 stops after it with a checkpoint. *finished: whether the last step is done. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
                                                       int (*on_step)(void *context, const deberta_training_step *step),
                                                       void *context, int *finished, deberta_error *err);
-/* The model as any program opens it, into a folder that exists; of a pair into generator/ and discriminator/ in it. */
+/* Saves the model as any program opens it, into a folder that exists; a pair into generator/ and discriminator/ in
+ * it. */
 DEBERTA_STATIC_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder,
                                                        deberta_error *err);
 
@@ -235,15 +242,15 @@ typedef struct deberta_tokenizer_training {
     size_t struct_size;
     const char *const *texts; /* [text_count]: files */
     size_t text_count;
-    size_t pieces;      /* of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
-    const char *folder; /* which exists */
-    /* NULL, or told of what the files hold and nobody reads: one sentence each time. */
+    size_t pieces;      /* size of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
+    const char *folder; /* an existing folder */
+    /* NULL, or called with one sentence at a time about unused content of the files. */
     void (*note)(void *context, const char *sentence);
     void *note_context;
 } deberta_tokenizer_training;
 
-/* A unigram tokenizer of texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character: what a
- * character of the texts takes; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
+/* Trains a unigram tokenizer from texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character:
+ * the mean cost of a character of the texts; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
 DEBERTA_STATIC_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
                                                           double *bits_per_character, deberta_error *err);
 

@@ -13,121 +13,122 @@
 extern "C" {
 #endif
 
-/* How a folder of sentence-transformers makes one vector of a text (modules.json and what lies beside). */
+/* The way in which a folder of sentence-transformers makes one vector of a text (modules.json and the files beside
+ * it). */
 typedef struct deberta_vector_recipe {
-    int given;           /* 0: the folder says nothing of it */
+    int given;           /* 0: the folder does not state it */
     int cls, normalized; /* the row of [CLS], else the mean over all tokens; then divided by its length */
-    size_t max_tokens;   /* texts are cut to so many; 0: they are not */
-    char obstacle[160];  /* the first thing that it asks for and this library does not do; empty: nothing */
+    size_t max_tokens;   /* texts are cut to so many; 0: no limit */
+    char obstacle[160];  /* the first requirement that this library does not support; empty: none */
 } deberta_vector_recipe;
 DEBERTA_API deberta_status deberta_vector_recipe_read(deberta_vector_recipe *recipe, const char *folder,
                                                       deberta_error *err);
 
-/* memory_limit_bytes of the options then bounds the model, the session, and kept_bytes that the caller will keep of the
- * results, together: what the user of a program means by a limit. DEBERTA_E_MEMORY with all parts where it is too low.
- */
+/* Checks a limit: memory_limit_bytes of the options then bounds the model, the session, and kept_bytes of results that
+ * the caller will keep, together, as a program's user expects. DEBERTA_E_MEMORY with all parts where it is too low. */
 DEBERTA_STATIC_API deberta_status deberta_session_check_within(const deberta_model *model,
                                                                const deberta_session_options *options,
                                                                size_t kept_bytes, deberta_error *err);
-/* deberta_session_create where that refuses nothing. */
+/* Calls deberta_session_create if that check succeeds. */
 DEBERTA_STATIC_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
                                                                 const deberta_session_options *options,
                                                                 size_t kept_bytes, deberta_error *err);
-/* Values of a tensor by its canonical name ("encoder.layer.0.output.dense.weight"), as the model holds them: for who
- * gave weights away and wants them back. Those of queries were scaled and are divided again, which may be off in the
- * last place. DEBERTA_E_UNSUPPORTED for tensors that were only folded or changed while opening (the relative table,
- * separate position projections) and those that stay in the files. */
+/* Reads values of a tensor by its canonical name ("encoder.layer.0.output.dense.weight"), as the model holds them, for
+ * a caller that has freed its weights. Those of queries were scaled and are divided again, which may differ in the last
+ * place. DEBERTA_E_UNSUPPORTED for tensors that were only folded or changed while opening (the relative table, separate
+ * position projections) and those that stay in the files. */
 DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
                                                      size_t count, deberta_error *err);
-/* Hidden states that may be changed: those of the whole batch as deberta_hidden_block shows them. */
+/* Hidden states of the whole batch, in the layout of deberta_hidden_block, that may be changed. */
 typedef struct deberta_hidden_edit {
     size_t layer, tokens, columns, stride;
     float *values; /* [tokens][stride]; the first `columns` of each row may be written */
 } deberta_hidden_edit;
 
-/* What is changed inside an encode, for studies of what a model would do. All zeros: nothing. */
+/* Changes inside an encode, for studies of a model's behaviour. All zeros: none. */
 typedef struct deberta_interventions {
     void *context;
-    /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. Everything that follows reads
-     * what it leaves: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask
-     * Decoder, with H[L] deberta_outputs and the heads. The decoder's own passes are not shown. What is not DEBERTA_OK
-     * stops the encode, as an observer does. */
+    /* NULL, or called with H[0] ... H[L] in turn, once each, by the thread that encodes. All later steps read its
+     * result: the next layer, with H[0] the convolution as well, on_hidden, with H[L-1] the Enhanced Mask Decoder, with
+     * H[L] deberta_outputs and the heads. The decoder's own passes are not shown. A result other than DEBERTA_OK stops
+     * the encode, as an observer does. */
     deberta_status (*edit_hidden)(void *context, const deberta_hidden_edit *edit);
     /* NULL, or [L][A][2K], added to c2p by row of the relative table (deberta_position_row), on the scale of the
-     * logits: a function of the distance that the model does not have. Read while encoding, and by the Enhanced Mask
-     * Decoder, so it stays until the heads have been asked. */
+     * logits: an additional function of the distance. It is read while encoding, and by the Enhanced Mask Decoder, so
+     * it must stay until the heads have run. */
     const float *row_bias;
 } deberta_interventions;
 
-/* From the next encode on; NULL: none any more. The struct is copied. Nothing of it depends on threads, tiers or
- * precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: the session is at work. */
+/* Applies changes from the next encode on; NULL: none. The struct is copied. The changes do not depend on threads,
+ * tiers or precision. DEBERTA_E_UNSUPPORTED: a row_bias for a model without c2p. DEBERTA_E_ARGUMENT: a call of the
+ * session is running. */
 DEBERTA_API deberta_status deberta_session_intervene(deberta_session *session,
                                                      const deberta_interventions *interventions, deberta_error *err);
-/* The relative table as a layer's heads read it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
- * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term, or keeps integers (int8).
- */
+/* Reads the relative table as a layer's heads use it: keys (c2p) and queries (p2c), [A][2K][d] each; NULL: not wanted.
+ * Queries are divided by the common scale. DEBERTA_E_UNSUPPORTED: the model lacks the term, or keeps integers
+ * (int8). */
 DEBERTA_API deberta_status deberta_model_read_positions(const deberta_model *model, size_t layer, float *keys,
                                                         float *queries, deberta_error *err);
-/* What --ablate of the program takes, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and head a
- * number or all. ablations: room for one more than the text has commas; *count: how many there are. Whether a model has
- * them is seen when a session is made. DEBERTA_E_ARGUMENT with the first item that is none. */
+/* Parses the syntax of the program's --ablate, "c2p@3:5,p2c=mean@all": items term[=zero|=mean]@layer[:head], layer and
+ * head a number or all. ablations: room for one more than the text has commas; *count: their number.
+ * deberta_session_create checks that a model has them. DEBERTA_E_ARGUMENT names the first invalid item. */
 DEBERTA_API deberta_status deberta_ablations_parse(deberta_ablation *ablations, size_t *count, const char *text,
                                                    deberta_error *err);
-/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
+/* Computes the softmax of logits: probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
 DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
-/* 1 / (1 + exp(-logit)) */
+/* Returns 1 / (1 + exp(-logit)). */
 DEBERTA_API double deberta_sigmoid(double logit);
-/* Indices of the `top` largest of values [count], descending; equal ones in ascending order. ranked: room for `top`.
- * Returns how many, at most count. */
+/* Ranks the indices of the `top` largest of values [count], descending; equal ones in ascending order. ranked: room for
+ * `top`. Returns their number, at most count. */
 DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count);
 
 typedef struct deberta_place {
     deberta_span bytes, characters;
 } deberta_place;
-/* Where a token lies in its segment, without the space that belongs to it. */
+/* Returns the place of a token in its segment, without the space that belongs to it. */
 DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
 
 typedef struct deberta_entity {
     deberta_place place;
     const char *type;   /* the label without its prefix ("PER" of "B-PER"), the model's; NULL: the label has no name */
-    size_t label;       /* of its first unit */
+    size_t label;       /* label of its first unit */
     size_t units;       /* words or tokens */
     double probability; /* mean over its units */
 } deberta_entity;
 
 typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
 
-/* entities: room for one a token; *count: how many were found, in the order of the text. logits: DEBERTA_TASK_TOKEN of
- * all tokens, [tokens][labels]. Fails for want of memory only. */
+/* Finds entities. entities: room for one per token; *count: the number found, in the order of the text. logits:
+ * DEBERTA_TASK_TOKEN of all tokens, [tokens][labels]. It fails only for lack of memory. */
 DEBERTA_API deberta_status deberta_entities(deberta_entity *entities, size_t *count, const deberta_model *model,
                                             const deberta_tokens *tokens, const char *text, size_t text_bytes,
                                             const float *logits, deberta_entity_units units, deberta_error *err);
 
 typedef struct deberta_answer {
     size_t first_token, last_token;
-    deberta_place place; /* in the context */
-    double probability;  /* of begin times that of end */
+    deberta_place place; /* place in the context */
+    double probability;  /* probability of begin times that of end */
 } deberta_answer;
 
-/* Tokens of the second segment: without any, no answer can be in it. */
+/* Counts the tokens of the second segment: without any, it contains no answer. */
 DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
-/* The *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which becomes
- * how many there are. *no_answer: the probability that there is none. context: the text of the second segment. Begin
+/* Finds the *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which
+ * becomes their number. *no_answer: the probability that there is none. context: the text of the second segment. Begin
  * and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA
- * of all tokens, [tokens][2]. Fails for want of memory only. */
+ * of all tokens, [tokens][2]. It fails only for lack of memory. */
 DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *count, double *no_answer,
                                            const deberta_tokens *tokens, const char *context, const float *logits,
                                            size_t longest, deberta_error *err);
 
-/* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
- * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
+/* Returns the name of the kernel of that number, from 0, and in *from the implementation that a session of the tier
+ * runs ("avx2", "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
 DEBERTA_STATIC_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);
-/* Name of that part of the tier, from 0, which this processor has and which is not used, because its products differ
- * from the scalar ones. Each part ("avx512vnni", "neoni8mm") is compared once in a process, before it is used. NULL
- * beyond the last: all are right. */
+/* Returns the name of part `number` of the tier, from 0, among those that this processor has but that are unused,
+ * because their products differ from the scalar ones. Each part ("avx512vnni", "neoni8mm") is compared once in a
+ * process, before it is used. NULL beyond the last: all are right. */
 DEBERTA_STATIC_API const char *deberta_wrong_part(deberta_isa isa, size_t number);
-/* The row of the relative table that c2p and p2c read for a query minus key distance, of a model by its description;
- * below relative_rows. 0 for a model without relative positions. */
+/* Returns the row of the relative table that c2p and p2c read for a query minus key distance, from a model's
+ * description; below relative_rows. 0 for a model without relative positions. */
 DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,
                                         ptrdiff_t distance);
 

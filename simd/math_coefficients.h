@@ -95,7 +95,7 @@
 /* S(a) = log2(erfc(a / sqrt 2) / 2) + GELU_SQUARE a^2 on [0, GELU_FITTED], constant term fixed at -1: minimax, with
  * the coefficients rounded one by one and the rest fitted again. Absolute error 3e-8 up to 1, 1.9e-7 up to 5.3, 2.8e-7
  * to the end. */
-#define GELU_SQUARE  0.72134752f /* log2(e) / 2; what rounding took from it is in GELU_P9 */
+#define GELU_SQUARE  0.72134752f /* log2(e) / 2; GELU_P9 contains its rounding error */
 #define GELU_HIGHEST 13.06f
 #define GELU_FITTED  5.75f
 #define GELU_DENSITY 0.398942280f /* 1 / sqrt(2 pi) */

@@ -24,7 +24,7 @@ deberta_status deberta_trainer_open(deberta_trainer **trainer, const deberta_tra
 
 void deberta_trainer_free(deberta_trainer **trainer) { (void)trainer; }
 
-/* Nobody can call these: there is no trainer. */
+/* No program can call these, because no trainer exists. */
 size_t deberta_trainer_steps_done(const deberta_trainer *trainer) { return (void)trainer, 0; }
 size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer) { return (void)trainer, 0; }
 

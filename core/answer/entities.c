@@ -13,7 +13,7 @@
 #include "core/base/text.h"
 #include "include/deberta_unstable.h"
 
-/* What is grouped, and of what. */
+/* The inputs and scratch memory of one grouping. */
 typedef struct tagging {
     const deberta_model *model;
     const deberta_tokens *tokens;
@@ -87,7 +87,7 @@ static bool same_type(const deberta_entity *a, const deberta_entity *b)
     return a->type && b->type ? strcmp(a->type, b->type) == 0 : !a->type && !b->type && a->label == b->label;
 }
 
-/* In place: there are no more entities than units. */
+/* Groups in place, because there are no more entities than units. */
 static size_t group(const tagging *job, deberta_entity *units, size_t count)
 {
     size_t found = 0;

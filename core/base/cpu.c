@@ -54,7 +54,7 @@ typedef struct cpuid_words {
     unsigned a, b, c, d;
 } cpuid_words;
 
-/* What CPUID alone says; zeros for a leaf that is not there. */
+/* Returns a leaf of CPUID; zeros for a missing leaf. */
 static cpuid_words cpuid_of(unsigned leaf, unsigned subleaf)
 {
     cpuid_words w = {0};

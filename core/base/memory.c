@@ -17,7 +17,7 @@
 /* The arena's block comes from pages of the system, not malloc: fresh ones are already zero, so "zero-filled" costs
  * nothing for what is never touched. */
 
-/* In front of every piece and after the last one; forbidden. Part of the measured size, so both runs agree. */
+/* The forbidden zone before every piece and after the last one. It is part of the measured size, so both runs agree. */
 enum { REDZONE_BYTES = FORBIDDEN_IS_NOTICED ? 128 : 0 };
 
 /* False on overflow; multiple is a power of two. */
@@ -55,7 +55,8 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
         !pages_occupied(*capacity_bytes, &mapped)) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
-    /* Not the mapping, which ends on a page: whoever is told a size and sets it as the limit must not be refused. */
+    /* Compares the capacity, not the mapping, which ends on a page: a user who sets the reported size as the limit must
+     * not be refused. */
     if (limit_bytes && *capacity_bytes > limit_bytes) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %s, the limit is %s", what, bytes_describe(*capacity_bytes).text,
                      bytes_describe(limit_bytes).text);

@@ -9,7 +9,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* What a block of that capacity occupies: whole pages, huge ones from the size on at which one can be filled. */
+/* Computes the bytes of a block of that capacity: whole pages, or huge ones from the size of one on. */
 bool pages_occupied(size_t capacity_bytes, size_t *bytes)
 {
     size_t page = capacity_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);

@@ -11,7 +11,7 @@
 
 #include "core/base/memory.h"
 
-/* UTF-8: one character at a time, and what stands in for broken bytes. */
+/* UTF-8: one character at a time, and the replacement of broken bytes. */
 
 size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
 {
@@ -166,7 +166,7 @@ bool stream_flush(FILE *stream) { return fflush(stream) == 0 && is_unmarked(stre
 bool stream_close(FILE *stream)
 {
     const bool fine = is_unmarked(stream);
-    const bool closed = fclose(stream) == 0; /* tells errno also where there was a mark */
+    const bool closed = fclose(stream) == 0; /* sets errno even after an earlier failure */
     return closed && fine;
 }
 

@@ -40,12 +40,12 @@
 
 enum {
     LINE_BYTES = 64,
-    /* How long a waiting thread spins before it sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between
-     * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time
-     * slice. */
+    /* Limit of spinning before a waiting thread sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between
+     * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost no other thread
+     * a time slice. */
     SPIN_NANOSECONDS = 40000,
-    /* How long between executor_begin and _end, while nobody else wants these processors. One that sleeps is handed
-     * back to the host by a virtual machine, which may take its time to return it. */
+    /* The limit between executor_begin and _end, while no other thread needs these processors. A virtual machine hands
+     * a sleeping processor back to the host, which may be slow to return it. */
     HURRIED_SPIN_NANOSECONDS = 5000000,
     /* Somebody who wants them shows in the count of preemptions, which is read so often ... */
     LOOK_FOR_OTHERS_NANOSECONDS = 100000,
@@ -71,7 +71,7 @@ typedef struct thread_pool {
     long long hurried_spin_nanoseconds;
     worker_thread *workers; /* [threads], entry 0 unused */
     size_t started;         /* workers that exist, from 1 on */
-    bool spread;            /* workers begin on processors of their own, and may then go to any of `allowed` */
+    bool spread;            /* workers begin on separate processors, and may then move to any of `allowed` */
     processor_set allowed;
     parallel_body body;
     void *context;
@@ -100,7 +100,7 @@ static void pause_processor(void)
 #endif
 }
 
-/* Sees whether a thread of this process was sent off its processor since somebody looked last. */
+/* Checks whether any thread of this process was preempted since the last call. */
 static void look_for_others(thread_pool *pool, long long now)
 {
     struct rusage usage;

@@ -198,8 +198,8 @@ static size_t cores_within(hwloc_topology_t topology, hwloc_const_cpuset_t set)
     return count;
 }
 
-/* What may be used: the topology's own restriction (cpusets) and the calling thread's affinity. A description that is
- * not of this machine has no affinity; everything is allowed then. */
+/* Finds the allowed processors: the topology's own restriction (cpusets) and the calling thread's affinity. A
+ * description of another machine has no affinity; everything is allowed then. */
 static deberta_status find_allowed(hwloc_topology_t topology, const char *list, hwloc_bitmap_t allowed,
                                    deberta_error *err)
 {
@@ -300,7 +300,7 @@ static deberta_status fill_info(hwloc_topology_t topology, const topology_source
     return DEBERTA_OK;
 }
 
-/* The machine with the processors that a cpuset forbids, so that its size is told right. */
+/* Loads the machine with the processors that a cpuset forbids, so that its size is reported correctly. */
 static deberta_status load(hwloc_topology_t topology, const char *synthetic, deberta_error *err)
 {
     if (synthetic && hwloc_topology_set_synthetic(topology, synthetic) != 0)

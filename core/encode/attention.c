@@ -34,13 +34,13 @@ size_t attention_tokens_of_block(const size_t *tokens, size_t count, size_t most
     return rows;
 }
 
-/* In the sequence. */
+/* Returns the place of a row in the sequence. */
 static size_t query_place(const attention_queries *queries, size_t row)
 {
     return queries->first + (queries->tokens ? queries->tokens[row] - queries->tokens[0] : row);
 }
 
-/* The first row from `row` on whose place is more than `most` behind that of the row before it. */
+/* Returns the first row from `row` on whose place is more than `most` after that of the row before it. */
 static size_t queries_together(const attention_queries *queries, size_t row, size_t end, size_t most)
 {
     if (!queries->tokens) return end;
@@ -48,7 +48,7 @@ static size_t queries_together(const attention_queries *queries, size_t row, siz
     return row;
 }
 
-/* How many rows lie before a place. */
+/* Counts the rows before a place. */
 static size_t queries_before(const attention_queries *queries, ptrdiff_t place)
 {
     const ptrdiff_t behind = place - (ptrdiff_t)queries->first;
@@ -78,7 +78,7 @@ static void reversed_panels(const position_map *map, ptrdiff_t low, ptrdiff_t hi
     *end = ((size_t)map->last_row - first_row) / PANEL + 1;
 }
 
-/* To strip entries of some rows, which lie from reversed place `first` on. */
+/* Adds row_bias to strip entries of some rows, which begin at reversed place `first`. */
 static void add_row_bias(const deberta_session *s, const float *row_bias, float *strip, size_t rows, size_t first,
                          size_t count)
 {
@@ -121,7 +121,7 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
 
 /* ----------------------------------------------------------------------------------------------------------- logits */
 
-/* What the functions of one call of attention_logits share. */
+/* The common data of one call of attention_logits. */
 typedef struct logits_job {
     const deberta_session *session;
     const attention_head *head;
@@ -133,7 +133,7 @@ typedef struct logits_job {
     size_t lds, first_panel;
 } logits_job;
 
-/* Where q . k' of some rows and panels goes; the caller adds an epilogue. */
+/* Describes the product q . k' of some rows and panels; the caller adds an epilogue. */
 static gemm_task content_task(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
 {
     return (gemm_task){
@@ -186,7 +186,7 @@ static void far_tiles(const logits_job *job, enum far_side side, size_t row, siz
     }
 }
 
-/* Where the component is wanted without q . k'. */
+/* Copies the bias tiles, where the component is wanted without q . k'. */
 static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t panels)
 {
     for (size_t p = 0; p < panels; p++) {

@@ -97,7 +97,7 @@ static void block_task(void *context, size_t task, size_t worker)
     size_t index = task - s->task_starts[sequence], first = index % blocks * rows;
     attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);
     if (blocks == 1) {
-        /* Nobody else needs these keys: no loop of its own for packing them. */
+        /* No other task needs these keys, so they need no separate packing loop. */
         attention_head_pack(s, &head, &s->workers[worker]);
         time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
     }

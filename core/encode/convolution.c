@@ -28,7 +28,7 @@ void convolution_keep_input(deberta_session *s)
     }
 }
 
-/* Where the products go: a recorded layer needs its context again. */
+/* Returns the memory of the products: a recorded layer needs its context again. */
 static float *product_rows(const deberta_session *s, size_t *ld)
 {
     const forward_record *record = s->internal.record;

@@ -47,7 +47,7 @@ static float *narrow_rows(const deberta_session *s, size_t first)
     return (s->internal.record ? s->internal.record->narrow : s->normed) + first * s->normed_stride;
 }
 
-/* What lies before the norm. */
+/* Edits and records the rows before the norm. */
 static void record_rows(const deberta_session *s, size_t first, size_t rows)
 {
     const forward_record *record = s->internal.record;

@@ -130,14 +130,14 @@ static deberta_status show_hidden(const deberta_session *s, const deberta_observ
     DEBERTA_FAIL(err, status, "the observer stopped the encode with status %d at hidden states %zu", status, layer);
 }
 
-/* What went wrong inside a parallel loop. */
+/* Returns the first failure inside a parallel loop. */
 static deberta_status first_failure(const deberta_session *s, deberta_error *err)
 {
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;
 }
 
-/* What a load usually does once, again: to measure what that is worth. */
+/* Repeats a computation that loading usually does once, to measure its benefit. */
 static void recompute_positions(deberta_session *s, const model_layer *layer)
 {
     double time = profile_start(session_profiling(s));

@@ -14,7 +14,7 @@ typedef void feed_forward_step(const struct feed_forward_job *job, size_t start,
 typedef struct feed_forward_job {
     deberta_session *session;
     const model_layer *layer;
-    size_t rows, parts;      /* parts: of the loop at hand */
+    size_t rows, parts;      /* parts: of the current loop */
     feed_forward_step *step; /* what that loop does */
     linear_product output, first, second;
     activation separate;       /* an activation that the product does not apply itself */
@@ -78,7 +78,7 @@ static feed_forward_job make_job(deberta_session *s, const model_layer *layer, s
     return job;
 }
 
-/* From a product's rows to the same rows of y, which may be where these are. */
+/* Normalises a product's rows into the same rows of y, which may be the same memory. */
 static void norm_rows(const feed_forward_job *job, const layer_norm *norm, const linear_product *product, float *y,
                       size_t start, size_t rows)
 {
@@ -89,7 +89,8 @@ static void norm_rows(const feed_forward_job *job, const layer_norm *norm, const
                              config->hidden_size, config->layer_norm_eps);
 }
 
-/* What follows each product, for rows [start, start + rows) of the job. First: residual and norm after attention. */
+/* Functions that finish each product, for rows [start, start + rows) of the job. First: residual and norm after
+ * attention. */
 static void end_attention(const feed_forward_job *job, size_t start, size_t rows)
 {
     drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);

@@ -132,7 +132,8 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->task_starts = arena_take(memory, tokens + 1, sizeof *s->task_starts);
 }
 
-/* Where rows become integers. Beyond LINEAR_ROW_SPLIT rows a thread, a feed-forward works block by block. */
+/* Returns the bytes where rows are quantized. Beyond LINEAR_ROW_SPLIT rows a thread, a feed-forward works block by
+ * block. */
 static size_t shared_integer_bytes(const deberta_session *s)
 {
     const model_layer *layer = s->model->layers;

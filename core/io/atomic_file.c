@@ -22,7 +22,7 @@ struct atomic_file {
     int lock;     /* the same file: held until it has its name, when the descriptor is closed already */
     FILE *stream; /* NULL unless there is one, which then owns the descriptor */
     char *target, *temporary;
-    bool pending; /* the temporary file is there and must be renamed or removed */
+    bool pending; /* the temporary file exists and must be renamed or removed */
 };
 
 enum { TEMPORARY_ATTEMPTS = 1000 };
@@ -86,9 +86,9 @@ static bool is_of_this_host(const char *name)
            strncmp(name + sizeof prefix - 1, host, host_bytes) == 0;
 }
 
-/* Whoever writes a temporary file holds its lock, which ends with the process. One that nobody holds is what a killed
- * process left. Many file systems that machines share show no locks of others: what another machine wrote is left alone
- * until nobody has written into it for a day. */
+/* The writer of a temporary file holds its lock, which ends with the process. A file without a lock holder is left from
+ * a killed process. Many file systems that machines share show no locks of others: a file of another machine stays
+ * until it has not been written for a day. */
 static void remove_if_stale(int folder, const char *name)
 {
     const int file = openat(folder, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -103,8 +103,7 @@ static void remove_if_stale(int folder, const char *name)
     close(file);
 }
 
-/* In the folder where a file is about to be written. What cannot be removed stays: that is no reason to write nothing.
- */
+/* Removes stale files from the folder of the target. One that cannot be removed stays, without an error. */
 static void remove_stale(const char *target)
 {
     const size_t length = folder_bytes(target);
@@ -253,7 +252,7 @@ deberta_status folder_sync_of(const char *path, deberta_error *err)
     if (!folder) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its folder's name", QUOTE(path));
     const int descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
-    /* A folder that may be written but not read is no error: the name is there, and only a power cut could take it. */
+    /* A folder that may be written but not read is no error: the name exists, and only a power cut could remove it. */
     if (descriptor < 0) return DEBERTA_OK;
     const bool synced = file_sync(descriptor);
     const int reason = errno;

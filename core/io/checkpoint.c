@@ -21,7 +21,7 @@ enum { MAX_SHARDS = 1024 };
 /* An index has one line a tensor. */
 static const json_limits index_limits = {.bytes = 32 << 20, .depth = 8, .values = 8 * TENSOR_MAX_COUNT};
 
-/* What is in the file, whatever its format. */
+/* Returns the tensors of the file, in any format. */
 static const tensor_list *contents_of(const weight_file *file)
 {
     return file->torch ? torch_file_tensors(file->torch) : &file->contents;
@@ -113,13 +113,12 @@ static deberta_status read_map(checkpoint *c, json_t *index, const char *where, 
 
 /* ---------------------------------------------------------------------------------------------------- tensor names */
 
-/* The prefix of the surest word table. Two that are equally sure are two models, and nobody knows which one is meant.
- */
+/* Finds the prefix of the most likely word table. Two equally likely ones are two models, which would be ambiguous. */
 static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, deberta_error *err)
 {
     const entry *table = NULL, *delta = NULL;
     bool ambiguous = false;
-    /* Without a word table whoever needs it will say so, with the names as they are. */
+    /* Without a word table, the loader that needs it reports the error, with the names unchanged. */
     *prefix = (name_prefix){.text = ""};
     for (size_t i = 0; i < c->count; i++) {
         const entry *one = &c->entries[i];
@@ -142,7 +141,7 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     return DEBERTA_OK;
 }
 
-/* Where a file has a generator and a discriminator, the discriminator is the model. */
+/* Removes the generator's tensors from a file that also has a discriminator, which is the model. */
 static void leave_generator_out(checkpoint *c, name_prefix prefix)
 {
     size_t kept = 0;
@@ -292,7 +291,7 @@ static const struct weight_kind {
     {"pytorch_model.bin.index.json", true, true},
 };
 
-/* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
+/* Returns the first kind of weights that exists, readable or not: an unreadable file is reported, not ignored. */
 static const struct weight_kind *kind_in(int folder)
 {
     struct stat ignored;

@@ -25,7 +25,7 @@ static deberta_status check_name(const deberta_tensor *given, size_t index, debe
     return DEBERTA_OK;
 }
 
-/* Everything but that the values are there. */
+/* Checks and describes a tensor, except that its values exist. */
 static deberta_status checkpoint_memory_describe(stored_tensor *stored, const deberta_tensor *given, size_t index,
                                                  deberta_error *err)
 {

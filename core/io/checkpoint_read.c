@@ -49,7 +49,7 @@ const char *checkpoint_place(const checkpoint *c) { return c->file_count == 1 ? 
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
-/* Whoever reads outside a tensor made a mistake of its own; the file is not to blame. */
+/* A range outside the tensor is an error of the caller, not of the file. */
 static deberta_status check_range(const tensor *t, size_t first, size_t count, deberta_error *err)
 {
     if (range_is_inside(first, count, t->elements)) return DEBERTA_OK;

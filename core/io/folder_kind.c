@@ -70,7 +70,7 @@ static const folder_kind tokenizer_kinds[] = {
 
 #define COUNT_OF(table) (sizeof(table) / sizeof *(table))
 
-/* What the settings say is in the class, in words; a file that cannot be read says nothing. */
+/* Describes the value of a key in the settings, in words: "missing" for an absent key or an unreadable file. */
 static quoted named_inside(const char *path, const char *key)
 {
     json_t *settings = NULL;
@@ -289,7 +289,7 @@ const char *folder_other_weights(const char *path, char *room, size_t room_bytes
         {"*.tflite", "is TensorFlow Lite's: save the model with PyTorch"},
         {"*.index", "is TensorFlow's: save the model with PyTorch"},
     };
-    /* What a trainer leaves beside weights is none. */
+    /* Files that a trainer leaves beside weights are no weights. */
     static const char *const none[] = {"training_args.bin", "optimizer.bin", "optimizer.pt",
                                        "scheduler.bin",     "scheduler.pt",  "scaler.pt",
                                        "bpe_encoder.bin",   "rng_state.pth", NULL};

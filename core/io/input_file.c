@@ -92,7 +92,7 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-/* Rows of different lengths are refused rather than padded: nobody said with what. */
+/* Refuses rows of different lengths instead of padding them: the padding is unspecified. */
 static deberta_status input_file_read_row(int64_t *values, size_t columns, int which, size_t row, const json_t *list,
                                           const char *where, deberta_error *err)
 {

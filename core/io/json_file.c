@@ -11,8 +11,8 @@
 #include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
-/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
- * length nobody is out of memory; the longest that a model needs is a name. */
+/* jansson collects a token in a buffer and does not notice when that cannot grow. Memory for a token of this length is
+ * always available; the longest token that a model needs is a name. */
 enum { MAX_TOKEN_BYTES = 1 << 20 };
 
 /* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */
@@ -47,7 +47,7 @@ static deberta_status scan(const char *text, size_t size_bytes, const json_limit
     return DEBERTA_OK;
 }
 
-/* As somebody would write it, and never like an integer: "2.0" is not 2. */
+/* Prints a number in a usual notation, and never like an integer: "2.0" is not 2. */
 static void print_real(char *text, size_t room, double value)
 {
     const plain_numbers numbers = plain_numbers_begin();

@@ -34,7 +34,7 @@ const char *content_guess(const uint8_t *bytes, size_t size_bytes)
     return NULL;
 }
 
-/* What is wrong with the kind of thing that was opened, NULL for a file with content. */
+/* Names the kind of an opened path that is no file with content, NULL for one that is. */
 static const char *not_a_file(const struct stat *status)
 {
     if (S_ISDIR(status->st_mode)) return "is a folder, expected a file";

@@ -146,7 +146,7 @@ deberta_status pickle_make_tuple(pickle *p, size_t first)
     return pickle_push(p, tuple);
 }
 
-/* Tuples of up to three items have opcodes of their own, without a mark. */
+/* Makes tuples of up to three items, which have separate opcodes without a mark. */
 deberta_status pickle_make_small_tuple(pickle *p, size_t count)
 {
     if (p->stack.count - pickle_stack_floor(p) < count) PICKLE_REFUSE(p, "%s", "an operand is missing on the stack");

@@ -131,7 +131,7 @@ static deberta_status skip(pickle *p, size_t count)
     return pickle_read_take(p, count, &ignored);
 }
 
-/* What is on top of the stack now is the result. */
+/* Makes the top of the stack the result. */
 static deberta_status stop(pickle *p)
 {
     pickle_value root;

@@ -64,7 +64,7 @@ const char *record_key_meant(const char *name, size_t bytes)
 
 bool record_key_is_known(const char *name, size_t bytes) { return record_key_meant(name, bytes) != NULL; }
 
-/* Which key of a batch is meant by a name that is none of them. */
+/* Returns the key of a batch that a name without a match resembles. */
 static const char *batch_key_meant(const char *name)
 {
     char folded[FOLDED_BYTES];

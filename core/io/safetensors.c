@@ -28,7 +28,7 @@ static const struct {
     {"F6_E3M2", DTYPE_F6_E3M2, 0}, {"F4", DTYPE_F4, 0},
 };
 
-/* What a header entry is read with: the place for messages and the bounds. */
+/* The context of reading a header entry: the place for messages and the bounds. */
 typedef struct entry_context {
     const char *where;
     size_t data_offset, data_bytes;
@@ -142,8 +142,8 @@ static deberta_status refuse_cut(const char *least, uint64_t missing_bytes, cons
                  least, (unsigned long long)missing_bytes, missing_bytes == 1 ? " is" : "s are");
 }
 
-/* Tensors that lie one behind the other, but go on behind the end of the file: a copy that broke off. What is wrong
- * with an entry is found by who reads it. */
+/* Detects an incomplete copy: contiguous tensors that extend beyond the end of the file. The reader of an entry finds
+ * its other faults. */
 static deberta_status check_whole(json_t *header, const entry_context *context)
 {
     const char *name;

@@ -209,7 +209,7 @@ const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage
     return (uintptr_t)values % _Alignof(float) == 0 ? (const float *)(const void *)values : NULL;
 }
 
-/* Where the element with this row-major index lies, in elements. */
+/* Returns the place of the element with this row-major index, in elements. */
 static size_t element_place(const stored_tensor *stored, size_t index)
 {
     size_t place = 0;

@@ -47,7 +47,7 @@ static json_t *tensor_header_describe(const export_tensor *declared, const tenso
                      (json_int_t)place->offset_bytes, (json_int_t)end);
 }
 
-/* Adds name: value. A text that is not UTF-8 or a name that is there already is the caller's fault. */
+/* Adds name: value. A text that is not UTF-8, or an existing name, is an error of the caller. */
 static deberta_status tensor_header_add(json_t *object, const char *path, const char *name, json_t *value,
                                         deberta_error *err)
 {

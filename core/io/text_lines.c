@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "core/io/json_file.h"
 
-/* As much as a line of the other readers may have. */
+/* The limit equals the longest line of the other readers. */
 static const json_limits object_limits = {
     .bytes = TEXT_LINE_MOST_BYTES, .depth = 64, .values = 4 << 20, .long_texts = true};
 
@@ -78,7 +78,7 @@ static deberta_status open_object(text_lines *lines, const char *line, size_t by
     return DEBERTA_OK;
 }
 
-/* A line of the text at hand; NULL behind its last. */
+/* Returns a line of the current text; NULL after its last. */
 static const char *next_of_text(text_lines *lines, size_t *bytes)
 {
     const char *line = lines->text;

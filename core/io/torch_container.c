@@ -65,7 +65,7 @@ static deberta_status check_protocol(const pickle *p, const char *where, deberta
     return DEBERTA_OK;
 }
 
-/* What is said about the writer: its integers have the same sizes everywhere, only byte order matters. */
+/* Checks the writer's description: its integers have the same sizes everywhere, so only byte order matters. */
 static deberta_status check_system(const pickle *p, const char *where, deberta_error *err)
 {
     pickle_value key, value;

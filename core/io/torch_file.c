@@ -24,7 +24,7 @@ typedef struct storage {
     const zip_member *member; /* in a zip */
     uint8_t *heap;            /* the member, once read */
     size_t readers;           /* that hold heap */
-    bool forget;              /* as soon as nobody holds it */
+    bool forget;              /* to be freed when its last user releases it */
 } storage;
 
 struct torch_file {
@@ -221,7 +221,7 @@ static deberta_status place_zip_storage(torch_file *file, storage *one, const ch
     return DEBERTA_OK;
 }
 
-/* All storages must be there, also those of tensors that nobody will ask for: a file with a part missing is damaged. */
+/* Locates all storages, which must exist even for unused tensors: a file with a missing part is damaged. */
 static deberta_status place_zip_storages(torch_file *file, const char *top, deberta_error *err)
 {
     size_t total_bytes = 0;
@@ -258,7 +258,7 @@ static deberta_status place_legacy_storage(torch_file *file, storage *one, size_
     return DEBERTA_OK;
 }
 
-/* From `at` come the storages in the order of the list of keys, to the end of the file. */
+/* Locates the storages, which follow from `at` to the end of the file in the order of the list of keys. */
 static deberta_status place_keyed_storages(torch_file *file, const pickle *keys, size_t at, deberta_error *err)
 {
     pickle_value root = pickle_root(keys), key;
@@ -342,7 +342,8 @@ void torch_file_close(torch_file **file)
 
 const tensor_list *torch_file_tensors(const torch_file *file) { return &file->list; }
 
-/* From the byte order of a big-endian writer. Rare, so once at loading rather than in every conversion. */
+/* Converts from a big-endian writer's byte order. It is rare, so it runs once at loading rather than in every
+ * conversion. */
 static void swap_bytes(uint8_t *bytes, size_t size_bytes, size_t element_bytes)
 {
     for (uint8_t *element = bytes; element < bytes + size_bytes; element += element_bytes)

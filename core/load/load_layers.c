@@ -154,7 +154,7 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
     return plan;
 }
 
-/* In low precision reading keeps track of how large the channels become, product by product. */
+/* Whether reading estimates the size of the channels, product by product: in low precision. */
 static bool follows_channels(const weight_loader *loader) { return loader->digits && loader->pass == LOAD_READ; }
 
 /* Spreads of the hidden states: after the norm of the embeddings, */

@@ -112,7 +112,7 @@ static void take_position_integers(arena *memory, const deberta_model *model, mo
             integer_rows_take(memory, heads * model_position_tile_rows(model), model->head_size, 1);
 }
 
-/* From what they are folded to. */
+/* Quantizes the folded tables. */
 static void fill_position_integers(const position_fold *fold, const deberta_model *model, const model_layer *layer)
 {
     const kernels *table = fold->kernels;
@@ -134,8 +134,8 @@ static deberta_status load_one_projection(weight_loader *loader, packed_matrix *
     return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
 }
 
-/* What is folded is float32 in every precision; where attention multiplies integers it becomes integers. Shared
- * projections that are integers by now are read once more; they are counted among the layer's matrices. */
+/* Folding works in float32 in every precision; where attention multiplies integers, its result is quantized. Shared
+ * projections that are quantized by now are read once more; they are counted among the layer's matrices. */
 deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                          position_workspace *workspace, deberta_error *err)
 {

@@ -73,7 +73,7 @@ static bool is_of_tokens(const model_config *config)
     return !config->architecture || architecture_has(config, "TokenClassification");
 }
 
-/* What is called so in the file of another class says nothing of tokens. */
+/* Adds a note on a classifier: in the file of another class this name does not mean a token head. */
 static deberta_status note_classifier(deberta_model *model, const char *why, deberta_error *err)
 {
     return notes_add(&model->notes, err,
@@ -120,8 +120,8 @@ static deberta_status load_answer(weight_loader *loader, deberta_model *model, d
     return DEBERTA_OK;
 }
 
-/* People give heads of their own the names of transformers'. One that does not fit is not offered, and a note says why:
- * whoever asks for something else is not kept from it. */
+/* Users give custom heads the names of transformers'. One that does not fit is not offered, and a note gives the
+ * reason, but other uses of the model still work. */
 deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     static deberta_status (*const head_loader[])(weight_loader *, deberta_model *,

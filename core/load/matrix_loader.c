@@ -36,7 +36,7 @@ matrix_plan matrix_plan_heads(size_t part_count, size_t heads, size_t head_size,
     };
 }
 
-/* What the workers of one matrix share. */
+/* The common data of the workers of one matrix. */
 typedef struct matrix_reading {
     const weight_loader *loader;
     const packed_matrix *matrix;

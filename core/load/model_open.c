@@ -69,7 +69,7 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     return DEBERTA_OK;
 }
 
-/* Which of two models is meant the configuration must say: sizes alone may fit both. */
+/* Requires that the configuration says which of the two models is meant: sizes alone may fit both. */
 static deberta_status check_half(const deberta_model *model, deberta_error *err)
 {
     if (!checkpoint_is_half(model->checkpoint) || model->config.of_pair) return DEBERTA_OK;
@@ -147,7 +147,7 @@ static deberta_status load_parts(weight_loader *loader, deberta_model *model, po
     return load_tasks(loader, model, err);
 }
 
-/* All that is known without weights: each is there and fits, and how much memory they will take. */
+/* Checks, without reading weights, that each tensor exists and fits, and computes their memory. */
 static deberta_status model_open_measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                          size_t limit_bytes, deberta_error *err)
 {
@@ -225,7 +225,7 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
     return status;
 }
 
-/* What stands alone fits this model, or nothing does. */
+/* Checks that a packed file without a checkpoint fits this model; otherwise opening fails. */
 static deberta_status fit_alone(const deberta_model *model, deberta_error *err)
 {
     const packed_sections needed = model_sections(model);

@@ -49,7 +49,7 @@ static bool has_digest(const void *bytes, size_t count_bytes, const char digest[
 
 static size_t block_count(size_t section_bytes) { return ceiling_divide(section_bytes, BLOCK_BYTES); }
 
-/* What can be said without reading the sections or the checkpoint. */
+/* Fills the header's fields that need no full reading of the sections or the checkpoint. */
 static deberta_status begin_header(const checkpoint *files, const packed_sections *sections, packed_header *header,
                                    deberta_error *err)
 {
@@ -67,7 +67,7 @@ static deberta_status begin_header(const checkpoint *files, const packed_section
 
 /* ---------------------------------------------------------------------------------------------------------- sections */
 
-/* Where things lie in a file. */
+/* The layout of a file. */
 typedef struct packed_plan {
     size_t section_bytes[PACKED_SECTIONS], offsets[PACKED_SECTIONS], first_blocks[PACKED_SECTIONS + 1];
     size_t digests_offset, end;
@@ -134,7 +134,7 @@ static bool ends_are_right(const packed_view *view)
     return block_is_right(view, first[PACKED_ARENA + 1] - 1);
 }
 
-/* What keeps bytes from being the header of this version. */
+/* Returns the reason why bytes are not the header of this version, or NULL. */
 static const char *foreign(const mapped_file *file)
 {
     static const packed_header own = {.magic = "deberta packed\n"};
@@ -146,7 +146,7 @@ static const char *foreign(const mapped_file *file)
     return NULL;
 }
 
-/* What keeps the file from being used, NULL if its header says that it is the right one. */
+/* Returns the reason why the file cannot be used, or NULL if its header matches the expected one. */
 static const char *misfit(const mapped_file *file, const packed_header *expected, packed_view *view)
 {
     const packed_header *found = (const packed_header *)file->bytes;

@@ -111,7 +111,7 @@ void smoothing_factors(float *factors, float *largest_weights, const float *ampl
     for (size_t j = 0; j < channels; j++) {
         float a = fmaxf(amplitudes[j], least * top_amplitude), w = fmaxf(largest_weights[j], least * top_weight);
         float factor = sqrtf(w / a);
-        /* Nothing is known of damaged or empty weights: encoding them tells. */
+        /* Damaged or empty weights get no factor: encoding reports them. */
         factors[j] = factor > 0x1p-40f && factor < 0x1p40f ? factor : 1;
     }
 }

@@ -10,7 +10,7 @@
 
 /* ---------------------------------------------------------------------------------------------------------- finding */
 
-/* What a tensor is for decides how large its values are. */
+/* The role of a tensor determines the size of its values. */
 typedef enum made_role {
     ROLE_TABLE,     /* unit variance: the layer norm after it, or none for rel_embeddings, keeps it */
     ROLE_GAIN,      /* around 1 */
@@ -112,7 +112,7 @@ static const struct {
     {"encoder.conv.LayerNorm.bias", GIVES_HIDDEN},
 };
 
-/* How a tensor of that name in that layer uses hidden states. What the embeddings give to the first layer has no
+/* Returns how a tensor of that name in that layer uses hidden states. The embeddings' output to the first layer has no
  * outliers. */
 static hidden_use use_of(const char *name, size_t layer)
 {
@@ -282,7 +282,7 @@ bool synthetic_is_outlier(const synthetic_weights *made, size_t channel)
     return false;
 }
 
-/* Where a LayerNorm makes a channel large, what multiplies it makes it small again. */
+/* Scales outlier channels: a LayerNorm enlarges a channel, and the weights that multiply it shrink it again. */
 static void apply_outliers(const synthetic_weights *made, const weight_tensor *from, size_t first, size_t count,
                            float *values)
 {

@@ -10,7 +10,7 @@
 
 static const char scheme[] = "synthetic:";
 
-/* What a shape and its keys choose. `terms` is an index of term_names. */
+/* The choices of a shape and its keys. `terms` is an index of term_names. */
 typedef struct recipe {
     size_t version, layers, vocab, hidden, embedding, heads, intermediate, buckets, convolution, positions, distance,
         types, biased, seed, outliers, outlier_size, terms, epsilon; /* epsilon: 7 means 1e-7 */

@@ -107,7 +107,7 @@ static const struct leftover *find_leftover(stored_name name)
     return NULL;
 }
 
-/* What is found in one walk over the names. */
+/* The findings of one walk over the names. */
 typedef struct leftover_sums {
     size_t first_layer, last_layer; /* beyond those that config.json has; first 0: none */
     size_t off[sizeof leftovers / sizeof *leftovers];
@@ -139,7 +139,7 @@ static deberta_status tensor_account_judge(const deberta_model *model, stored_na
     if (of_layer && layer >= model->config.layers) return DEBERTA_OK; /* fewer were asked for */
     const struct leftover *known = find_leftover(inner);
     if (!known) return tensor_account_refuse(model, name, err);
-    /* What transformers makes without reading it, where no term of attention needs the table. */
+    /* transformers creates it without reading it, where no term of attention needs the table. */
     const bool spare = (strcmp(known->name, "encoder.LayerNorm.") == 0 && model->config.norm_relative) ||
                        (strcmp(known->name, "encoder.rel_embeddings.weight") == 0 && model->config.relative_attention);
     if (known->use == OFF && !spare) sums->off[known - leftovers]++;

@@ -41,7 +41,7 @@ static const json_t *present(const json_t *object, const char *key)
     return value && !json_is_null(value) ? value : NULL;
 }
 
-/* For values of which not the range but the kind is wrong. */
+/* Refuses values of a wrong kind rather than range. */
 static deberta_status config_refuse(const config_source *source, const char *key, const json_t *found,
                                     const char *expected)
 {
@@ -224,7 +224,7 @@ static bool piece_is(const char *piece, size_t length, const char *word)
     return true;
 }
 
-/* p2p is understood by nobody any more, and Microsoft counts it in the scale: refused, not ignored (SPEC 4.5). */
+/* No library supports p2p any more, and Microsoft counts it in the scale: it is refused, not ignored (SPEC 4.5). */
 static deberta_status read_term(model_config *config, const config_source *source, const char *piece, size_t length)
 {
     bool nothing = piece_is(piece, length, "none") || piece_is(piece, length, "");
@@ -409,7 +409,7 @@ static deberta_status read_labels(model_config *config, const config_source *sou
     return DEBERTA_OK;
 }
 
-/* How transformers' pipeline for text classification reads the outputs of a sequence head. */
+/* Names in transformers' pipeline for text classification of the interpretations of a sequence head's outputs. */
 static const char *const problems[DEBERTA_PROBLEM_COUNT] = {
     [DEBERTA_PROBLEM_SINGLE_LABEL] = "single_label_classification",
     [DEBERTA_PROBLEM_MULTI_LABEL] = "multi_label_classification",
@@ -455,8 +455,8 @@ static deberta_status read_padding(model_config *config, const config_source *so
 
 /* -------------------------------------------------------------------------------------------------------- the whole */
 
-/* Which class of transformers wrote the config; without model_type it is Microsoft's, and the tensors tell v1 from v2.
- */
+/* Determines the class of transformers that wrote the config; without model_type it is Microsoft's, and the tensors
+ * tell v1 from v2. */
 static deberta_status read_dialect(model_config *config, config_source *source)
 {
     const json_t *value = present(source->object, "model_type");

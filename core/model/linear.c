@@ -144,14 +144,14 @@ typedef struct linear_grid {
     const struct linear_grid *next_grid; /* and how it will be cut */
 } linear_grid;
 
-/* Where the panels of a part begin, of all products one after another. */
+/* Returns the first panel of a part, over all products one after another. */
 static size_t first_panel_of(const linear_grid *grid, size_t panel_part)
 {
     size_t tile = grid->kernels->tile_panels, tiles = ceiling_divide(grid->panels, tile);
     return minimum(tile * part_start(tiles, grid->panel_parts, panel_part), grid->panels);
 }
 
-/* Where the rows of a part begin: rows of integers are cut at tiles. */
+/* Returns the first row of a part: rows of integers are cut at tiles. */
 static size_t first_row_of(const linear_grid *grid, size_t rows, size_t row_part)
 {
     size_t unit = grid->products[0].matrix->digits ? DIGIT_TILE_ROWS : 1;
@@ -167,8 +167,8 @@ static const void *weights_at(const linear_grid *grid, size_t panel)
                                    : matrix_weights_end(product->matrix);
 }
 
-/* What the worker of a cell probably multiplies next. With every other thread busy as long, it gets the cell that many
- * further on; after the last cells every worker begins the matrix that follows with a cell of its own. */
+/* Predicts what the worker of a cell multiplies next. If every other thread is busy as long, it gets the cell that many
+ * further on; after the last cells every worker begins the matrix that follows with a separate cell. */
 static const void *weights_after(const linear_grid *grid, size_t task, size_t worker)
 {
     size_t later = (task + grid->threads) / grid->row_parts;

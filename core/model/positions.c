@@ -60,7 +60,8 @@ size_t position_row(const position_rule *rule, ptrdiff_t distance)
     return (size_t)(row < 0 ? 0 : row >= rows ? rows - 1 : row);
 }
 
-/* From the rule, not the tables: sizes of other pieces depend on the facts, also while there is only measuring. */
+/* Derives the facts from the rule, not the tables, because sizes of other pieces depend on them even while only
+ * measuring. */
 static void find_facts(position_map *map, const position_rule *rule)
 {
     ptrdiff_t reach = map->reach;

@@ -64,7 +64,8 @@ void metaspace_workspace_free(metaspace_workspace *workspace)
 
 /* ------------------------------------------------------------------------------------------------- normalising */
 
-/* What stands for a run of white space: a single one stays what it is, unless it ends a line or is a tab. */
+/* Whether a white space character becomes the space mark: a single one stays unchanged, unless it ends a line or is a
+ * tab. */
 static bool becomes_space(uint32_t character, bool alone)
 {
     return !alone || character == '\n' || character == '\r' || character == '\t';
@@ -211,7 +212,8 @@ static deberta_status encode_words(const metaspace *m, metaspace_workspace *w, t
     return DEBERTA_OK;
 }
 
-/* Between added tokens: punctuation stands alone, if so wished. first: the text begins at the caller's beginning. */
+/* Encodes a range between added tokens; punctuation is separated if the options say so. first: the range begins at the
+ * caller's beginning. */
 static deberta_status encode_stretch(const metaspace *m, metaspace_workspace *w, text_span stretch, bool first,
                                      token_list *list, deberta_error *err)
 {

@@ -12,7 +12,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 
-/* What a vocabulary can sensibly have; mDeBERTa's has 250,101. Keeps ids and sizes of tables far from any limit. */
+/* Limits of a plausible vocabulary; mDeBERTa's has 250,101. They keep ids and sizes of tables far from any overflow. */
 enum { MAX_PIECES = 1 << 24, MAX_PIECE_BYTES = 1 << 16 };
 
 void piece_model_init(piece_model *model)
@@ -164,8 +164,8 @@ static deberta_status read_field(proto_reader *r, proto_field *field)
     return DEBERTA_OK;
 }
 
-/* A known field must have its wire type. Protobuf would take it for an unknown one and ignore it; nobody writes that.
- */
+/* Requires that a known field has its wire type. Protobuf would ignore it as an unknown one; no writer produces
+ * that. */
 static deberta_status expect(const proto_reader *r, const proto_field *field, unsigned wire, const char *name)
 {
     if (field->wire != wire) REFUSE(r, "%s has wire type %u, expected %u", name, field->wire, wire);

@@ -29,7 +29,7 @@ static void order(nfc_run *run)
     }
 }
 
-/* A character joins the last one of class 0 unless one of its own class or a higher one stands between. */
+/* Composes: a character joins the last one of class 0 unless one of the same class or a higher one lies between. */
 static void compose(nfc_run *run)
 {
     nfc_character *starter = NULL;

@@ -9,7 +9,7 @@
 #include "core/base/text.h"
 #include "core/io/mapped_file.h"
 
-/* What stands for a space in pieces: U+2581, or the space itself in models that do not escape it. */
+/* The space mark in pieces: U+2581, or the space itself in models that do not escape it. */
 static const char escaped_space[] = "\xE2\x96\x81";
 
 struct normalizer {
@@ -34,7 +34,7 @@ static inline bool unit_ends_key(uint32_t unit) { return unit >> 8 & 1; }
 static inline uint32_t unit_offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200u) >> 6); }
 static inline uint32_t unit_value(uint32_t unit) { return unit & 0x7FFFFFFFu; }
 
-/* Can a lookup that stands at `base` step on with any byte? All 256 children lie in one aligned block. */
+/* Whether a lookup at `base` can step on with any byte: all 256 children lie in one aligned block. */
 static bool base_is_inside(const normalizer *n, uint32_t base) { return (base | 0xFFu) < n->unit_count; }
 
 static deberta_status check_replacement(const normalizer *n, uint32_t value, const char *where, deberta_error *err)
@@ -174,7 +174,7 @@ void normalizer_free(normalizer **n)
     *n = NULL;
 }
 
-/* What the front of a text becomes. */
+/* The replacement of the front of a text. */
 typedef struct step {
     const char *text;
     size_t bytes;

@@ -18,7 +18,7 @@ deberta_status regex_compile(regex **re, const char *pattern, deberta_error *err
         DEBERTA_FAIL(err, error == PCRE2_ERROR_NOMEMORY ? DEBERTA_E_MEMORY : DEBERTA_E_SYSTEM,
                      "PCRE2 refuses a built-in pattern at byte %zu: %s", (size_t)at, (const char *)text);
     }
-    /* Where there is no just-in-time compiler, matching interprets the pattern: slower, same result. */
+    /* Without a just-in-time compiler, matching interprets the pattern: slower, same result. */
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     return DEBERTA_OK;
 }

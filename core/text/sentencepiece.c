@@ -86,7 +86,7 @@ void sentencepiece_workspace_free(sentencepiece_workspace *workspace)
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
-/* Where tokens come from: the texts between the caller's and the normalised one. */
+/* The texts between the caller's and the normalised one, for tracing tokens back. */
 typedef struct trace {
     const traced_text *normal, *lower; /* lower: NULL if the text was not lower-cased */
     size_t begin;                      /* of the stretch that was normalised, in the text it was taken from */

@@ -112,9 +112,9 @@ deberta_status token_list_copy(token_list *copy, const token_list *list, deberta
 
 /* -------------------------------------------------------------------------------------------------- truncation */
 
-/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way
- * and keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the
- * rule; at most as many as there are tokens. */
+/* Computes the number of tokens that each segment keeps. Microsoft's code sorts the segments by length before every
+ * step, in a stable way and keeping the order of the step before, and cuts the first: hence `head`. The steps follow
+ * that rule literally; there are at most as many as tokens. */
 static void share_as_microsoft(size_t lengths[2], size_t budget)
 {
     size_t head = 0;

@@ -68,7 +68,7 @@ static void compare_normal_forms(differences *list, const piece_model *here, con
     compare_flag(list, "runs of blanks to one", here->remove_extra_whitespaces, there->remove_extra_whitespaces);
 }
 
-/* Those that fit are taken; the others can only be named. */
+/* Takes the added tokens that fit; the others can only be named. */
 static deberta_status take_added(tokenizer_config *config, const added_tokens *from, const piece_model *model,
                                  differences *list, const char *where, deberta_error *err)
 {

@@ -21,7 +21,7 @@ deberta_status tokenizer_file_find(char **path, const char *folder, const char *
 {
     *path = path_join(folder, name);
     if (!*path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a path in '%s'", QUOTE(folder));
-    /* What is there, but cannot be reached, is no absent file: opening it will say so. */
+    /* An existing file that cannot be reached is not absent: opening it will report the error. */
     struct stat facts;
     if (lstat(*path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR)) return DEBERTA_OK;
     free(*path);

@@ -10,8 +10,8 @@
 #include "core/text/tokenizer_inside.h"
 #include "core/text/traced_text.h"
 
-/* What a tokenizer needs while it cuts a text up. It is immutable and shared by threads, so this lives with the
- * caller's list. */
+/* Memory of a tokenizer while it cuts up a text. The tokenizer is immutable and shared by threads, so the caller's list
+ * owns this. */
 struct token_workspace {
     traced_text clean, prefixed;
     sentencepiece_workspace pieces;
@@ -44,8 +44,9 @@ static deberta_status append_frame(const deberta_tokenizer *t, deberta_special w
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
-/* As the slow DebertaTokenizer: only at the very beginning, and only if there is no white space already. A
- * tokenizer.json means what the library tokenizers does: before every stretch that does not begin with a space. */
+/* Whether a range needs a prefix space. The slow DebertaTokenizer adds one only at the very beginning, and only without
+ * white space there. A tokenizer.json follows the library tokenizers: before every range that does not begin with a
+ * space. */
 static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
@@ -134,7 +135,7 @@ static void trace_spans(token_list *list, size_t first, const traced_text *clean
     }
 }
 
-/* From bytes to characters. Begins and ends ascend, each by itself. */
+/* Converts byte spans to characters. Begins and ends ascend separately. */
 static void count_characters(token_list *list, size_t first, const char *text, size_t bytes)
 {
     utf8_cursor begin = {.text = text, .bytes = bytes}, end = begin;

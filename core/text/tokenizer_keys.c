@@ -127,7 +127,7 @@ static const known_key of_model[] = {
     {"cache_capacity", HARMLESS, "of speed"},
 };
 
-/* By tokenizer_file. */
+/* Indexed by tokenizer_file. */
 static const struct {
     const known_key *keys;
     size_t count;

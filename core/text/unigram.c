@@ -138,7 +138,7 @@ static void step_from(const unigram *u, unigram_step *steps, const char *text, s
     }
 }
 
-/* From the last step back to the beginning. */
+/* Collects the cuts from the last step back to the beginning. */
 static bool collect(const unigram_step *steps, size_t bytes, piece_cuts *cuts)
 {
     size_t count = 0;

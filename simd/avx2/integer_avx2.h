@@ -9,10 +9,10 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Rows and inputs that are wide at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1. */
+/* Rows and inputs that are widened at a time: 48 x 768 x 2 bytes of A stay in L2, 384 x 16 x 2 of B in L1. */
 enum { WIDE_ROWS = 48, WIDE_DEPTH = 384, WIDE_TILE_ROWS = 6 };
 
-/* One digit's inputs of a row less `zero`, from tiles into [depth]. */
+/* Widens one digit's inputs of a row, less `zero`, from tiles into [depth]. */
 VF void widen_row(const integer_gemm_task *task, const uint8_t *plane, size_t row, int16_t zero, int16_t *wide)
 {
     const uint8_t *a = plane + digit_at(task->depth, row, 0);
@@ -37,7 +37,7 @@ VF void widen_row_of_planes(const integer_gemm_task *task, size_t row, int16_t *
         }
 }
 
-/* Quads [16 outputs][4] become pairs [16 outputs][2], first and second pair of each quad apart: [pair][16][2]. */
+/* Widens quads [16 outputs][4] to pairs [16 outputs][2], first and second pair of each quad apart: [pair][16][2]. */
 VF void widen_panel(const int8_t *b, size_t depth, int16_t *wide)
 {
     for (size_t k = 0; k < depth; k += 4, b += 4 * PANEL, wide += 4 * PANEL) UNROLL for (int half = 0; half < 2; half++)
@@ -61,8 +61,8 @@ VF vi wide_pair(const int16_t *p)
 }
 VF vi wide_product(vi sum, vi a, vi b) { return _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)); }
 
-/* sums[row][digit][16] += rows x one panel over `depth` inputs. a and its low digits: [row][ld]; b, low: one behind the
- * other. */
+/* Computes sums[row][digit][16] += rows x one panel over `depth` inputs. a and its low digits: [row][ld]; b, low:
+ * contiguous. */
 VF void wide_tile(const int digits, const int rows, const int16_t *a, size_t ld, size_t a_low, const int16_t *b,
                   size_t b_low, size_t depth, int32_t *sums)
 {
@@ -98,7 +98,7 @@ VF void wide_tile(const int digits, const int rows, const int16_t *a, size_t ld,
         if (n <= most) wide_tile(digits, n, a_at, task->depth, a_low, b, B_LOW, depth, sums_at);                       \
         break;
 
-/* One panel, rows [first, first + rows) of C; a: those rows, wide. */
+/* Computes one panel, rows [first, first + rows) of C; a: those rows, widened. */
 VF void wide_panel(const integer_format format, const integer_gemm_task *task, size_t first, size_t rows, size_t panel,
                    const int16_t *a, size_t a_low)
 {

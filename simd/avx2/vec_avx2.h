@@ -21,7 +21,7 @@ VF vf vf_broadcast(const float *p) { return _mm256_broadcast_ss(p); }
 VF vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
 VF void vf_store(float *p, vf a) { _mm256_storeu_ps(p, a); }
 
-/* Lanes below n are all ones. A table, because maskload touches nothing beyond them. */
+/* Sets lanes below n to all ones. It uses a table, because maskload touches nothing beyond them. */
 VF __m256i vf_first_lanes(size_t n)
 {
     static const int32_t table[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
@@ -57,7 +57,7 @@ VF vf vf_power_of_two(vf shifted)
         _mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
 }
 
-/* stage s (a power of two): lanes whose index has bit s come from b. */
+/* Blends at stage s (a power of two): lanes whose index has bit s come from b. */
 VF vf vf_blend1(vf a, vf b) { return _mm256_blend_ps(a, b, 0xAA); }
 VF vf vf_blend2(vf a, vf b) { return _mm256_blend_ps(a, b, 0xCC); }
 VF vf vf_blend4(vf a, vf b) { return _mm256_blend_ps(a, b, 0xF0); }
@@ -84,7 +84,7 @@ VF void vi_store_u8(uint8_t *p, vi a)
 VF vf vf_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 VF vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
 
-/* The tree of kernels.h over 16 partial sums, and the largest of 16. */
+/* Compute the tree of kernels.h over 16 partial sums, and the largest of 16. */
 VF float vf_sum_lanes(vf a)
 {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

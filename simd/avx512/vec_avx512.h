@@ -51,7 +51,7 @@ VF vf vf_power_of_two(vf shifted)
         _mm512_slli_epi32(_mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127)), 23));
 }
 
-/* stage s (a power of two): lanes whose index has bit s come from b. */
+/* Blends at stage s (a power of two): lanes whose index has bit s come from b. */
 VF vf vf_blend1(vf a, vf b) { return _mm512_mask_blend_ps(0xAAAA, a, b); }
 VF vf vf_blend2(vf a, vf b) { return _mm512_mask_blend_ps(0xCCCC, a, b); }
 VF vf vf_blend4(vf a, vf b) { return _mm512_mask_blend_ps(0xF0F0, a, b); }
@@ -78,7 +78,7 @@ VF void vi_store_u8(uint8_t *p, vi a)
 VF vf vf_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 VF vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 
-/* Halves, quarters, ...: not _mm512_reduce_add_ps, whose order the compiler chooses. */
+/* Sums halves, quarters, ...: not by _mm512_reduce_add_ps, whose order the compiler chooses. */
 VF float vf_sum_lanes(vf a)
 {
     const __m256 y = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));

@@ -44,8 +44,8 @@ typedef struct tile_block {
     size_t row, row_tiles, panel, panels;
 } tile_block;
 
-/* What is left of the epilogue of a block, strip by strip: a strip is a row tile by one or two panels. Pointers are
- * those of the strip's next row. */
+/* The rest of the epilogue of a block, strip by strip: a strip is a row tile by one or two panels. Pointers are those
+ * of the strip's next row. */
 typedef struct tile_epilogue {
     const integer_gemm_task *task;
     tile_block block;
@@ -209,7 +209,7 @@ VF void finish_strips(const integer_format format, const epilogue_kind kind, til
     }
 }
 
-/* Functions of their own, whose variables take no place from those of the products. */
+/* Separate functions, whose variables do not compete with those of the products for registers. */
 typedef void finish_function(tile_epilogue *left, size_t rows);
 #define FINISH(name, format, kind)                                                                                     \
     static __attribute__((noinline)) void name(tile_epilogue *left, size_t rows)                                       \

@@ -53,7 +53,7 @@ VF vf vf_power_of_two(vf shifted)
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vreinterpretq_s32_f32(shifted), vdupq_n_s32(127)), 23));
 }
 
-/* stage s (a power of two): lanes whose index has bit s come from b. */
+/* Blends at stage s (a power of two): lanes whose index has bit s come from b. */
 VF vf vf_blend1(vf a, vf b) { return vbslq_f32((uint32x4_t){0, ~0u, 0, ~0u}, b, a); }
 VF vf vf_blend2(vf a, vf b) { return vbslq_f32((uint32x4_t){0, 0, ~0u, ~0u}, b, a); }
 

@@ -12,7 +12,7 @@ static float quantized_value(const quantize_task *task, size_t i, size_t k)
     return task->factor ? x * task->factor[k] : x;
 }
 
-/* The range of a row; poison becomes a NaN if a value is not finite. A NaN is never the lowest or highest. */
+/* Finds the range of a row; poison becomes a NaN if a value is not finite. A NaN is never the lowest or highest. */
 static void find_range(const quantize_task *task, size_t i, float *low, float *high, float *poison)
 {
     *low = *high = *poison = 0.0f;
@@ -26,7 +26,7 @@ static void find_range(const quantize_task *task, size_t i, float *low, float *h
 
 static float inverse_of(float top, float range) { return range >= 0x1p-100f && range < INFINITY ? top / range : 0.0f; }
 
-/* rint of a number of a row, as far as an int goes: what is no number has no digits that matter. */
+/* Rounds a number of a row within the range of int: for a NaN the digits do not matter. */
 static int32_t rounded(float v) { return v > -65536.0f && v < 65536.0f ? (int32_t)rintf(v) : 0; }
 
 static void SUFFIXED(quantize_u8)(const quantize_task *task)
@@ -107,13 +107,13 @@ static void SUFFIXED(quantize_panels_s8)(const quantize_panels_task *task)
 
 /* ------------------------------------------------------------------------------------------ gemm_u8, gemm_u8x2, gemm_u15 */
 
-/* Three digits ride in one 64-bit word, 21 bits each, those of B in reverse: with X = 2^21
+/* Three digits share one 64-bit word, 21 bits each, those of B in reverse: with X = 2^21
  *
  *     (a0 + a1 X + a2 X^2) (b2 + b1 X + b0 X^2) = ... + (a0 b0 + a1 b1 + a2 b2) X^2 + ...   mod 2^64
  *
- * so one multiplication makes three products and their sum. Eight such words add up before a lane is full: 8 * 3 *
- * 255^2 < 2^21. What is above X^2 falls out at the top or is masked. B is taken as b + 128, which is not negative, and
- * 128 times the sum of A is taken off again. All of it is exact, so the order changes nothing. The three digits of a
+ * so one multiplication computes three products and their sum. Eight such words add up before a lane is full: 8 * 3 *
+ * 255^2 < 2^21. Terms above X^2 overflow at the top or are masked. B is stored as b + 128, which is not negative, and
+ * 128 times the sum of A is subtracted again. All of it is exact, so the order changes nothing. The three digits of a
  * word are the same input of three neighbouring tiles, of which the last chunk may lack some. */
 enum { LANE_BITS = 21, LANES = 3, LANE_WORDS = 8, LANE_ROWS = 32, LANE_PART = 8, CHUNK_WORDS = DIGIT_TILE_INPUTS };
 
@@ -130,7 +130,7 @@ static void pack_lanes_b(uint64_t packed[CHUNK_WORDS][PANEL], const int8_t *b, s
     }
 }
 
-/* Packs those of row i of A in their order; returns the sum of its digits. */
+/* Packs the inputs of row i of A in their order; returns the sum of its digits. */
 static uint32_t pack_lanes_a(uint64_t packed[CHUNK_WORDS], const integer_gemm_task *task, const uint8_t *a, size_t i,
                              size_t first, size_t tiles)
 {
@@ -147,7 +147,7 @@ static uint32_t pack_lanes_a(uint64_t packed[CHUNK_WORDS], const integer_gemm_ta
     return sum;
 }
 
-/* LANE_PART outputs, so that their sums stay in registers. */
+/* Multiplies LANE_PART outputs, so that their sums stay in registers. */
 static void multiply_lanes(uint32_t *sums, const uint64_t a[CHUNK_WORDS], uint64_t b[CHUNK_WORDS][PANEL], size_t output)
 {
     const uint32_t lane = (1u << LANE_BITS) - 1;

@@ -33,7 +33,7 @@ static float sum_of_partials(const float partials[PANEL])
 
 /* --------------------------------------------------------------------------------------------------------- gemm_f32 */
 
-/* What x is before the products: 0, C, or C scaled. */
+/* Sets x before the products: 0, C, or C scaled. */
 static void gemm_start(const gemm_task *task, size_t i, const float *c, float x[PANEL])
 {
     for (size_t l = 0; l < PANEL; l++) {

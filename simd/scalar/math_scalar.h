@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that what a NaN leaves here
- * may wrap. */
+/* Returns 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that the result for a
+ * NaN may wrap. */
 static inline float scalar_scale(float t)
 {
     uint32_t bits;
@@ -50,7 +50,7 @@ static inline float scalar_sigmoid(float x)
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* x sigmoid(argument), 0 and not NaN where x = -inf. */
+/* Returns x sigmoid(argument), 0 and not NaN where x = -inf. */
 static inline float scalar_gate(float x, float argument)
 {
     return (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x) * scalar_sigmoid(argument);
@@ -84,7 +84,7 @@ static inline float scalar_tanh(float x)
     return copysignf(fabsf(x) < TANH_SWITCH ? small : large, x);
 }
 
-/* 2^f for |f| <= 1/2. */
+/* Returns 2^f for |f| <= 1/2. */
 static inline float scalar_exp2_near_zero(float f)
 {
     float p = EXP2_P0;
@@ -97,7 +97,8 @@ static inline float scalar_exp2_near_zero(float f)
     return p;
 }
 
-/* Phi(-a), the chance that a normal variable exceeds a, for a >= 0: relative accuracy far into the tail. */
+/* Returns Phi(-a), the probability that a normal variable exceeds a, for a >= 0: relative accuracy far into the
+ * tail. */
 static inline float scalar_normal_tail(float a)
 {
     static const float coefficients[] = {GELU_P0, GELU_P1, GELU_P2, GELU_P3, GELU_P4,  GELU_P5,
@@ -125,7 +126,7 @@ static inline float scalar_gelu(float x)
 
 /* ------------------------------------------------------------------------------------------------------- derivatives */
 
-/* fma(product, s (1 - s), s) of s = sigmoid(u): what the derivatives of all gates are. */
+/* Returns fma(product, s (1 - s), s) of s = sigmoid(u), the common form of the derivatives of all gates. */
 static inline float scalar_gate_derivative(float u, float product)
 {
     const float e = scalar_exp(-fabsf(u)), q = 1.0f + e;

@@ -5,12 +5,12 @@
 
 /* ------------------------------------------------------------------------------------------------------ sums of parts */
 
-/* The tree over the numbers of parts as a binary counter: level k holds the sum of 2^k parts that still wait for their
+/* The tree over the numbers of parts is a binary counter: level k holds the sum of 2^k parts that still wait for their
  * neighbours. */
 typedef struct part_tree {
     float sums[MAX_ROW_TREE][PANEL];
     bool there[MAX_ROW_TREE];
-    size_t parts; /* so far */
+    size_t parts; /* number of parts so far */
 } part_tree;
 
 static void tree_add(part_tree *tree, const float part[PANEL], bool is_there)
@@ -28,7 +28,7 @@ static void tree_add(part_tree *tree, const float part[PANEL], bool is_there)
     tree->parts++;
 }
 
-/* The sum of a tree whose parts are a power of two. */
+/* Returns the sum of a tree whose parts are a power of two. */
 static void tree_result(const part_tree *tree, float result[PANEL])
 {
     size_t level = 0;
@@ -36,7 +36,7 @@ static void tree_result(const part_tree *tree, float result[PANEL])
     for (size_t l = 0; l < PANEL; l++) result[l] = tree->parts && tree->there[level] ? tree->sums[level][l] : 0.0f;
 }
 
-/* Adds up rows [first, end) as a chain from what x holds. */
+/* Adds rows [first, end) as a chain to x. */
 typedef void (*row_chain)(const void *task, size_t i, size_t p, size_t first, size_t end, float x[PANEL]);
 
 static void sum_of_parts(const void *task, row_chain chain, size_t i, size_t p, const size_t *bounds, size_t parts,
@@ -209,7 +209,7 @@ static void SUFFIXED(adam_f32)(const adam_task *task)
 
 /* ---------------------------------------------------------------------------------------------------------- dropout */
 
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011), in place. */
+/* Computes Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) in place. */
 static void random_words(uint32_t counter[4], uint32_t key, uint32_t other_key)
 {
     for (int round = 0; round < 10; round++) {

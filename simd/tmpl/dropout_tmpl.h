@@ -8,7 +8,7 @@
 
 enum { COUNTERS = 16, COUNTER_VECTORS = COUNTERS / (VF_LANES / 2), COLUMNS = 4 * COUNTERS };
 
-/* Words of 16 counters that follow each other, in the order of the columns. */
+/* Computes the words of 16 consecutive counters, in the order of the columns. */
 VF void random_words(uint32_t words[COLUMNS], const dropout_task *task, const dropout_row *of, uint32_t first)
 {
     uint32_t key = task->seed, other_key = task->step, numbers[2 * COUNTERS] = {0};

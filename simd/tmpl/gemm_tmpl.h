@@ -13,13 +13,14 @@
 
 #include "core/kernels.h"
 
-/* While panels are multiplied, those that come next are fetched into L2: `requests` every FETCH_STEPS steps of depth, `step` bytes
- * apart, so that all row groups together ask for each line about once. A request every step asks for it many times over where there
- * are many groups: 128 rows of a base model then take 232 ms instead of 218, 40 rows 73 instead of 68, 16 rows 29.4 instead of 27.8
- * (AVX2 on one core of a Zen 4; 2 % or less on AVX-512, whose panels are read by fewer groups). With 4 steps most lengths lose, and
- * asking in the first group only, or twice as far ahead, loses everywhere.
- * One or two groups of a single panel would have 8 or 4 requests to make at once, in code that already waits for memory most of the
- * time: they make one every step instead. 6 rows of two layers then take 2.3 ms instead of 2.9, 12 rows 3.3 instead of 3.7 (AVX2). */
+/* While panels are multiplied, the next ones are fetched into L2: `requests` every FETCH_STEPS steps of depth, `step`
+ * bytes apart, so that all row groups together ask for each line about once. A request every step asks for it many
+ * times over where there are many groups: 128 rows of a base model then take 232 ms instead of 218, 40 rows 73 instead
+ * of 68, 16 rows 29.4 instead of 27.8 (AVX2 on one core of a Zen 4; 2 % or less on AVX-512, whose panels are read by
+ * fewer groups). With 4 steps most lengths lose, and asking in the first group only, or twice as far ahead, loses
+ * everywhere. One or two groups of a single panel would have 8 or 4 requests to make at once, in code that already
+ * waits for memory most of the time: they make one every step instead. 6 rows of two layers then take 2.3 ms instead of
+ * 2.9, 12 rows 3.3 instead of 3.7 (AVX2). */
 enum { FETCH_STEPS = 8, FETCH_BYTES = 64, EVERY_STEP_GROUPS = 2 };
 typedef struct gemm_fetch {
     size_t requests, step;
@@ -32,7 +33,7 @@ typedef struct gemm_fetch {
  * instead of 110, of a peak of 118 (one core of a Zen 4, AVX-512). */
 enum { A_STEPS = FETCH_BYTES / sizeof(float) };
 
-/* Where vector v of row i of a tile lies, from its first number. */
+/* Returns the offset of vector v of row i of a tile, from its first number. */
 VF size_t gemm_vector_place(const int i, size_t row_stride, const int v, size_t panel_stride)
 {
     return (size_t)i * row_stride + (size_t)(v / VECTORS) * panel_stride + (size_t)(v % VECTORS * VF_LANES);
@@ -57,7 +58,7 @@ VF const float *gemm_address(const char *const *bases, size_t stride_bytes, cons
     return (const float *)(bases[index / 3] + (size_t)(index % 3) * stride_bytes);
 }
 
-/* One step of depth: the bases stand at it and are moved on. */
+/* Runs one step of depth: the bases point to it and are advanced. */
 VF void gemm_step(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS], const char **a_bases,
                   size_t a_bytes, const char **b_bases, size_t b_bytes)
 {
@@ -74,8 +75,8 @@ VF void gemm_step(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX
     UNROLL for (int p = 0; p < BASES(panels); p++) b_bases[p] += PANEL * sizeof(float);
 }
 
-/* Adds up the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that all loops
- * over them vanish and x lives in registers. */
+/* Computes the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that
+ * all loops over them are unrolled and x lives in registers. */
 VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_t row, size_t panel, const gemm_fetch *fetch,
                   const char *next)
 {
@@ -122,7 +123,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
     }
     for (; k < depth; k++) gemm_step(rows, panels, x, a_bases, a_bytes, b_bases, b_bytes);
 
-    /* The epilogue, in the order of the contract. Its branches are the same for every tile of a call. */
+    /* The epilogue follows the order of the contract. Its branches are the same for every tile of a call. */
     const float *bias = task->bias ? task->bias + panel * PANEL : NULL;
     if (bias)
         UNROLL for (int i = 0; i < rows; i++)
@@ -157,7 +158,7 @@ VF void gemm_tile(const int rows, const int panels, const gemm_task *task, size_
             vf_store(c + gemm_vector_place(i, task->ldc, v, task->c_panel_stride), x[i][v]);
 }
 
-/* One literal row count per case: the switch is what turns a number into code. */
+/* Each case has one literal row count, so that the compiler unrolls its tile. */
 #ifdef TILES_APART
 #define GEMM_TILE(n, p)                                                                                                \
     static __attribute__((noinline)) void VF_NAME(gemm_tile_##n##_##p)(const gemm_task *task, size_t row, size_t panel, \
@@ -189,7 +190,7 @@ VF void gemm_rows(size_t rows, const int panels, const gemm_task *task, size_t r
     }
 }
 
-/* All rows against `panels` panels. Row group g fetches the g-th part of the panels that come next. */
+/* Multiplies all rows by `panels` panels. Row group g fetches the g-th part of the next panels. */
 VF void gemm_panels(const int panels, const gemm_task *task, size_t panel)
 {
     const size_t groups = (task->rows + TILE_ROWS(panels) - 1) / TILE_ROWS(panels), behind = panel + (size_t)panels;
@@ -211,7 +212,7 @@ VF void gemm_panels(const int panels, const gemm_task *task, size_t panel)
     }
 }
 
-/* How many panels the next tiles span: TILE_PANELS, but for what would else be left over. */
+/* Returns the panels that the next tiles span: TILE_PANELS, except for the remainder. */
 VF size_t next_tile_panels(size_t left)
 {
 #if TILE_PANELS == 3 /* 3 is best and 4 as good: together they make every number but 1, 2 and 5 */
@@ -238,7 +239,7 @@ static void VF_NAME(gemm_f32)(const gemm_task *task)
     }
 }
 
-/* pack_panels_f32: VF_LANES rows at a time through an in-register transpose. */
+/* Implements pack_panels_f32: VF_LANES rows at a time through an in-register transpose. */
 static void VF_NAME(pack_panels_f32)(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth)
 {
     for (size_t first = 0; first < rows; first += VF_LANES) {

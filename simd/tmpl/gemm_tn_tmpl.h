@@ -12,15 +12,16 @@
  * before, within 2 % (one core of an Emerald Rapids). */
 enum { TN_COLUMNS = SUM_COLUMNS, TN_PANELS = 6, TN_AHEAD = 16, TN_A_ROWS = 8, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
-/* The sum of the part at hand, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their neighbours. */
+/* The sum of the current part, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their
+ * neighbours. */
 typedef struct tn_sums {
     _Alignas(64) float part[TN_FLOATS], level[MAX_ROW_TREE][TN_FLOATS];
-    _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* of B, of one chunk and the panels of a tile */
+    _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* rows of B, of one chunk and the panels of a tile */
     bool there[MAX_ROW_TREE];
     column_sums columns[SUM_GROUPS]; /* of A */
 } tn_sums;
 
-/* A chunk, and where the next one's rows are: NULL if there are none. */
+/* A chunk, and the rows of the next one: NULL if there are none. */
 typedef struct tn_chunk {
     row_chunk rows;
     const float *next_a, *next_b;
@@ -32,7 +33,7 @@ typedef struct tn_fetch {
     size_t ld;
 } tn_fetch;
 
-/* Where the sum of a part goes: after those that it is added to. */
+/* Returns the level of a part's sum: above the levels that are added to it. */
 static size_t VF_NAME(tn_level)(size_t part)
 {
     size_t level = 0;
@@ -40,7 +41,7 @@ static size_t VF_NAME(tn_level)(size_t part)
     return level;
 }
 
-/* A part without rows: what waits for it moves up. */
+/* Skips a part without rows: the waiting sums move up. */
 static void VF_NAME(tn_skip_part)(tn_sums *sums, size_t part, size_t floats)
 {
     const size_t end = VF_NAME(tn_level)(part);
@@ -66,8 +67,8 @@ static const float *VF_NAME(tn_result)(tn_sums *sums, size_t parts, size_t float
     return sums->level[level];
 }
 
-/* A tile takes several times as long as memory: each of a block's tiles fetches one line of every row of the next chunk, of A's columns
- * first, then of B's panels, and those that remain fetch nothing new. */
+/* A tile takes several times as long as its memory traffic: each of a block's tiles fetches one line of every row of
+ * the next chunk, of A's columns first, then of B's panels, and the remaining tiles fetch nothing new. */
 static tn_fetch VF_NAME(tn_fetch_of)(const gemm_tn_task *task, const tn_chunk *chunk, size_t tile)
 {
     enum { LINES = TN_COLUMNS / PANEL };
@@ -76,13 +77,14 @@ static tn_fetch VF_NAME(tn_fetch_of)(const gemm_tn_task *task, const tn_chunk *c
     return (tn_fetch){chunk->next_b + (tile - LINES) * task->b_panel_stride, task->ldb};
 }
 
-/* Rows of B from somewhere on: panels lie `stride` apart. */
+/* Rows of B; panels lie `stride` apart. */
 typedef struct tn_rows {
     const float *first;
     size_t ld, stride;
 } tn_rows;
 
-/* One chain from x over `count` rows; keeps those of B if `kept` is not NULL. That, and what is fetched, are literals in every call. */
+/* Computes one chain from x over `count` rows; keeps those of B if `kept` is not NULL. That, and the fetches, are
+ * literals in every call. */
 VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS], const float *a, size_t lda,
                       const tn_rows *from, size_t count, float *kept, tn_fetch fetch, const bool fetches_a, const bool fetches_b)
 {
@@ -120,7 +122,8 @@ VF void gemm_tn_put(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_M
         UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(y + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
 }
 
-/* One tile of a block, `at` floats into its sums; rows and panels are literals in every call, so that the loops over them vanish. */
+/* Computes one tile of a block, `at` floats into its sums; rows and panels are literals in every call, so that the
+ * loops over them are unrolled. */
 VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task, const float *a, const tn_rows *b, size_t count,
                       tn_sums *sums, size_t at, const tn_chunk *chunk, float *kept, tn_fetch fetch)
 {
@@ -163,7 +166,7 @@ OF_ROWS(GEMM_TN_CHUNKS)
         break;
 #endif
 
-/* The tiles of a block that share some panels of B. */
+/* Computes the tiles of a block that share some panels of B. */
 VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t count,
                       tn_sums *sums, size_t at, const tn_chunk *chunk, size_t tile)
 {
@@ -185,7 +188,7 @@ VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a
     }
 }
 
-/* A chunk of rows: all tiles of a block. */
+/* Computes a chunk of rows: all tiles of a block. */
 static void VF_NAME(gemm_tn_block)(const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t panels,
                                    tn_sums *sums, const tn_chunk *chunk)
 {
@@ -215,7 +218,7 @@ static void VF_NAME(gemm_tn_result)(const gemm_tn_task *task, const float *sums,
     }
 }
 
-/* A chunk of rows of a block, and of the sums of A's columns where the block has to take them. */
+/* Computes a chunk of rows of a block, and of the sums of A's columns where the block computes them. */
 static void VF_NAME(gemm_tn_rows_of)(const gemm_tn_task *task, const sum_rows_task *columns, size_t panel, size_t panels, tn_sums *sums,
                                      const tn_chunk *chunk)
 {
@@ -226,7 +229,7 @@ static void VF_NAME(gemm_tn_rows_of)(const gemm_tn_task *task, const sum_rows_ta
     if (columns->y) VF_NAME(column_sums_chunk)(sums->columns, columns, &chunk->rows);
 }
 
-/* A block from column and panel on. Not inlined, so that the sums are on the stack once. */
+/* Computes a block from a column and panel on. It is not inlined, so that the sums are on the stack once. */
 static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task *task, size_t first, size_t columns, size_t panel,
                                                              size_t panels)
 {
@@ -261,7 +264,7 @@ static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task 
     if (left.y) VF_NAME(column_sums_result)(sums.columns, &left);
 }
 
-/* A and B are in a cache, C perhaps far away: the tile asks for those of the next one. */
+/* Computes a tile whose A and B are in a cache and whose C may be far away: it fetches the C of the next tile. */
 VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task, const float *a, const float *b, float *c)
 {
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
@@ -297,7 +300,7 @@ OF_ROWS(GEMM_TN_WHOLES)
         break;
 #endif
 
-/* Groups of columns are balanced, as those of rows in gemm_f32 are. */
+/* Balances groups of columns, as gemm_f32 does with rows. */
 VF void gemm_tn_rows(const int panels, const gemm_tn_task *task, size_t panel)
 {
     const float *a = task->a, *b = task->b + panel * task->b_panel_stride;

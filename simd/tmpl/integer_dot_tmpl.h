@@ -11,7 +11,7 @@
 
 enum { QUAD_BYTES = 4, QUADS = DIGIT_TILE_INPUTS / QUAD_BYTES, PANEL_QUAD_BYTES = QUAD_BYTES * PANEL };
 
-/* A quad of A in all lanes. */
+/* Copies a quad of A to all lanes. */
 VF vi broadcast_quad(const uint8_t *p)
 {
     int32_t quad;
@@ -20,7 +20,7 @@ VF vi broadcast_quad(const uint8_t *p)
     return INTEGER_OPERAND == DIGITS_LESS_128 ? vi_xor(stored, vi_set1((int32_t)0x80808080u)) : stored;
 }
 
-/* x[row][vector of outputs][sum] += 64 inputs, at a (its low digits at a + a_plane) and b (at b + b_plane). */
+/* Computes x[row][vector of outputs][sum] += 64 inputs, at a (its low digits at a + a_plane) and b (at b + b_plane). */
 VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTEGER_MAX_ROWS][INTEGER_MAX_VECTORS][2],
                    const uint8_t *a, size_t a_plane, const int8_t *b, size_t b_plane, size_t b_panel)
 {
@@ -44,7 +44,7 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
     }
 }
 
-/* From the sums of a tile to C, a row at a time. */
+/* Converts the sums of a tile to C, one row at a time. */
 VF void dot_finish(const integer_format format, size_t rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
                    const int32_t *sums)
 {
@@ -80,7 +80,8 @@ VF void dot_tile(const integer_format format, const int rows, const int panels, 
             dot_inputs(digits, rows, panels, x, a + k * DIGIT_TILE_ROWS, task->a_plane_bytes, b + k * PANEL, b_plane, b_panel);
         }
     }
-    /* Through memory, and so that the compiler does not see it: or it keeps the sums there during the products, too. */
+    /* Passes the sums through memory that the compiler does not see; otherwise it keeps the sums there during the
+     * products, too. */
     int32_t sums[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * 2 * VF_LANES];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
@@ -94,7 +95,7 @@ VF void dot_tile(const integer_format format, const int rows, const int panels, 
         if (n <= INTEGER_ROWS(FORMAT_DIGITS(format), panels)) dot_tile(format, n, panels, task, row, panel, &fetch);    \
         break;
 
-/* All rows against `panels` panels. A tile of 16 rows is cut into balanced groups: (16 = 8 + 8, 11 = 6 + 5). */
+/* Multiplies all rows by `panels` panels. A tile of 16 rows is cut into balanced groups: (16 = 8 + 8, 11 = 6 + 5). */
 VF void dot_panels(const integer_format format, const int panels, const integer_gemm_task *task, size_t panel)
 {
     const size_t most = INTEGER_ROWS(FORMAT_DIGITS(format), panels), full = (DIGIT_TILE_ROWS + most - 1) / most;

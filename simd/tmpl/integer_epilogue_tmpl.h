@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What of A's digits went into a sum: as they are stored, less 128 so that signed bytes hold them, or less their zero
+/* The form in which A's digits entered a sum: as stored, less 128 so that signed bytes hold them, or less their zero
  * point, which for two digits is 128 as well. */
 enum integer_operand { DIGITS_STORED, DIGITS_LESS_128, DIGITS_LESS_ZERO };
 
-/* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products; of
- * two digits high and mixed, of 15 bits all in one. a_zero: the row's, of one digit; b_sum: the vector's. */
+/* Converts sums of one row and vector of outputs to float, as core/integer_kernels.h defines. sums: the digit products;
+ * for two digits high and mixed, for 15 bits all in one. a_zero: the row's, for one digit; b_sum: the vector's. */
 VF vf integer_value_of(const integer_format format, const enum integer_operand of, const int32_t *a_zero,
                        const int32_t *b_sum, const vi *sums)
 {
@@ -33,7 +33,7 @@ VF vf integer_value(const integer_format format, const enum integer_operand of, 
                             task->b_sum + panel * (size_t)FORMAT_DIGITS(format) * PANEL + (size_t)v * VF_LANES, sums);
 }
 
-/* From x (values, before the scales) to C, for `rows` rows and `panels` panels; tile [rows][panels][16]. */
+/* Converts x (values, before the scales) to C, for `rows` rows and `panels` panels; tile [rows][panels][16]. */
 VF void integer_finish(const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel, float *tile)
 {
     UNROLL for (int i = 0; i < rows; i++) {

@@ -25,7 +25,7 @@
 #include INTEGER_GEMM
 #endif
 
-/* The only symbol of the object. */
+/* Fills the table. It is the only symbol of the object. */
 void VF_NAME(kernels_init)(kernels *table)
 {
     table->tile_rows = TILE_ROWS(TILE_PANELS);

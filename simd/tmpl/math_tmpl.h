@@ -8,7 +8,7 @@
 
 #include "simd/math_coefficients.h"
 
-/* e^x for t = x log2(e) + magic already formed (and limited, for huge x). */
+/* Returns e^x for t = x log2(e) + magic already formed (and limited, for huge x). */
 VF vf vf_exp_from(vf x, vf t)
 {
     const vf n = vf_sub(t, vf_set1(ROUND_MAGIC));
@@ -23,7 +23,7 @@ VF vf vf_exp_from(vf x, vf t)
     return vf_select_less(x, vf_set1(EXP_LOWEST), vf_zero(), vf_mul(p, vf_power_of_two(t)));
 }
 
-/* x <= 88: what softmax and the functions below need. */
+/* Returns e^x for x <= 88, the range of softmax and the functions below. */
 VF vf vf_exp(vf x) { return vf_exp_from(x, vf_fma(x, vf_set1(EXP_LOG2E), vf_set1(ROUND_MAGIC))); }
 
 VF vf vf_exp_any(vf x)
@@ -37,7 +37,7 @@ VF vf vf_sigmoid(vf x)
     const vf one = vf_set1(1.0f), e = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
     return vf_div(vf_select_less(x, vf_zero(), e, one), vf_add(one, e));
 }
-/* x sigmoid(u); the clamp makes it -0, not NaN, at -inf. */
+/* Returns x sigmoid(u); the clamp makes it -0, not NaN, at -inf. */
 VF vf vf_gate(vf x, vf u) { return vf_mul(vf_max(vf_set1(SIGMOID_LOWEST), x), vf_sigmoid(u)); }
 VF vf vf_silu(vf x) { return vf_gate(x, x); }
 VF vf vf_gelu_quick(vf x) { return vf_gate(x, vf_mul(vf_set1(GELU_QUICK_SLOPE), x)); }
@@ -60,7 +60,7 @@ VF vf vf_tanh(vf x)
     return vf_copysign(vf_select_less(vf_abs(x), vf_set1(TANH_SWITCH), small, large), x);
 }
 
-/* 2^f for |f| <= 1/2. */
+/* Returns 2^f for |f| <= 1/2. */
 VF vf vf_exp2_near_zero(vf f)
 {
     vf p = vf_fma(vf_set1(EXP2_P0), f, vf_set1(EXP2_P1));
@@ -71,7 +71,7 @@ VF vf vf_exp2_near_zero(vf f)
     return vf_fma(p, f, vf_set1(1.0f));
 }
 
-/* Phi(-a) for a >= 0. */
+/* Returns Phi(-a) for a >= 0. */
 VF vf vf_normal_tail(vf a)
 {
     const vf square = vf_set1(-GELU_SQUARE), magic = vf_set1(ROUND_MAGIC), b = vf_min(vf_set1(GELU_FITTED), a);
@@ -100,7 +100,8 @@ VF vf vf_gelu(vf x)
     return vf_fnma(a, vf_normal_tail(a), vf_max(x, vf_zero())); /* in this order x86 makes +0 of -0, as the formula does */
 }
 
-/* Derivatives. fma(product, s (1 - s), s) of s = sigmoid(u): what those of all gates are. */
+/* Derivatives follow. Returns fma(product, s (1 - s), s) of s = sigmoid(u), the common form of all gates'
+ * derivatives. */
 VF vf vf_gate_derivative(vf u, vf product)
 {
     const vf one = vf_set1(1.0f), e = vf_exp(vf_sub(vf_zero(), vf_abs(u))), q = vf_add(one, e);
@@ -150,8 +151,8 @@ VF vf vf_gelu_derivative(vf x)
     return vf_select_less(vf_zero(), x, vf_fma(a, density, vf_sub(vf_set1(1.0f), tail)), vf_fnma(a, density, tail));
 }
 
-/* gelu of n floats, n a multiple of VF_LANES: one copy of the code. In registers it would be written out for every vector of every
- * tile shape, and through L1 it costs nothing beside its forty instructions. */
+/* Computes gelu of n floats, n a multiple of VF_LANES, in one copy of the code. In registers it would be duplicated for
+ * every vector of every tile shape, and through L1 it costs nothing beside its forty instructions. */
 static __attribute__((noinline)) void VF_NAME(gelu_values)(float *x, size_t n)
 {
     for (size_t e = 0; e < n; e += VF_LANES) vf_store(x + e, vf_gelu(vf_load(x + e)));

@@ -25,7 +25,7 @@ VF vf p2c_row(const position_bias_task *task, ptrdiff_t distance, size_t half)
     return vf_load(task->p2c + ((size_t)task->row_of[distance] - task->p2c_first) * PANEL + half);
 }
 
-/* What the stages remember before query `first`; lane 0 of this part of the tile is `half` keys further. */
+/* Loads the history of the stages before query `first`; lane 0 of this part of the tile is `half` keys further. */
 VF void blend_start(blend_history *h, const position_bias_task *task, ptrdiff_t first, size_t half)
 {
     vf t[VF_LANES], a[VF_LANES], b[VF_LANES];
@@ -45,7 +45,7 @@ VF void blend_start(blend_history *h, const position_bias_task *task, ptrdiff_t 
 #endif
 }
 
-/* t holds the T rows of BLEND_ROWS consecutive queries; leaves their p2c vectors in it. h*[k] was k + 1 queries ago. */
+/* Blends t, the T rows of BLEND_ROWS consecutive queries, into their p2c vectors. h*[k] was k + 1 queries ago. */
 VF void blend_rows(vf t[BLEND_ROWS], blend_history *h)
 {
     vf a[BLEND_ROWS], b[BLEND_ROWS];
@@ -80,7 +80,7 @@ VF vf c2p_vector(const bias_shape shape, const position_bias_task *task, size_t 
     return vf_permute(entries, vi_sub(vi_load(position), vi_set1(position[0])));
 }
 
-/* Queries [first, end) of the part of the tile whose lane 0 is key `half`. */
+/* Computes queries [first, end) of the part of the tile whose lane 0 is key `half`. */
 VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, const position_bias_task *task, size_t first,
                      size_t end, size_t half)
 {

@@ -5,7 +5,7 @@
 #ifndef SIMD_TMPL_QUANTIZE_TMPL_H
 #define SIMD_TMPL_QUANTIZE_TMPL_H
 
-/* Row values [e, e + VF_LANES), times the factors; 0 from the depth on. */
+/* Returns row values [e, e + VF_LANES), times the factors; 0 from the depth on. */
 VF vf quantize_values(const bool factors, const quantize_task *task, const float *x, size_t e)
 {
     const size_t here = lanes_left(task->depth, e);
@@ -37,7 +37,7 @@ VF quantize_range quantize_range_of(const bool factors, const quantize_task *tas
     };
 }
 
-/* top / range where that is a number to count with, else 0. */
+/* Returns top / range where that is a usable number, else 0. */
 VF float quantize_inverse(float top, float range)
 {
     return range >= 0x1p-100f && range < __builtin_inff() ? top / range : 0.0f;
@@ -95,7 +95,7 @@ static void VF_NAME(quantize_u15)(const quantize_task *task)
     }
 }
 
-/* The values of one vector of columns, whose inputs are PANEL floats apart. */
+/* Returns the values of one vector of columns, whose inputs are PANEL floats apart. */
 VF vf column_values(const bool factors, const quantize_panels_task *task, const float *x, size_t k)
 {
     const vf v = vf_load(x + k * PANEL);

@@ -6,7 +6,7 @@
 
 #define PARTIALS (PANEL / VF_LANES) /* vectors that hold 16 partial sums */
 
-/* s[l] + s[l + 8] first, then the lanes of what is left */
+/* s[l] + s[l + 8] first, then the remaining lanes */
 VF float sum_of_partials(const vf s[PARTIALS])
 {
 #if VF_LANES == 16
@@ -18,7 +18,7 @@ VF float sum_of_partials(const vf s[PARTIALS])
 #endif
 }
 
-/* How many of the elements that begin at e vector v of a 16-element step holds: 0 ... VF_LANES. */
+/* Returns how many of the elements that begin at e vector v of a 16-element step holds: 0 ... VF_LANES. */
 VF size_t lanes_left(size_t n, size_t e) { return e >= n ? 0 : n - e < VF_LANES ? n - e : VF_LANES; }
 
 VF float exp_one(float x)

@@ -32,7 +32,7 @@ typedef struct row_chunk {
     bool continues, ends; /* the part has chunks before it; has none after it */
 } row_chunk;
 
-/* Without is_there the sum holds nothing. */
+/* Adds a part to the tree. Without is_there the sum is unspecified. */
 static void VF_NAME(tree_add)(part_tree *tree, size_t part, vf sum, bool is_there)
 {
     size_t level = 0;
@@ -53,7 +53,7 @@ static vf VF_NAME(tree_result)(const part_tree *tree, size_t parts)
     return parts > 0 && tree->there[level] ? vf_load(tree->sums[level]) : vf_zero();
 }
 
-/* Lanes of a group's last vector. */
+/* Returns the lanes of a group's last vector. */
 VF size_t last_lanes(const sum_rows_task *task, size_t column, const int vectors)
 {
     const size_t left = task->n - column - (size_t)(vectors - 1) * VF_LANES;
@@ -82,7 +82,7 @@ VF void column_sums_add(const int vectors, column_sums *sums, const sum_rows_tas
     }
 }
 
-/* A chunk of all columns of a task of at most SUM_COLUMNS. Chunks come in order. */
+/* Sums a chunk of all columns of a task of at most SUM_COLUMNS. Chunks come in order. */
 static void VF_NAME(column_sums_chunk)(column_sums *groups, const sum_rows_task *task, const row_chunk *chunk)
 {
     size_t column = 0;

@@ -26,7 +26,7 @@ typedef struct row_statistics {
     float mean, r;
 } row_statistics;
 
-/* As layernorm_f32 has them. */
+/* Computes the statistics of layernorm_f32. */
 VF row_statistics statistics_of(const float *x, size_t n, float eps)
 {
     vf sums[PARTIALS];
@@ -86,7 +86,7 @@ static void VF_NAME(layernorm_backward_f32)(const layernorm_backward_task *task)
     }
 }
 
-/* The function and its derivative have most of their work in common, which the compiler sees. */
+/* The function and its derivative share most of their work, which the compiler detects. */
 #define ACTIVATE_BACKWARD_CASE(name, function, derivative)                                                             \
     case name:                                                                                                         \
         if (y)                                                                                                         \
@@ -116,7 +116,7 @@ static void VF_NAME(activate_backward_f32)(float *dy, float *y, const float *x, 
     }
 }
 
-/* Probabilities of a row into s; the sum of p dp. Absent keys add nothing. */
+/* Writes the probabilities of a row to s, and returns the sum of p dp. Absent keys add nothing. */
 VF float backward_probabilities(const softmax_backward_task *task, size_t row, float *s, const float *dp)
 {
     const float maximum = task->maximum[row];
@@ -137,7 +137,7 @@ VF float backward_probabilities(const softmax_backward_task *task, size_t row, f
     return sum_of_partials(sums);
 }
 
-/* Exponentials that are at hand need no logits. */
+/* Computes the same from kept exponentials, without logits. */
 VF float kept_probabilities(const softmax_backward_task *task, size_t row, float *s, const float *dp)
 {
     const float *exponentials = task->exponentials + row * task->ld_exponentials;
@@ -183,7 +183,7 @@ VF float *fold_place(const fold_rows *f, size_t q, int32_t place)
     return f->strip + q * f->task->ld_strip + (place - f->task->first);
 }
 
-/* Columns of row q, one by one; neighbours in one place wait for an addition each, not for memory. */
+/* Folds columns of row q one by one; neighbours in one place wait for an addition each, not for memory. */
 VF void fold_columns(const fold_rows *f, size_t q, size_t first, size_t end)
 {
     const int32_t *place_of = f->place_of - q;
@@ -198,7 +198,7 @@ VF void fold_columns(const fold_rows *f, size_t q, size_t first, size_t end)
     }
 }
 
-/* Where the run or the stretch that begins at u ends: neighbours in one place, or in places that follow each other. */
+/* Returns the end of the run or the range that begins at u: neighbours in one place, or in consecutive places. */
 VF size_t fold_piece(const int32_t *place_of, size_t u, size_t end)
 {
     const int32_t step = u + 1 < end ? place_of[u + 1] - place_of[u] : 0;
@@ -207,7 +207,7 @@ VF size_t fold_piece(const int32_t *place_of, size_t u, size_t end)
     return step && next < end ? next - 1 : next; /* the last place of a stretch begins a run */
 }
 
-/* Row q where its columns are neighbours in memory, and places follow each other. */
+/* Folds row q where its columns are neighbours in memory, and places are consecutive. */
 VF void fold_neighbours(const fold_rows *f, size_t q, size_t first, size_t end)
 {
     const float *s = f->s + q * f->task->row_step + first;
@@ -218,7 +218,7 @@ VF void fold_neighbours(const fold_rows *f, size_t q, size_t first, size_t end)
     }
 }
 
-/* What is left over of the rows. */
+/* Folds one of the remaining rows. */
 VF void fold_row(const fold_rows *f, size_t q)
 {
     const int32_t *place_of = f->place_of - q;
@@ -232,8 +232,8 @@ VF void fold_row(const fold_rows *f, size_t q)
     }
 }
 
-/* Columns u + q of the rows q, u = first ... end - 1, which are all in one place: a chain a row, some side by side, for an addition takes
- * several steps. */
+/* Folds columns u + q of the rows q, u = first ... end - 1, which are all in one place: one chain per row, several side
+ * by side, because an addition takes several steps. */
 VF void fold_run(const fold_rows *f, size_t first, size_t end)
 {
     enum { CHAINS = VF_LANES < 8 ? VF_LANES : 8 };
@@ -249,8 +249,8 @@ VF void fold_run(const fold_rows *f, size_t first, size_t end)
     }
 }
 
-/* Folds a stretch in which places follow each other. Where rows are neighbours in memory, squares of them are turned round; those that stick out of
- * what all rows have go one by one. */
+/* Folds a range of consecutive places. Where rows are neighbours in memory, squares of them are transposed; columns
+ * that not all rows share are folded one by one. */
 VF void fold_stretch(const fold_rows *f, size_t first, size_t end)
 {
     const fold_runs_task *task = f->task;
@@ -276,7 +276,8 @@ VF void fold_stretch(const fold_rows *f, size_t first, size_t end)
     for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, column, end + q);
 }
 
-/* As many rows as a vector has lanes, each column of which has a place of its own: squares all along, but for columns that are left. */
+/* Folds as many rows as a vector has lanes, each column of which has a separate place: squares throughout, except for
+ * the remaining columns. */
 VF void fold_squares(const fold_rows *f)
 {
     const fold_runs_task *task = f->task;
@@ -292,7 +293,8 @@ VF void fold_squares(const fold_rows *f)
     }
 }
 
-/* As many rows as a vector has lanes. A place begins and ends one column later in each of them, so they have diagonals in common. */
+/* Folds as many rows as a vector has lanes. A place begins and ends one column later in each of them, so they share
+ * diagonals. */
 VF void fold_diagonals(const fold_rows *f)
 {
     const size_t columns = f->task->columns, end = columns - (VF_LANES - 1), steps = columns + VF_LANES - 2;
@@ -311,7 +313,7 @@ VF void fold_diagonals(const fold_rows *f)
     for (size_t q = 0; q < VF_LANES; q++) fold_columns(f, q, end + q, columns);
 }
 
-/* One column of all rows: what is left to do where columns come one by one. */
+/* Folds one column of all rows, where columns are processed one by one. */
 VF void fold_column(const fold_rows *f, size_t column)
 {
     const float *s = f->s + column * f->task->column_step;

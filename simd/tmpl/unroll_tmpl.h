@@ -15,8 +15,8 @@
 #define UNROLL_DEPTH _Pragma("GCC unroll 4")
 #endif
 
-/* Clang's time over the loops of a function grows faster than their number: where a tier has many tiles each is a function of its own
- * there, and AVX-512 takes a fifth of the time. */
+/* Clang's time over the loops of a function grows faster than their number: where a tier has many tiles, each is a
+ * separate function there, and AVX-512 takes a fifth of the time. */
 #if defined __clang__ && defined __AVX512F__
 #define TILES_APART 1
 #define OF_PANELS(X, n) X(n, 1) X(n, 2) X(n, 3) X(n, 4)

@@ -17,7 +17,7 @@ typedef v128_t exact_sums[EXACT_ROWS][2 * EXACT_VECTORS]; /* of a tile: a row's 
 
 VF v128_t rounded_to_float(v128_t s) { return wasm_f64x2_promote_low_f32x4(wasm_f32x4_demote_f64x2_zero(s)); }
 
-/* Steps k0 <= k < k1, each sum rounded once. */
+/* Computes steps k0 <= k < k1, each sum rounded once. */
 static void steps_to_odd(int rows, const float *a, size_t lda, const float *b, size_t k0, size_t k1, exact_sums x)
 {
     for (size_t k = k0; k < k1; k++)
@@ -61,7 +61,7 @@ VF void exact_steps(const int rows, const float *a, size_t lda, const float *b, 
     }
 }
 
-/* Lanes that are neither 0 nor of a magnitude within 2^-40 ... 2^40: all ones. */
+/* Sets lanes to all ones that are neither 0 nor of a magnitude within 2^-40 ... 2^40. */
 VF v128_t lanes_out_of_range(v128_t a)
 {
     const v128_t bits = wasm_v128_and(a, wasm_i32x4_const_splat(0x7fffffff));
@@ -98,7 +98,7 @@ static _Bool task_in_range(const gemm_task *t)
     return !t->accumulate || sums_in_range(t);
 }
 
-/* The epilogue in the order of the contract (core/kernels.h), on what a tile's row has summed up. */
+/* Applies the epilogue in the order of the contract (core/kernels.h) to the sums of a tile's row. */
 VF void finish_row(const gemm_task *t, size_t row, size_t panel, size_t lane, float *sums)
 {
     enum { WIDTH = EXACT_VECTORS * VF_LANES };

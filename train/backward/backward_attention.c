@@ -51,7 +51,7 @@ static void clear_table(float *table, const table_range *reached, size_t dp)
     memset(table + reached->first * dp, 0, (reached->end - reached->first) * dp * sizeof *table);
 }
 
-/* The first sequence of a part is its part's sum as it stands; others are added when they are complete. */
+/* The first sequence of a part writes directly to the part's sum; others are added when they are complete. */
 static void begin_tables(head_work *work, bool is_first)
 {
     const step_state *step = work->job->step;

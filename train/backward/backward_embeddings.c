@@ -9,13 +9,13 @@
 
 /* -------------------------------------------------------------------------------------------------- rows of a table */
 
-/* For every row of a table, the gradient is the sum over the tokens that read it. Looked-up rows are sorted by id;
- * those of one id are added in the order of their parts: a chain of additions in each part, the parts in the tree of
+/* The gradient of a table's row is the sum over the tokens that read it. Looked-up rows are sorted by id; those of one
+ * id are added in the order of their parts: a chain of additions in each part, the parts in the tree of
  * core/kernels.h. */
 
 enum { NO_ROW = -1 };
 
-/* Where the gradient of a table is summed up. */
+/* The destination of a table's gradient. */
 typedef struct table_sum {
     float *sum; /* [rows of the table][width] */
     size_t width;
@@ -132,7 +132,7 @@ static table_sum sum_of(const learner *l, const char *name)
     return table ? (table_sum){.sum = table->gradient, .width = table->shape[1]} : (table_sum){0};
 }
 
-/* Where the decoder's gradient of the table is at hand too, look-ups have a sum of their own. */
+/* Returns the sum of looked-up words: separate where the decoder's gradient of the table exists too. */
 static table_sum sum_of_words(const step_state *step)
 {
     step_memory *m = step->memory;

@@ -142,7 +142,7 @@ static void backward_layer_norm_task(void *context, size_t task, size_t worker)
                                       l->model->config.hidden_size, l->model->config.layer_norm_eps);
 }
 
-/* What a norm made of recorded sums, in `to` [rows][normed_stride]. */
+/* Recomputes the output of a norm from recorded sums, in `to` [rows][normed_stride]. */
 static void norm_again(const learner *l, const layer_norm *norm, const float *sum, size_t ld_sum, size_t rows,
                        float *to)
 {
@@ -177,8 +177,8 @@ static float *behind_dropout(const step_state *step, const layer_pass *pass, dro
     return step_dropout_copy(step, &place, d_sum, step->learner->session->normed_stride, pass->rows, to);
 }
 
-/* From the output of the layer to the context of its attention. In the record the sums before the norms become x̂, and u
- * becomes act(u). */
+/* Propagates gradients from the output of the layer to the context of its attention. In the record the sums before the
+ * norms become x̂, and u becomes act(u). */
 static void feed_forward_backward(const step_state *step, size_t index, layer_pass *pass)
 {
     const learner *l = step->learner;
@@ -350,7 +350,7 @@ static void decoder_runs(const step_state *step, const size_t *positions, const 
     run_bounds[step->group.count] = count;
 }
 
-/* From the output of a pass to its input, in `d_input` [rows][hidden_stride]. */
+/* Propagates the gradient of a pass's output to its input, in `d_input` [rows][hidden_stride]. */
 static void decoder_pass_backward(const step_state *step, layer_pass *pass, const size_t *run_bounds, bool continues,
                                   float *d_input)
 {

@@ -90,7 +90,7 @@ static void add_shared(const step_state *step, const packed_matrix *qkv, size_t 
                       l->session->executor);
 }
 
-/* Projections of their own have their gradient from here alone. */
+/* Adds the gradient of separate projections, which comes only from here. */
 static void add_separate(const step_state *step, const packed_matrix *matrix, const float *seen, const float *d_table,
                          row_parts rows)
 {

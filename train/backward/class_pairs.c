@@ -7,7 +7,7 @@
 
 #include "train/backward/heads.h"
 
-/* What the gradients of a row are multiplied with: of its own loss, of the distance. */
+/* The factors of a row's gradients: of its own loss, of the distance. */
 typedef struct pair_scales {
     float label, row;
     bool ascends; /* the gradient of the moved side alone, not scaled */

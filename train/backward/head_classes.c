@@ -155,7 +155,7 @@ static bool losses_of_choices(const class_job *job)
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
 
-/* Rows of the head behind dropout, or their gradients. */
+/* Drops rows of the head, or their gradients. */
 static void drop_rows(const class_job *job, dropout_site site, float *rows)
 {
     const step_state *step = job->step;

@@ -55,7 +55,7 @@ static void logits_task(void *context, size_t task, size_t worker)
     s->kernels.gemm_f32(&product);
 }
 
-/* What the generator puts where the row's label is, before the logits become gradients. */
+/* Draws the generator's id for a labelled row, before the logits become gradients. */
 static void draw_id(const vocabulary_job *job, size_t row)
 {
     const step_state *step = job->step;
@@ -119,7 +119,8 @@ static void d_t_task(void *context, size_t task, size_t worker)
     }
 }
 
-/* As many panels a task as each thread gets, for every task reads all logits, up to what a cache holds. */
+/* Gives each task as many panels as each thread gets, because every task reads all logits, up to the size of a
+ * cache. */
 static void d_t_run(vocabulary_job *job)
 {
     const learner *l = job->step->learner;

@@ -20,7 +20,7 @@ static void add_first_rows(const learner *l, const head_rows *rows, float *sum)
     }
 }
 
-/* What a row gets through all rows of its sequence, in order. */
+/* Adds the gradient that row 0 gets through all rows of its sequence, in order. */
 static void scatter_to_first(const step_state *step, const head_rows *rows, const float *d_sum, float *total)
 {
     const learner *l = step->learner;
@@ -36,7 +36,7 @@ static void scatter_to_first(const step_state *step, const head_rows *rows, cons
     }
 }
 
-/* A token is replaced where the one that stands there is not the labelled one. */
+/* Computes losses of rows. A token is replaced where its id differs from the label. */
 static void losses_of_rows(const step_state *step, const step_batch *batch, const head_rows *rows, size_t stride,
                            float scale)
 {

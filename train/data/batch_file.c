@@ -207,7 +207,7 @@ static void free_raw(raw_step *raw)
 
 /* ----------------------------------------------------------------------------------------------------------- dealing */
 
-/* What is cut has no label that could be learnt. */
+/* Checks that tokens to be cut have no label that could be learned. */
 static deberta_status check_cut(const raw_step *raw, size_t sequence, size_t first, size_t end, deberta_error *err)
 {
     const batch_file *file = raw->file;
@@ -301,7 +301,7 @@ static void fill_tokens(const raw_step *raw, step_batch *batch, size_t sequence,
     }
 }
 
-/* As a place in the sequence. */
+/* Returns an end of the answer as a place in the sequence. */
 static int32_t end_of_answer(const raw_step *raw, batch_tensor which, size_t sequence)
 {
     if (!raw->values[which] || raw->values[which][sequence] < 0) return -1;

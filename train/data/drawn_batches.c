@@ -10,7 +10,7 @@ struct drawn_batches {
     const corpus *corpus;
     drawn_options options;
     batch_order order;
-    size_t *lengths, *shard_of; /* [order.count]: of the step at hand */
+    size_t *lengths, *shard_of; /* [order.count]: sequences of the current step */
     size_t lengths_capacity, shards_capacity;
 };
 

@@ -39,9 +39,9 @@ static void label_piece(masking_job *job, size_t t)
 
 /* ---------------------------------------------------------------------------------------------------------- n-grams */
 
-/* With stretches of one word every piece is a word of its own, as in Microsoft's code. So it is where a word would
- * hold more pieces than ordinary ones do, or than may be labelled: a protein, a long number or address is all one
- * word. */
+/* Finds words. With spans of one word every piece is a separate word, as in Microsoft's code. The same holds where a
+ * word would have more pieces than ordinary ones, or than may be labelled: a protein, a long number or address is all
+ * one word. */
 static void find_words(masking_job *job, const uint8_t *begins)
 {
     const size_t end = job->count - 1, most = job->options->max_ngram == 1 ? 1 : minimum(WHOLE_PIECES, job->quota);

@@ -94,7 +94,7 @@ static double expect_word(piece_learner *l, const char *text, size_t bytes, doub
     return exact_log(total) - (double)characters_in(text, bytes) * exact_log(CHARACTER_SCALE);
 }
 
-/* The derivative of log gamma, whose exponential stands for a count less what chance gave it (variational Bayes). */
+/* Computes the derivative of log gamma, whose exponential discounts a count (variational Bayes). */
 static double digamma(double x)
 {
     double sum = 0;
@@ -172,13 +172,13 @@ static void count_uses(const piece_learner *l, double *uses)
     }
 }
 
-/* What the likelihood of a word loses in the mean when the piece is made of others. */
+/* Returns the mean loss of a word's likelihood when other pieces replace the piece. */
 static double loss_of(const piece_learner *l, size_t piece, const double *uses, double total)
 {
     best_cut b;
     const candidate *c = &l->items[piece];
     if (c->required || !cut_best(&b, l, candidate_text(l, c), c->bytes, piece)) return INFINITY;
-    if (b.score[c->bytes] > c->score || uses[piece] == 0) return -1; /* nobody asks for it */
+    if (b.score[c->bytes] > c->score || uses[piece] == 0) return -1; /* unused */
     size_t parts = 0;
     for (size_t at = c->bytes; at > 0; at = b.from[at]) parts++;
     const double log_total = exact_log(total + uses[piece] * (double)(parts - 1));

@@ -75,7 +75,7 @@ static deberta_status sync_folder(const char *path, deberta_error *err)
 
 static const char prefix[] = "checkpoint-";
 
-/* By its name; it need not be whole. */
+/* Whether a name is that of a checkpoint, which may be incomplete. */
 static bool is_checkpoint(const char *name) { return strncmp(name, prefix, sizeof prefix - 1) == 0; }
 
 /* The step in the name of a whole checkpoint, 0 if it is none. */
@@ -112,7 +112,7 @@ static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_
     run_checkpoint_join(path, folder, name);
 }
 
-/* What is left of a checkpoint whose removal was interrupted. */
+/* Removes the remains of a checkpoint whose removal was interrupted. */
 static deberta_status remove_remains(const char *folder, deberta_error *err)
 {
     DIR *entries = opendir(folder);
@@ -267,7 +267,8 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
                  QUOTE(path), differences);
 }
 
-/* What a run leaves that was killed before it had written its recipe: an empty file, temporaries. */
+/* Whether a file may be left from a run that was killed before it had written its recipe: an empty file,
+ * temporaries. */
 static bool is_no_trace(const char *name)
 {
     return strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && strcmp(name, RECIPE_FILE) != 0 &&

@@ -59,8 +59,8 @@ typedef struct run_log {
     size_t skipped;
 } run_log;
 
-/* Where the first line of a step that is not done begins; -1: the log does not reach that far. A line without its end
- * is that of a step that was interrupted. */
+/* Returns the beginning of the first line of a step that is not done; -1: the log does not reach that far. A line
+ * without its end belongs to an interrupted step. */
 static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 {
     char *line = NULL;
@@ -201,7 +201,7 @@ static deberta_status keep_good(const training_run *run, FILE *log, deberta_erro
     return done > 0 ? write_checkpoint(run, log, err) : DEBERTA_OK;
 }
 
-/* The log stands at its end, before and after. */
+/* Restores the evaluation state; the log is at its end before and after. */
 static void recall(run_evaluation *evaluation, FILE *log)
 {
     rewind(log);
@@ -215,7 +215,7 @@ static bool is_due(const training_run *run, size_t done, double kept_at)
            (run->checkpoint_minutes > 0 && clock_seconds() - kept_at >= 60 * run->checkpoint_minutes);
 }
 
-/* Where one rank is told to stop all do: a signal may reach them in different steps, and rank 0 alone evaluates. */
+/* Stops all ranks if one must stop: a signal may reach them in different steps, and rank 0 alone evaluates. */
 static void agree(const deberta_ranks *ranks, bool *goes_on, bool *improves)
 {
     uint8_t ends[] = {!*goes_on, !*improves};
@@ -276,7 +276,7 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     const bool leads = ranks_lead(run->ranks);
     DEBERTA_TRY(open_log(&log, run, o->done, err));
     deberta_status status = DEBERTA_OK;
-    /* What the interrupted run had not removed yet. */
+    /* Removes checkpoints that the interrupted run had not removed yet. */
     if (o->done > 0 && !*finished && leads) status = run_checkpoint_remove_older(run->folder, o->done, run->keep, err);
     if (status == DEBERTA_OK) status = take_steps(run, &log, finished, err);
     const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;

@@ -124,7 +124,7 @@ static deberta_status describe_config(const deberta_trainer *t, training *run, t
     return status;
 }
 
-/* A new head has the decoder where the table of positions is there that it needs. */
+/* A new head includes the decoder where the model has the table of positions that it needs. */
 static bool decodes_by_default(const deberta_trainer *t, const training *run, const deberta_model *model)
 {
     weight_tensor positions;
@@ -134,7 +134,7 @@ static bool decodes_by_default(const deberta_trainer *t, const training *run, co
            model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
 }
 
-/* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
+/* Describes the model that the data must fit, and sets mlm_emd where the model has it, unless it was given. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
 {

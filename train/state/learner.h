@@ -237,8 +237,9 @@ typedef struct learner_options {
     bool predicts_words;       /* the loss is that of a masked language model */
     bool drops;                /* a step may have dropout */
     bool recomputes;           /* layers keep only their inputs; each runs again before its backward pass */
-    bool pairs_up; /* half of a step's rows go forward before the others (SiFT). Not together with `recomputes` */
-    bool differs;  /* has differences from the tables that a generator shares: added as zeros where missing */
+    bool pairs_up;             /* half of a step's rows go forward before the others (SiFT). Not with `recomputes` or
+                                * micro_tokens */
+    bool differs; /* has differences from the tables that a generator shares: added as zeros where missing */
     const struct new_head *head; /* replaces the model's own; NULL: unchanged. Read while opening */
     const char *const *drop;     /* [drop_count]: patterns of tensors to leave out; each matches at least one */
     size_t drop_count;

@@ -18,8 +18,8 @@ static float *take_floats(arena *memory, size_t rows, size_t columns)
     return arena_take(memory, count, sizeof(float));
 }
 
-/* Exponentials of the softmax save the way back the logits, a fifth of its time in attention. Those of as many layers
- * are kept, from the first on, as fit in a KEPT_SHARE-th of all other memory. */
+/* Kept exponentials of the softmax save the backward pass the logits, a fifth of its time in attention. The first
+ * layers keep them, as many as fit in a KEPT_SHARE-th of all other memory. */
 enum { KEPT_SHARE = 8 };
 
 static size_t exponentials_floats(const learner *l)
@@ -123,7 +123,7 @@ static void carve_records(learner *l, arena *memory)
     if (l->options.pairs_up) carve_pairs(l, memory, &kept);
 }
 
-/* As position_strips_skew wants them. */
+/* Takes scores in the layout of position_strips_skew. */
 static float *take_scores(const learner *l, arena *memory)
 {
     float *scores = take_floats(memory, 2 * PANEL + QUERY_BLOCK * l->scores_stride, 1);
@@ -184,7 +184,7 @@ static size_t widest_row(const learner *l)
     return maximum(inside, maximum(s->context_stride, maximum(s->normed_stride, s->hidden_stride)));
 }
 
-/* What the decoder's passes need for so many rows, besides the first pass of ordinary layers. */
+/* Carves the memory of the decoder's passes for `rows` rows, besides the first pass of ordinary layers. */
 static void carve_decoder(const learner *l, step_memory *m, arena *memory, size_t rows)
 {
     const deberta_session *s = l->session;
@@ -265,7 +265,7 @@ static size_t table_floats(const learner *l)
     return l->model->config.layers * POSITION_TABLES * l->model->relative_rows * l->heads_width;
 }
 
-/* The word table gets from the decoder and from look-ups, each a tree of its own. */
+/* The word table gets gradients from the decoder and from look-ups, each in a separate tree. */
 static size_t looked_up_floats(const learner *l)
 {
     const parameter *words = parameter_find(&l->set, shared_tables[0]);
@@ -331,7 +331,7 @@ static void settle_shapes(learner *l)
     l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
 }
 
-/* How many layers keep exponentials: none where memory is saved, or a half of a step waits for the other. */
+/* Counts the layers that keep exponentials: none where layers are recomputed, or half of a step waits for the other. */
 static size_t layers_that_keep(const learner *l, size_t bytes)
 {
     const size_t limit = l->options.memory_limit_bytes, longest = l->options.longest;

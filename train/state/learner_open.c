@@ -24,7 +24,7 @@ typedef struct made_tensor {
     weight_tensor at;
 } made_tensor;
 
-/* Every tensor that was asked for and is there. */
+/* Lists every requested tensor that exists. */
 typedef struct made_list {
     weight_source source;
     made_tensor *items;

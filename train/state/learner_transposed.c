@@ -38,7 +38,7 @@ const packed_matrix *transposed_of_layer(const step_state *step, size_t layer, l
 
 enum { HEAD_MATRICES = 8 };
 
-/* What a model lacks has no panels. */
+/* Parts that a model lacks have no panels. */
 typedef struct weight_list {
     packed_matrix *to[HEAD_MATRICES];
     const packed_matrix *from[HEAD_MATRICES];

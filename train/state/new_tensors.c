@@ -15,7 +15,7 @@
 
 typedef enum new_values { VALUES_NORMAL, VALUES_ONES, VALUES_ZEROS } new_values;
 
-/* What is being made. */
+/* The tensors under construction. */
 typedef struct new_tensors {
     parameter_set *set;
     json_t *config;

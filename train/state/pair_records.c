@@ -93,7 +93,7 @@ static void touch_embeddings(const learner *l, pair_half which, touch_memory tou
 
 /* -------------------------------------------------------------------------------------------------------- recording */
 
-/* The half that waits is nobody's until both are joined. */
+/* No code uses the waiting half until both are joined. */
 void pair_records_enter(const step_state *step, pair_half half, size_t tokens)
 {
     const learner *l = step->learner;

@@ -58,7 +58,7 @@ typedef struct range_loop {
     size_t panel_tasks;
 } range_loop;
 
-/* What the next task probably reads: the panels that follow, of the same rows of the matrix. */
+/* Returns the weights that the next task probably reads: the panels that follow, of the same rows of the matrix. */
 static const float *weights_behind(const packed_matrix *m, size_t first, size_t panel)
 {
     const size_t block = first / m->block_depth * m->block_depth;

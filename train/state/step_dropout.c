@@ -56,7 +56,7 @@ static void fold_tables(const step_state *step, bool on)
     m->folded = (folded_tables){on ? FOLDED_WITH_DROPOUT : FOLDED_PLAIN, step->dropout};
 }
 
-/* The tables of this step are there: SiFT goes through it more than once. */
+/* Whether the tables of this step are folded already: SiFT passes through it more than once. */
 static bool is_folded(const folded_tables *folded, const dropout_plan *plan)
 {
     const dropout_plan *last = &folded->plan;

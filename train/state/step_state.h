@@ -69,7 +69,7 @@ typedef struct step_options {
     const step_forward_pass *pass;  /* NULL: step_forward */
     const embedding_edit *edit;     /* NULL: none */
     const logit_listener *listener; /* for heads with classes; NULL: no listener */
-    dropout_rates dropout;          /* not used with loss_only evaluation */
+    dropout_rates dropout;          /* not used where only the loss is computed */
     uint32_t seed;
     size_t number;     /* number of the step, from 0 */
     bool is_generator; /* its random numbers differ from the discriminator's */

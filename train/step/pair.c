@@ -100,8 +100,8 @@ deberta_status pair_open(training_pair *pair, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------------------------- batches */
 
-/* What is sampled already stays; else the generator draws it, at labelled places, by its seed and the number of the
- * step. */
+/* Keeps ids that are sampled already; else the generator draws them, at labelled places, by its seed and the number of
+ * the step. */
 static deberta_status begin_drawing(training_pair *pair, step_batch *batch, deberta_error *err)
 {
     pair->generator.options.drawn_ids = NULL;

@@ -42,7 +42,7 @@ typedef struct sift_run {
 
 /* -------------------------------------------------------------------------------------------------- the doubled batch */
 
-/* Where the ascent begins, where the batch does not say: N(0, start^2), cut. */
+/* Draws the start of the ascent, unless the batch has one: N(0, start^2), cut. */
 static void draw_delta(const sift_run *run, size_t sequence, size_t place, float *to, size_t width)
 {
     const double most = SIFT_MOST * run->start;
@@ -173,14 +173,14 @@ static void free_run(sift_run *run)
 
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
 
-/* Whose copy token t of the shards at hand is. */
+/* Returns the token whose copy token t of the current shards is. */
 static size_t source_of(const sift_run *run, const step_state *step, size_t t)
 {
     const size_t token = step->group.first_token + t;
     return run->pass == PASS_FINAL && !run->moves_all ? run->source[token] : token;
 }
 
-/* What token t of the shards at hand is moved by; NULL: nothing. */
+/* Returns the displacement of token t of the current shards; NULL: none. */
 static const float *delta_of(const sift_run *run, const step_state *step, size_t t)
 {
     const bool both = run->pass == PASS_FINAL && !run->moves_all;

@@ -63,8 +63,8 @@ static void add_rows(const learner *l, float *to, const float *from)
         for (size_t e = 0; e < l->model->config.hidden_size; e++) to[t * stride + e] += from[t * stride + e];
 }
 
-/* What the way back through a layer reads: its record, which other layers have overwritten where only inputs are kept.
- * The last layer's is still at hand. */
+/* Restores the record of a layer for its backward pass: other layers have overwritten it where only inputs are kept.
+ * The last layer's is still valid. */
 static void restore_record(const step_state *step, size_t layer)
 {
     const learner *l = step->learner;
@@ -109,7 +109,7 @@ static void add_looked_up(const step_state *step)
     for (size_t e = 0; sums && e < words->count; e++) words->gradient[e] += sums[e];
 }
 
-/* What follows from the sums over all shards. */
+/* Computes the gradients that follow from the sums over all shards. */
 static void finish_gradients(const step_state *step)
 {
     const learner *l = step->learner;
@@ -209,10 +209,10 @@ static bool take_scores(step_state *step)
     return head->scores[0] && head->scores[1];
 }
 
-/* What the head finds is all that is wanted: there is no way back. */
+/* Whether only the head's results are needed, without a backward pass. */
 static bool only_looks(const step_options *options) { return options->loss_only || options->pairs == PAIRS_CLEAN; }
 
-/* Each rank has the scores of its own sequences, and zeros. */
+/* Joins the scores: each rank has those of its sequences, and zeros elsewhere. */
 static void join_scores(step_state *step)
 {
     const deberta_ranks *ranks = step->learner->options.ranks;
@@ -234,7 +234,7 @@ static void join_losses(step_state *step)
     for (size_t t = 0; t < step->batch->tokens; t++) head->distance += head->distances[t];
 }
 
-/* Scores of a question may come from several groups: all are known before the first way back. */
+/* Runs the shards. Scores of a question may come from several groups: all are known before the first backward pass. */
 static deberta_status run_shards(step_state *step, deberta_error *err)
 {
     const learner *l = step->learner;
@@ -288,7 +288,7 @@ static void begin_step(step_state *step)
     forward->edit_context = step;
 }
 
-/* What the session writes to no longer points into the step. */
+/* Clears the session's pointers into the step, and frees the step's scores. */
 static void end_step(step_state *step)
 {
     forward_record *forward = &step->memory->forward;
