@@ -44,7 +44,7 @@ static size_t find_best(const train_log *log)
     return best;
 }
 
-/* Notes the candidates of the choice if the measure did not decide by itself. */
+/* Notes measurements that are undefined or share the best value, where the measure did not decide by itself. */
 static void note_choice(const train_options *o, const train_log *log, size_t best)
 {
     size_t undefined = 0, equal = 0;

@@ -70,7 +70,7 @@ static void publish(const common_options *options, const verify_output *to)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
-/* Refuses tables and figures of faults: a fault is reported by a sentence or an object. */
+/* Refuses pictures, and formats other than text and JSON: a fault is reported by a sentence or an object. */
 static void check_mutation_output(const common_options *options, const verify_output *to)
 {
     if (to->paths.figure_count)

@@ -1,4 +1,4 @@
-/* Tensors of a file are found among those that the engine computes, and are compared value by value.
+/* Finds tensors of a file among those that the engine computes, and compares them value by value.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
