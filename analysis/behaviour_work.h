@@ -61,7 +61,7 @@ typedef struct distance_pair {
     ptrdiff_t first, second;
 } distance_pair;
 
-/* Tests global attention: tokens at two distances with unshared rows change places; the other test uses all distances
+/* Tests global attention: tokens at two distances with unshared rows change places; the second function runs all tests
  * of one side. */
 deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, distance_pair pair, deberta_error *err);
 deberta_status behaviour_test_side(behaviour_work *w, bool left, deberta_error *err);
