@@ -1,5 +1,5 @@
 /* Declares the elementary formulas of SPEC in float64; the reference model consists of them, and kernel tests may
- * compare with them. They read side by side with SPEC; matrices are row-major, a linear layer has W [out][in].
+ * compare with them. Each reads as in SPEC; matrices are row-major, a linear layer has W [out][in].
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

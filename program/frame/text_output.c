@@ -177,8 +177,8 @@ static result_format format_of_output(const common_options *options)
     return found;
 }
 
-/* Checks the suffix of --out: no program opens a table under the name of a spreadsheet. With --format the name is
- * free. */
+/* Refuses suffixes of --out that are not of tables, such as .xlsx, which no program could open. With --format any name
+ * is fine. */
 static void check_suffix(const common_options *options)
 {
     static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",

@@ -80,7 +80,7 @@ static void check_mutation_output(const common_options *options, const verify_ou
                              "ends in");
 }
 
-/* Number k of the faults of the forward pass or of the backward pass; false behind the last. */
+/* Finds fault k of the forward pass or of the backward pass; false after the last. */
 static bool fault_at(bool of_training, size_t k, const char **name, const char **description)
 {
     *name = of_training ? backward_faults[k].name : mutation_list()[k].name;
