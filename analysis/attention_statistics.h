@@ -38,8 +38,8 @@ void attention_by_distance_measure(attention_by_distance *curve, const float *va
 
 /* One step of attention rollout (Abnar & Zuidema 2020, "Quantifying attention flow in transformers"): rollout becomes
  * (0.5 A + 0.5 I) rollout, with A the mean of the heads' probabilities of the next layer, its rows renormalised. Begin
- * with attention_rollout_begin, then go through the layers from 0. Row i says how token i of the layer is mixed from
- * the input's tokens, as if attention and residual connections were all there is. */
+ * with attention_rollout_begin, then go through the layers from 0. Row i is the mixture of the input's tokens in token
+ * i of the layer, if the model had only attention and residual connections. */
 void attention_rollout_begin(double *rollout, size_t tokens); /* I */
 void attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
                             const unsigned char *mask);

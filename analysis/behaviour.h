@@ -2,8 +2,8 @@
  * positions.
  *
  * Global attention, one layer: two different tokens at distances that share a row change places. The query's output
- * must not change beyond rounding; at distances with rows of their own it must. Beyond one layer it changes in any
- * case, by design: the tokens between see the two from elsewhere.
+ * must not change beyond rounding; at distances with unshared rows it must. Beyond one layer it changes in any case, by
+ * design: the tokens between see the two from elsewhere.
  *
  * Under a hard window (only keys at unambiguous distances are read at all), n layers: the output must keep every bit
  * whatever happens outside the composed set, also when it is NaN, and must notice the outermost token inside.

@@ -82,7 +82,7 @@ static deberta_status test_alias(behaviour_work *w, const char *name, distance_p
     return DEBERTA_OK;
 }
 
-/* Rows of their own: some trial must show a difference well above rounding. */
+/* Tests distances with unshared rows: some trial must show a difference well above rounding. */
 deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, distance_pair pair, deberta_error *err)
 {
     double least, greatest;

@@ -26,7 +26,7 @@ static deberta_status run_tests(behaviour_work *w, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* For the progress only. */
+/* Estimates the number of tests, for the progress only. */
 static size_t estimate_tests(const behaviour_options *options)
 {
     size_t levels = 0;

@@ -25,7 +25,7 @@ static bool is_step(const receptive_field *field, bool run_only, size_t k)
            (field->unique[k] <= (ptrdiff_t)field->run_left && -field->unique[k] <= (ptrdiff_t)field->run_right);
 }
 
-/* By steps, not as in receptive_field_compose: a second way to the same set. */
+/* Composes the set by steps, not as receptive_field_compose does: a second way to the same set. */
 static void compose_set(composed_set *set, const receptive_field *field, bool run_only, size_t layers)
 {
     const ptrdiff_t widest = largest(field->unique_max, -field->unique_min);

@@ -61,8 +61,8 @@ typedef struct distance_pair {
     ptrdiff_t first, second;
 } distance_pair;
 
-/* Global attention: tokens at two distances with rows of their own change places; and all that there is to test on one
- * side. */
+/* Tests global attention: tokens at two distances with unshared rows change places; the second function runs all tests
+ * of one side. */
 deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, distance_pair pair, deberta_error *err);
 deberta_status behaviour_test_side(behaviour_work *w, bool left, deberta_error *err);
 /* Attention under a hard window. */

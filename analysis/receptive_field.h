@@ -91,8 +91,8 @@ deberta_status receptive_field_of_model(receptive_field *field, const deberta_mo
 size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_reference reference,
                                         deberta_error *err);
 
-/* For a query at `position` in a text of `length` tokens: keys whose distance from it is unambiguous among all
- * distances of that text, and among the distances of this query alone. */
+/* Counts, for a query at `position` in a text of `length` tokens, the keys whose distance from it is unambiguous among
+ * all distances of that text, and among the distances of this query alone. */
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);
 /* The tokens of such a text that find every key at a row that no other of their keys has: how many, and the first. They
  * are neighbours. */

@@ -36,8 +36,8 @@ static void *run_task(void *argument)
     return NULL;
 }
 
-/* In a thread that is new to this process: GCC's OpenMP keeps for each thread the team that has worked for it, and of
- * one that has come through a fork it would wait for workers that only the parent has. */
+/* Runs the task in a thread that is new to this process: GCC's OpenMP keeps for each thread the team that has worked
+ * for it, and a thread that has come through a fork would wait for workers that only the parent has. */
 static bool run_in_new_thread(child_task *task)
 {
     pthread_t thread;

@@ -165,7 +165,7 @@ static points points_of(scope *memory, const compare_side *side)
     return all;
 }
 
-/* Those that are alike but for the facets, as far as they have no partner yet. */
+/* Pairs points that are alike but for the facets and have no partner yet. */
 static void pair_up(compare_list *list, const compare_side *a, const points *lefts, const compare_side *b,
                     const points *rights, unsigned except)
 {
@@ -285,7 +285,7 @@ static void compare_add_row(result_table *table, const compare_pair *pair)
     cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
     cell_real(table, 1e3 * pair->seconds_a);
     cell_real(table, 1e3 * pair->seconds_b);
-    /* Single runs show their own scatter: nothing else is there to judge the ratio by. */
+    /* Single runs show the scatter of their samples, the only measure of the ratio's error. */
     cell_real(table, pair->runs_a == 1 ? 1e3 * a->time.mad : NAN);
     cell_real(table, pair->runs_b == 1 ? 1e3 * b->time.mad : NAN);
     cell_real(table, c->ratio);

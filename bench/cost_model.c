@@ -98,7 +98,7 @@ static void add_linear_stages(cost *c, const deberta_model_info *m, double token
     }
 }
 
-/* One sequence, but for the position tables, which the batch reads once. */
+/* Adds the attention of one sequence, but for the position tables, which the batch reads once. */
 static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, position_terms has,
                           row_counts rows)
 {

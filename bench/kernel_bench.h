@@ -36,7 +36,7 @@ typedef struct kernel_bench_options {
     void *progress_context;
 } kernel_bench_options;
 
-/* One thread. Tiers take turns sample by sample. */
+/* Measures kernels on one thread. Tiers take turns sample by sample. */
 deberta_status kernel_bench_run(kernel_measurements *found, const problem_lines *problems,
                                 const kernel_bench_options *options, deberta_error *err);
 /* A row a measurement. */

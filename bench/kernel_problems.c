@@ -51,7 +51,7 @@ static deberta_status parse_distance(ptrdiff_t *value, const char *text, const c
     return DEBERTA_OK;
 }
 
-/* "name=value" or a word that stands alone. */
+/* Parses "name=value" or a single word. */
 static deberta_status parse_setting(kernel_problem *p, char *word, const char *where, deberta_error *err)
 {
     char *value = strchr(word, '=');

@@ -52,7 +52,7 @@ typedef struct problem_lines {
     size_t count, room;
 } problem_lines;
 
-/* One line; where: for the message, as "file:12". */
+/* Parses one line; where: for the message, as "file:12". */
 deberta_status problem_line_parse(problem_line *parsed, const char *line, const char *where, deberta_error *err);
 /* Appends the problems of a file; empty lines and what follows a # are skipped. */
 deberta_status problem_lines_read(problem_lines *list, FILE *file, const char *name, deberta_error *err);

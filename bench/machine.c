@@ -169,7 +169,7 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
 #define NOISY_LOAD_SHARE 0.25
 #define STEADY_SHARE     0.9
 
-/* Nothing that the system counts tells of a guest on the other hyper-thread of a core. */
+/* Notes an unsteady machine: no count of the system shows a guest on the other hyper-thread of a core. */
 static void note_unsteady(machine_sheet *sheet)
 {
     const machine_roof *worst = NULL;

@@ -32,7 +32,7 @@ deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads
                                      bool bandwidth, deberta_error *err);
 /* Upper limit of useful products of a precision; int16 takes three products of bytes for one. 0: not measured. */
 double machine_peak_of(const machine_roofs *roofs, deberta_isa isa, size_t threads, deberta_precision precision);
-/* That of float32. */
+/* The limit of float32. */
 double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads);
 const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads);
 

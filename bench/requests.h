@@ -7,8 +7,8 @@
  *     arriving        requests come at random (a Poisson process) at a share of what the first way served; a latency is
  *                     from the moment a request was due to the moment its answer was there, waiting included
  *
- * each alone, or in batches of the requests that are there, at most `group` of them. Every way must give the same bits
- * for every request.
+ * each alone, or in batches of the requests that have arrived, at most `group` of them. Every way must give the same
+ * bits for every request.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

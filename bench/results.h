@@ -56,7 +56,8 @@ typedef struct bench_results {
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_results;
 
-/* By its name; of a name that only other engines have (bf16), and of a result without one, float32. */
+/* Precision of a result by its name; float32 for a name that only other engines have (bf16), and for a result without
+ * one. */
 deberta_precision bench_precision(const bench_result *result);
 
 /* Facets that tell results apart; `except` of bench_result_alike is a sum of these. */
@@ -72,7 +73,7 @@ enum {
 /* Whether two are of the same work, measured in the same way, but for the facets. */
 bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except);
 /* Whether the models are the same: by the digests of their files, where both are known; else by name, of which "demo/"
- * and "./demo" are one, and so are made-up models whose keys stand in another order. */
+ * and "./demo" are one, and so are made-up models whose keys are in another order. */
 bool bench_same_model(const bench_result *a, const bench_result *b);
 enum { BENCH_DIFFERENCE_BYTES = 640 };
 /* Writes the facets in which two results differ: "model 'a' and 'b'; n 8 and 16". Returns their number. */

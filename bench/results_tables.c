@@ -61,7 +61,7 @@ static void say_caption(result *r, const bench_results *results)
     }
 }
 
-/* For people, or for CSV, which has everything in units of the JSON. */
+/* Adds the points, for people or for CSV, which has everything in units of the JSON. */
 static result_table *add_points(result *r, const bench_results *results, bool people)
 {
     char cell[RECORD_CELL_BYTES];
@@ -111,8 +111,8 @@ static void add_parts(result_table *table, const bench_result *r, double peak)
     }
 }
 
-/* In low precision the linear layers of the encoder are of integers, in int8 attention as well; other stages are of
- * float32. */
+/* Whether the stage multiplies integers: in low precision the linear layers of the encoder do, in int8 attention as
+ * well; other stages are of float32. */
 static bool is_of_integers(profile_stage stage, deberta_precision precision)
 {
     if (stage == PROFILE_ATTENTION) return precision == DEBERTA_PRECISION_INT8;
@@ -158,7 +158,7 @@ static void add_breakdown(result *to, const bench_results *results, const bench_
 
 /* ------------------------------------------------------------------------------------------------------ the machine */
 
-/* In a few lines, and why its numbers may be off. */
+/* Describes the environment in a few lines, with reasons why its numbers may be off. */
 static void say_environment(result *r, const bench_results *results)
 {
     const machine_sheet *s = &results->sheet;
@@ -184,7 +184,7 @@ static bool is_measured(const machine_roofs *roofs, const record_field *field)
     return found;
 }
 
-/* By number of threads. */
+/* Adds the roofs by number of threads. */
 static void add_roofs(result *r, const machine_roofs *roofs)
 {
     char cell[RECORD_CELL_BYTES];

@@ -236,7 +236,7 @@ static double evaluate(const statistics_fit *fit, double x)
     return y;
 }
 
-/* One point of the normal equations of relative errors: sum of coefficients times basis / value = 1. */
+/* Adds one point to the normal equations of relative errors: sum of coefficients times basis / value = 1. */
 static void add_equation(double matrix[TERMS][TERMS + 1], size_t terms, const double *basis, double value)
 {
     for (size_t row = 0; row < terms; row++) {
@@ -246,7 +246,7 @@ static void add_equation(double matrix[TERMS][TERMS + 1], size_t terms, const do
     }
 }
 
-/* Scaled to a unit diagonal, then solved; the coefficients stand in the last column. */
+/* Scales the equations to a unit diagonal, then solves them; the last column holds the coefficients. */
 static bool solve_equations(double matrix[TERMS][TERMS + 1], size_t terms, double *coefficients)
 {
     for (size_t row = 0; row < terms; row++) {

@@ -2,8 +2,8 @@
  *
  * Points are visited in turn, in another order each round, so that a disturbance or a drift of the clock falls on all
  * of them and not on one. A visit makes a session, encodes once without counting it, then takes samples, each of one
- * deberta_encode. Before all that, each point runs once in a process of its own, which tells how much memory it needs
- * and what it computes.
+ * deberta_encode. Before all that, each point runs once in a separate process, which measures its memory and digests
+ * its results.
  *
  * Nothing is printed; progress goes to a callback.
  *

@@ -74,7 +74,7 @@ static deberta_status check_tiers(const axes *a, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* One length `sequences` times, or the lengths of a mix. */
+/* Sets the lengths of a point: one length `sequences` times, or the lengths of a mix. */
 static deberta_status set_lengths(scope *memory, sweep_point *p, size_t length, const size_list *mix, size_t sequences,
                                   deberta_error *err)
 {

@@ -60,7 +60,7 @@ typedef struct sweep {
     arena waste_memory;
     unsigned char *waste; /* [waste_blocks][WASTE_BLOCK_BYTES] */
     size_t waste_blocks;
-    double began, reported;              /* when; largest share told so far */
+    double began, reported;              /* when; largest share reported so far */
     double worked_flops, worked_seconds; /* of all encodes: the rate for estimates */
     bool stopped;
 } sweep;
@@ -77,7 +77,7 @@ static inline uint64_t sweep_random(sweep *s)
 /* Reports to the caller, who may stop the sweep by it. point: at work on this one, NULL before there are any. */
 void sweep_tell(sweep *s, const char *what, const sweep_point *point);
 
-/* Each point once, in a process of its own: memory, checksum, a first idea of its time. */
+/* Runs each point once in a separate process: memory, checksum, a first estimate of its time. */
 deberta_status sweep_probe_all(sweep *s, deberta_error *err);
 /* Prepares the memory that --cold overwrites before each sample. */
 deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err);
@@ -86,5 +86,5 @@ deberta_status sweep_profile_all(sweep *s, deberta_error *err);
 /* The most memory that this process ever had. */
 size_t sweep_peak_resident_bytes(void);
 
-/* The points' results into the results, whose sheet is told what casts doubt on them. */
+/* Writes the points' results into `results`, and the doubts about them into its sheet. */
 void sweep_collect(const sweep *s, bench_results *results);

@@ -14,7 +14,7 @@ typedef struct drawn_task {
     deberta_training_task task;
     exact_task exact;
     unsigned heads; /* drawn_head of the model */
-    bool decodes;   /* behind the Enhanced Mask Decoder */
+    bool decodes;   /* after the Enhanced Mask Decoder */
     bool pairs_up;  /* with a generator */
     bool has_sift;
 } drawn_task;

@@ -15,7 +15,7 @@ typedef struct shape {
 
 static bool one_in(uint64_t *state, size_t n) { return random_below(state, n) == 0; }
 
-/* From least to most. */
+/* Draws a number from least to most. */
 static size_t between(uint64_t *state, size_t least, size_t most)
 {
     return least + random_below(state, most - least + 1);

@@ -25,6 +25,6 @@ typedef struct drawn_wish {
     const model_config *like; /* of a pair: the same vocabulary, widths and tables; NULL: any */
 } drawn_wish;
 
-/* The text of a config.json, to be freed; NULL without memory. Every key is there or left out, in every spelling that
- * the reader takes. */
+/* Returns the text of a config.json, which the caller frees; NULL without memory. Every key is present or left out, in
+ * every spelling that the reader takes. */
 char *drawn_configuration(const drawn_wish *wish, uint64_t *state);

@@ -39,7 +39,7 @@ typedef struct drawn_run {
     size_t failures; /* of this case */
 } drawn_run;
 
-/* One result of a case: an error in units of its limit. where: NULL, or what was compared. */
+/* Notes one result of a case: an error in units of its limit. where: NULL, or the compared quantity. */
 void drawn_note(drawn_run *run, const char *feature, const char *against, double worst, const char *where);
 /* Something that should have worked did not. */
 void drawn_note_refusal(drawn_run *run, const char *feature, const char *against, const deberta_error *refusal);

@@ -84,7 +84,7 @@ static void add_cross_entropy(exact_mean *mean, const double *logits, size_t cou
     mean->count++;
 }
 
-/* A token that somebody else put there is to be told from one that belongs. */
+/* Binary cross entropy of a token: was it replaced, or is it the original? */
 static double replaced_loss(double logit, bool is_replaced)
 {
     return fmax(logit, 0) - (is_replaced ? logit : 0) + log1p(exp(-fabs(logit)));

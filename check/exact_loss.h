@@ -10,7 +10,7 @@ enum { EXACT_NOT_LABELLED = -100 };
 
 typedef enum exact_task {
     EXACT_WORDS,         /* cross entropy, mean over labelled tokens */
-    EXACT_WORDS_DECODED, /* the same behind the Enhanced Mask Decoder */
+    EXACT_WORDS_DECODED, /* the same after the Enhanced Mask Decoder */
     EXACT_REPLACED,      /* binary cross entropy, mean over tokens that are no holes */
     EXACT_SEQUENCES,     /* cross entropy, mean over labelled sequences */
     EXACT_VALUES,        /* of one output: squared error, mean over sequences */

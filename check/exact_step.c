@@ -301,7 +301,7 @@ static deberta_status pair_at(scope *memory, const exact_step *step, const refer
     return DEBERTA_OK;
 }
 
-/* Logits of the clean rows and the loss of their own, at any weights. */
+/* Computes logits of the clean rows and their loss, at any weights. */
 static deberta_status clean_pair(scope *memory, const exact_step *step, const reference_model *model, pair_rows *rows,
                                  double *own, deberta_error *err)
 {

@@ -106,7 +106,7 @@ static bool find_stored(const deberta_model *model, const char *name, weight_ten
     return model->files.find(model->files.context, name, found);
 }
 
-/* Row (head, part, lane) of v1's in_proj from where it would stand if all of q came first, then k, then v. */
+/* Takes row (head, part, lane) of v1's in_proj from its place in an order with all of q first, then k, then v. */
 static size_t row_in_blocks(const deberta_model *model, size_t row)
 {
     const size_t d = model->config.head_size, width = model->config.heads * d;
@@ -172,7 +172,7 @@ static bool find_without_key_bias(const void *context, const char *name, weight_
     return true;
 }
 
-/* Projections of positions that a model shares with those of the content are found under names of their own. */
+/* Projections of positions that a model shares with those of the content are found under separate names. */
 static bool find_without_position_bias(const void *context, const char *name, weight_tensor *found)
 {
     static const char *const shared[][2] = {{"attention.self.pos_key_proj.", "attention.self.key_proj."},

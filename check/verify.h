@@ -91,7 +91,7 @@ typedef struct verify_texts {
 deberta_status verify_texts_of(verify_report *report, const verify_options *options, const char *path,
                                const char *label, const verify_texts *texts, deberta_error *err);
 
-/* By how much the error of a model may grow with each layer, in eps times the largest magnitude. */
+/* Growth of a model's error that each layer may add, in eps times the largest magnitude. */
 double verify_limit_of_a_layer(deberta_precision precision);
 
 /* A sequence computed by other means must give the same bits as the scalar tier with one thread: 1, 2 and 3 threads,

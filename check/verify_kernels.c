@@ -47,7 +47,7 @@ typedef struct verify_rounds {
 
 /* --------------------------------------------------------------------------------------------------------- problems */
 
-/* From 1 to the limit, in units. Half of the sizes lie at the end of somebody's tile, or one beside it. */
+/* Draws a size from 1 to the limit, in units. Half of the sizes are at the end of some tile, or one beside it. */
 static size_t draw_size(verify_rounds *k, size_t limit, size_t unit)
 {
     size_t tile = PANEL;
@@ -192,7 +192,7 @@ static void run_round(verify_rounds *k, kernel_slot slot, problem_values values)
 
 /* ------------------------------------------------------------------------------------------------------- the report */
 
-/* One kernel on one kind of inputs: a row for each tier. */
+/* Checks one kernel on one kind of inputs: a row for each tier. */
 static void check_slot(verify_rounds *k, kernel_slot slot, size_t kind, verify_report *report)
 {
     memset(k->values, 0, sizeof k->values);

@@ -117,7 +117,7 @@ static void run_free(engine_run *run)
     deberta_session_free(&run->session);
 }
 
-/* In one call: each packs the whole word table. */
+/* Computes the logits in one call, because each call packs the whole word table. */
 static deberta_status task_logits(engine_run *run, deberta_task task, size_t tokens, size_t count, size_t width,
                                   deberta_error *err)
 {
@@ -339,7 +339,7 @@ static void compare_heads(const comparison *c)
     }
 }
 
-/* One sequence on every tier. */
+/* Verifies one sequence on every tier. */
 static deberta_status verify_sequence(const verify_options *options, comparison *c, const char *path,
                                       const deberta_model *model, const verify_texts *text, deberta_error *err)
 {

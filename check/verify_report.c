@@ -80,7 +80,7 @@ void verify_errors_free(verify_errors *errors)
     *errors = (verify_errors){0};
 }
 
-/* The value that would stand at `rank` if x were sorted: Hoare's selection, because there are millions. No NaN. */
+/* Returns the value at `rank` of the sorted x, by Hoare's selection, because there are millions. No NaN. */
 static double value_at_rank(double *x, size_t count, size_t rank)
 {
     size_t low = 0, high = count - 1;

@@ -14,7 +14,7 @@
 
 enum { VALUES = 1 << 14 };
 
-/* In eps times the scale of verify_kernels' activate_f32. */
+/* Limits in eps times the scale of verify_kernels' activate_f32. */
 static const double limit_of_ours = 8, limit_of_theirs = 8;
 /* Two libraries of float64 agree to a millionth of what is measured with them. */
 static const double limit_of_float64 = 1e-6;

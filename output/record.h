@@ -50,5 +50,5 @@ enum { RECORD_DIGITS_OF_ROW = -1, RECORD_CELL_BYTES = 256 };
 void record_write(json_t *object, const record_field *fields, const void *record);
 /* Members that are absent, or of another type, are 0, empty or the fallback. */
 void record_read(void *record, const record_field *fields, const json_t *object);
-/* One cell, for people or for CSV; empty where the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */
+/* Writes one cell, for people or for CSV; empty if the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */
 void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const void *record, bool people, int digits);

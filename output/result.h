@@ -59,7 +59,7 @@ void result_free(result **r);
 
 /* The JSON object, for members that are no table. The result's. */
 json_t *result_json(result *r);
-/* One such member; takes the value. */
+/* Sets one member of the JSON; takes the value. */
 void result_set(result *r, const char *name, json_t *value);
 /* Blanks by which JSON is indented; 2 unless set: less for long lists of numbers. */
 void result_set_indent(result *r, unsigned blanks);
@@ -70,7 +70,7 @@ void result_say_more(result *r, const char *format, ...) __attribute__((format(p
  * object that is set: "per_token.positions"; NULL: in none. title: a line above it, or NULL. columns must outlive the
  * result; NULL: result_add_column makes them. */
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);
-/* One more column of a table that was added with NULL for columns, before its first cell; the name is copied. */
+/* Adds one more column to a table that was added with NULL for columns, before its first cell; the name is copied. */
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
 void result_leave_out(result_table *table, unsigned not_in); /* NOT_IN_* */

@@ -47,7 +47,7 @@ static void print_table(const result_table *table, FILE *out, result_format form
     text_table_free(&cells);
 }
 
-/* Sentences and tables in order, an empty line between a table and what stands beside it. */
+/* Prints sentences and tables in order, with an empty line between a table and its neighbours. */
 static void print_parts(const result *r, FILE *out, result_format format)
 {
     bool after_table = false, first = true;

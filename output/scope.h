@@ -31,7 +31,7 @@ void scope_free(scope *memory);
 
 /* Zeroed memory that is given back with free, where that is sooner than a scope ends. */
 void *memory_take(size_t count, size_t bytes_each);
-/* As realloc and as grown (core/base/memory.h); what is new is not zeroed. */
+/* Resizes as realloc and grows as `grown` (core/base/memory.h); new memory is not zeroed. */
 void *memory_resize(void *items, size_t count, size_t bytes_each);
 void *memory_grown(void *items, size_t *capacity, size_t count, size_t bytes_each);
 char *memory_copy_text(const char *text);

@@ -18,7 +18,7 @@ void print_clean(FILE *out, const char *text, size_t bytes);
 size_t clean_width(const char *text, size_t bytes);
 /* "  0.913  name" without a line break. */
 void print_probability(FILE *out, double probability, const char *name);
-/* The text around a place, which stands between guillemets; the ends are left out where the text is long. */
+/* Prints the text around a place, which it puts between guillemets; the ends of a long text are left out. */
 void print_marked(FILE *out, const char *text, size_t bytes, deberta_span place);
 /* A line with the piece of the text at a place and the characters it covers. */
 void print_place(FILE *out, const char *text, const deberta_place *place);

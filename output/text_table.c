@@ -28,7 +28,7 @@ static size_t row_count(const text_table *table) { return (table->count + table-
 
 static bool looks_like_number(const char *text) { return strchr("+-.0123456789", *text) != NULL; }
 
-/* By the first row below the titles; an empty cell counts as a number. */
+/* Decides by the first row below the titles; an empty cell counts as a number. */
 static bool is_right_aligned(const text_table *table, size_t column)
 {
     return row_count(table) < 2 || looks_like_number(cell_at(table, 1, column));

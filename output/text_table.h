@@ -19,10 +19,10 @@ typedef struct text_table {
 /* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
 text_table text_table_make(size_t columns);
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* In every format but JSON. Numbers, and what looks like one, are set to the right. */
+/* Prints in every format but JSON. Numbers, and cells that look like one, are set to the right. */
 void text_table_print(const text_table *table, FILE *out, result_format format);
 void text_table_free(text_table *table);
-/* One cell, for files too long to be a table: as RFC 4180 has it, with quotes around what holds a comma, a quote or a
- * line end; and as LaTeX sets it. */
+/* Prints one cell, for files too long to be a table: by RFC 4180, with quotes around a comma, a quote or a line end;
+ * and for LaTeX. */
 void print_csv_cell(const char *cell, FILE *out);
 void print_latex_cell(const char *cell, FILE *out);

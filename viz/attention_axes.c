@@ -63,7 +63,7 @@ static void draw_positions(draw_list *list, const attention_plan *p, double x, d
     }
 }
 
-/* The caller's name, else "query", or "query position" where numbers stand and the room allows. */
+/* Draws the caller's name, else "query", or "query position" if the axis shows numbers and the room allows. */
 static void draw_axis_name(draw_list *list, const attention_plan *p, const char *given, const char *of_tokens,
                            const char *of_positions, bool tokens, draw_place place, double room)
 {

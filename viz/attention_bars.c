@@ -55,8 +55,8 @@ static bool bars_have_columns(const attention_plan *p, const heatmap_kind *kinds
     return fits;
 }
 
-/* Each under its panels where every kind has columns of its own; else side by side, or one above the other in a narrow
- * space. Returns the y beneath; draws only if draw is set. */
+/* Places each bar under its panels if every kind has separate columns; else side by side, or one above the other in a
+ * narrow space. Returns the y beneath; draws only if draw is set. */
 static double place_bars(draw_list *list, const attention_plan *p, double x, double y, double width, bool draw)
 {
     heatmap_kind kinds[HEATMAP_KINDS];
@@ -88,7 +88,7 @@ static double place_bars(draw_list *list, const attention_plan *p, double x, dou
     return y + tallest;
 }
 
-/* One sentence for each thing the eye would not see. */
+/* Draws one sentence for each fact that the eye would not see. */
 static double draw_notes(draw_list *list, const attention_plan *p, const figure_notes *notes, double y)
 {
     byte_buffer text = {0};
@@ -107,7 +107,8 @@ static double draw_notes(draw_list *list, const attention_plan *p, const figure_
     return figure_write_notes(list, &p->style, y, &text);
 }
 
-/* Into the empty places that the lines of a row of panels leave, beneath what stands under the panel above them. */
+/* Places bars into the empty places that the lines of a row of panels leave, beneath the axis of the panel above
+ * them. */
 static bool place_bars_among_panels(draw_list *list, const attention_plan *p, double top, size_t row, double bottom)
 {
     const size_t line = p->lines_per_row - 1, used = p->spec->grid_columns - line * p->across;

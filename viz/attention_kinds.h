@@ -10,11 +10,11 @@ void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[H
 bool attention_has_cells(const attention_figure *spec, size_t index);
 /* Set of panels that share a scale within a kind; a row that is the only one shares it with all. */
 heatmap_policy attention_policy(const attention_figure *spec, heatmap_kind kind);
-/* Whether a bar stands at the right of the panel; whether bars stand in the lines of the titles of rows. */
+/* Whether a bar is at the right of the panel; whether bars are in the lines of the titles of rows. */
 bool attention_has_own_bar(const attention_figure *spec, size_t index);
 bool attention_has_row_bars(const attention_figure *spec);
 
-/* Colour bars of an attention figure whose rows have scales of their own. */
+/* Colour bars of an attention figure whose rows have separate scales. */
 typedef struct attention_row_bars {
     const attention_figure *spec;
     const heatmap_scale *scales; /* of every panel */

@@ -77,8 +77,8 @@ static void choose_scale(attention_plan *p, heatmap_kind kind, size_t first, siz
         if (p->spec->panels[i].kind == kind) p->scales[i] = *scale;
 }
 
-/* One scale for all panels of a kind, for each row of them, or for each panel. Clipped cells are counted only where the
- * limits were not the extremes. */
+/* Chooses one scale for all panels of a kind, for each row of them, or for each panel. Clipped cells are counted only
+ * if the limits were not the extremes. */
 static void choose_scales(attention_plan *p, figure_notes *notes)
 {
     const attention_figure *spec = p->spec;
@@ -117,7 +117,7 @@ static void measure_bar_numbers(const draw_list *list, attention_plan *p)
 
 /* ------------------------------------------------------------------------------------------------------- drawing */
 
-/* Where the second text of a pair begins. The rule reaches a little into the labels. */
+/* Draws a rule at the begin of the second text of a pair. The rule reaches a little into the labels. */
 static void draw_boundaries(draw_list *list, const attention_plan *p, double x, double y)
 {
     const draw_pen pens[] = {{white, 1.4, DRAW_SOLID}, {black, 0.6, DRAW_SOLID}}; /* seen on dark and on light cells */
@@ -313,7 +313,7 @@ static bool has_panel_below(const attention_plan *p, size_t row, size_t line, si
     return false;
 }
 
-/* In the line of the row's title, or between its rule and the titles of the panels. */
+/* Places the bars of a row in the line of its title, or between its rule and the titles of the panels. */
 static void place_row_bars(draw_list *list, const attention_plan *p, size_t row, double top)
 {
     if (!attention_has_row_bars(p->spec)) return;

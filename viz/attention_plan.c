@@ -15,7 +15,7 @@ static const double widest_cell = 10, widest_annotated_cell = 15, smallest_panel
                     tallest_page = 2000;
 static const double tallest_panels = 209, tallest_without_bars = 218; /* bars and notes need some of a page's 240 */
 static const double pleasant_panels = 150;
-static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
+static const double tallest_beside_bar = 45; /* of the panels that have a colour bar beside them */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
@@ -33,8 +33,7 @@ double attention_number_width(const draw_list *list, const size_t *numbers, size
     return draw_measure(list, text, font);
 }
 
-/* Letters without a line of their own may touch: 0.92 of the type size keeps ascenders and descenders apart in
- * practice. */
+/* Letters of neighbouring labels may touch: 0.92 of the type size keeps ascenders and descenders apart in practice. */
 static bool tokens_fit(double cell, double size) { return cell >= 0.92 * size * DRAW_MM_PER_PT; }
 
 /* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
@@ -51,7 +50,7 @@ bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
     return p->panels_of[kind] && !heatmap_has_own_bars(attention_policy(p->spec, kind));
 }
 
-/* Fills in bars_before for `across` panels side by side: a bar stands in all lines of a column or in none. */
+/* Fills in bars_before for `across` panels side by side: a column has bars in all lines or in none. */
 static void find_bar_columns(attention_plan *p, size_t across)
 {
     const size_t columns = p->spec->grid_columns;
@@ -80,7 +79,7 @@ double attention_plan_x(const attention_plan *p, size_t column)
     return p->left + (double)column * (p->panel_width + p->gap_across) + (double)p->bars_before[column] * p->right_bar;
 }
 
-/* From one line of a grid row to the next, and what a grid row has besides its lines. */
+/* Distance from one line of a grid row to the next, and the rest of a grid row besides its lines. */
 static double line_step(const attention_plan *p) { return p->title_height + p->panel_height + p->gap_down; }
 static double row_extra(const attention_plan *p) { return p->header + p->row_gap; }
 
@@ -166,7 +165,8 @@ static void measure_height(const draw_list *list, attention_plan *p)
     p->header += (double)p->bar_lines * attention_row_bars_height(&bars);
 }
 
-/* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
+/* Number of tokens in a cell. If labels leave no room for cells, all become one, and the check of the plan reports
+ * it. */
 static size_t pool_of(const attention_plan *p, double cell)
 {
     double pooled = cell > 0 ? ceil(p->pixel / cell - 1e-9) : INFINITY;
@@ -215,7 +215,7 @@ static void attention_plan_measure(const draw_list *list, attention_plan *p, siz
     p->row_pool = pool_of(p, p->cell_height);
 }
 
-/* From the first panel title to below the name of the key axis. */
+/* Height from the first panel title to below the name of the key axis. */
 static double panels_height(const attention_plan *p)
 {
     return attention_plan_y(p, 0, p->spec->grid_rows - 1, p->lines_per_row - 1) + p->panel_height +
@@ -301,9 +301,9 @@ static bool arrange_with_positions(const draw_list *list, attention_plan *p)
     return true;
 }
 
-/* As many panels side by side as leave room for the tokens, smaller type only where no arrangement fits on a page
- * without, or where it keeps the panels of each of several heads on one line; then positions; if even that is too
- * much, the most compact arrangement. */
+/* Arranges as many panels side by side as leave room for the tokens. Smaller type is used only if no arrangement fits
+ * on a page without, or if it keeps the panels of each of several heads on one line. Positions come next; if even they
+ * are too much, the most compact arrangement. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     const size_t most = p->spec->grid_columns;
@@ -358,7 +358,7 @@ static void side_bar_size(const draw_list *list, const attention_plan *p, double
     for (size_t k = 0; k < count; k++) *height = fmax(*height, draw_measure(list, lines[k], &p->font));
 }
 
-/* The only bar of a single low line of panels stands beside it, where tokens keep their type and its title has room. */
+/* Tries the only bar of a single low line of panels beside it, if tokens keep their type and its title has room. */
 static void try_side_bar(const draw_list *list, attention_plan *p)
 {
     const attention_plan below = *p;

@@ -70,20 +70,20 @@ double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
 /* Width that a panel's own bar takes in this column: 0 if no panel has one. */
 double attention_bar_room(const attention_plan *plan, size_t column);
-/* For a title beside a row, along its panels. */
+/* Room for a title beside a row, along its panels. */
 double attention_plan_row_room(const attention_plan *plan);
 /* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
 double attention_plan_snap(const attention_plan *plan, double mm);
-/* Between "query" and the labels beside the rows. */
+/* Gap between "query" and the labels beside the rows. */
 double attention_plan_name_gap(const attention_plan *plan);
-/* Tokens or numbers under a panel, and the name of the axis. */
+/* Height of tokens or numbers under a panel, and of the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
 /* Whether the panels of this kind share a colour bar. */
 bool attention_plan_has_bar(const attention_plan *plan, heatmap_kind kind);
 /* The kind of the only bar, and its title for the side in one line or two: "logit," and what was subtracted. */
 heatmap_kind attention_plan_only_kind(const attention_plan *plan);
 size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);
-/* From one of these lines to the next. */
+/* Distance from one of these lines to the next. */
 double attention_plan_leading(const attention_plan *plan);
 /* The width of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);

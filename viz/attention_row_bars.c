@@ -13,7 +13,7 @@
 static const double bars_apart = 4; /* mm */
 enum { NAME_BYTES = 64, RANGE_BYTES = 2 * NAME_BYTES + 4 };
 
-/* Without what stands in brackets, such as "(ablated)". */
+/* Copies a panel's name without a part in brackets, such as "(ablated)". */
 static void panel_name(const attention_figure *spec, size_t index, char name[NAME_BYTES])
 {
     const char *title = spec->short_titles ? spec->short_titles[index] : NULL;

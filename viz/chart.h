@@ -1,6 +1,6 @@
 /* Draws charts: lines, points, ribbons and bars over linear, logarithmic and category axes.
  *
- * A chart figure is a grid of panels. The legend stands above them, once if all show the same series, so that it never
+ * A chart figure is a grid of panels. The legend is above them, once if all show the same series, so that it never
  * covers data. Series differ in colour, marker and dash, and so in greyscale. Points that cannot be drawn (not finite,
  * or not positive on a logarithmic axis) interrupt their line and are counted in a note.
  *

@@ -24,7 +24,7 @@ struct chart_column_panel {
 
 /* ---------------------------------------------------------------------------------------------------------- memory */
 
-/* One more element of a growing array. */
+/* Makes room for one more element of a growing array. */
 #define GROW(c, array, capacity, count)                                                                                \
     ((array) = scope_grown(&(c)->memory, array, &(capacity), count, sizeof *(array)))
 

@@ -55,7 +55,7 @@ void chart_drop_series(chart_columns *c);
 
 /* All panels that have series; they live as long as the columns. */
 const chart_panel *chart_columns_panels(chart_columns *c, size_t *count);
-/* One figure of all panels, as figure_chart; letters stand before the titles of several. Without paths it is only seen
- * whether there is room for it. */
+/* Draws one figure of all panels, as figure_chart; several panels have letters before their titles. Without paths it
+ * only checks whether there is room. */
 deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);

@@ -88,7 +88,7 @@ static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, siz
            s->faint == t->faint;
 }
 
-/* One legend serves all panels when every name of every panel is in the first one, with the same look. */
+/* Whether one legend serves all panels: every name of every panel is in the first one, with the same look. */
 static bool legend_is_shared(const chart_figure *spec)
 {
     for (size_t k = 1; k < spec->panel_count; k++) {

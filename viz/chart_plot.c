@@ -135,7 +135,7 @@ double chart_plot_below(const draw_list *list, const chart_plot *p)
 
 /* ----------------------------------------------------------------------------------------------------------- panel */
 
-/* Names stand beside their rule, on the side that has room. */
+/* Draws rules with their names beside them, on the side that has room. */
 static void draw_rules(draw_list *list, const chart_plot *p)
 {
     const draw_pen pen = {rule_grey, 0.7, DRAW_DASHED}, edge = {rule_grey, 0.5, DRAW_SOLID};

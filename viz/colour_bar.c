@@ -74,7 +74,8 @@ static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heat
                   high, pen);
 }
 
-/* On a scale that is symmetric about zero a number and its opposite take the same room: both stand there or none. */
+/* Width of a number. On a scale that is symmetric about zero a number and its opposite take the same room: both are
+ * shown or none. */
 static double number_width(const draw_list *list, const heatmap_scale *scale, double value,
                            const char text[TICK_TEXT_BYTES], const draw_font *font)
 {

@@ -21,10 +21,10 @@ typedef struct colour_legend {
 } colour_legend;
 
 double colour_legend_height(const draw_list *list, const colour_legend *legend);
-/* With its upper left corner at (x, y). */
+/* Draws the legend with its upper left corner at (x, y). */
 void colour_legend_draw(draw_list *list, const colour_legend *legend, double x, double y);
 
-/* In a line that is centred on y, in small type: title, lowest number, a short bar, highest number. Returns where it
- * ends, and what it takes. */
+/* Draws the bar in a line that is centred on y, in small type: title, lowest number, a short bar, highest number.
+ * Returns its end, and its width. */
 double colour_bar_draw_inline(draw_list *list, const colour_legend *legend, double x, double y);
 double colour_bar_inline_width(const draw_list *list, const colour_legend *legend);

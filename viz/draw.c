@@ -229,7 +229,7 @@ static size_t line_length(const draw_list *list, char *text, const draw_font *fo
     return kept ? kept : length;
 }
 
-/* Every line is a text of its own, so that backends need not know about paragraphs. */
+/* Draws every line as a separate text, so that backends need not know about paragraphs. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading)
 {

@@ -49,8 +49,8 @@ typedef struct draw_font {
 
 typedef enum draw_anchor { DRAW_START, DRAW_MIDDLE, DRAW_END } draw_anchor;
 
-/* Where a text is put: its point, which end of it lies there, and its direction. The vertical middle is half the height
- * of a capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
+/* Place of a text: its point, which end of it lies there, and its direction. The vertical middle is half the height of
+ * a capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
 typedef struct draw_place {
     double x, y;
     draw_anchor along;                                    /* DRAW_START: the text begins at the point */
@@ -75,7 +75,7 @@ typedef struct draw_ruler {
     void *self;
 } draw_ruler;
 
-/* In mm: the size of the type, and its capitals (a nominal value for all families, so that layouts do not depend on
+/* Size of the type in mm, and of its capitals (a nominal value for all families, so that layouts do not depend on
  * them). */
 double draw_type_height(const draw_font *font);
 double draw_cap_height(const draw_font *font);
@@ -99,7 +99,7 @@ void draw_path(draw_list *list, const draw_point *points, size_t count, draw_sha
                const draw_pen *pen);
 void draw_line(draw_list *list, double x0, double y0, double x1, double y1, const draw_pen *pen);
 void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline);
-/* rgb: rows * columns colours of 3 bytes, copied. Every colour is a rectangle of its own: nothing is smoothed. */
+/* rgb: rows * columns colours of 3 bytes, copied. Every colour is a separate rectangle: nothing is smoothed. */
 void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns);
 /* Bytes that are not UTF-8 appear as U+FFFD, control characters as their pictures (U+2400...). */
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font);

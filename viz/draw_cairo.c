@@ -110,7 +110,7 @@ void draw_cairo_ruler_create(draw_ruler *out, const char *families)
     static const draw_ruler_methods methods = {ruler_width, ruler_fit};
     cairo_ruler *ruler = memory_take(1, sizeof *ruler);
     ruler->families = memory_copy_text(families);
-    /* A font map of its own with 72 dots per inch: one unit is one point, independent of the screen. */
+    /* A separate font map with 72 dots per inch: one unit is one point, independent of the screen. */
     ruler->map = pango_cairo_font_map_new();
     pango_cairo_font_map_set_resolution(PANGO_CAIRO_FONT_MAP(ruler->map), 72);
     ruler->context = pango_font_map_create_context(ruler->map);
@@ -211,8 +211,8 @@ static bool has_tiny_cells(const canvas *on, size_t rows, size_t columns)
     return !on->vector && rows > 1 && columns > 1 && (width < 1 || height < 1);
 }
 
-/* One pixel a cell, nearest neighbour: a viewer must not blend cells. Where a PNG has fewer pixels than cells these are
- * averaged. */
+/* Draws one pixel a cell, nearest neighbour: a viewer must not blend cells. If a PNG has fewer pixels than cells, these
+ * are averaged. */
 static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     canvas *on = self;

@@ -145,7 +145,7 @@ static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size
     byte_buffer_text(out, "</g>\n");
 }
 
-/* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
+/* Writes one pixel a cell; "pixelated" keeps viewers from smoothing it, and older ones understand optimizeSpeed. */
 static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     svg_writer *writer = self;
@@ -217,8 +217,8 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     byte_buffer_text(out, "</text>\n");
 }
 
-/* Two figures may stand in one page, so ids begin with the hash of their figure. It is known at the end: until then
- * there are as many zeros. Texts cannot look like these two, because their quotes are escaped. */
+/* Two figures may be on one page, so ids begin with the hash of their figure. It is known at the end: until then there
+ * are as many zeros. Texts cannot look like these two, because their quotes are escaped. */
 #define UNKNOWN_HASH "0000000000000000"
 #define CLIP_ID      "<clipPath id=\"clip-"
 #define CLIP_USE     "<g clip-path=\"url(#clip-"

@@ -7,7 +7,7 @@
 #include "viz/draw.h"
 #include "viz/png_metadata.h"
 
-/* Coordinates are points. families is what the ruler measured with; each text states its measured width, so that the
- * layout holds where another font has to stand in. title may be NULL. */
+/* Writes an SVG with coordinates in points. families are the fonts of the ruler; each text states its measured width,
+ * so that the layout holds with a substitute font. title may be NULL. */
 void draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
               size_t entry_count, byte_buffer *out);

@@ -144,7 +144,7 @@ void figure_letter(size_t index, char text[8])
 
 typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
 
-/* By suffix, in any case of letters. */
+/* Finds the format by suffix, in any case of letters. */
 static deberta_status format_of(const char *path, figure_format *format, deberta_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -220,7 +220,7 @@ static deberta_status figure_encode(const draw_list *list, const draw_ruler *rul
     return DEBERTA_OK;
 }
 
-/* One output on its way: its bytes, and the file that holds them until it gets its name. */
+/* An unfinished output: its bytes, and the file that holds them until it gets its name. */
 typedef struct output {
     const char *path;
     figure_format format;
@@ -288,7 +288,7 @@ deberta_status figure_check(figure_layout layout, const void *what, const figure
     return status;
 }
 
-/* One file cannot hold two figures. */
+/* Checks that no path occurs twice: one file cannot hold two figures. */
 static deberta_status check_paths(const char *const *paths, size_t count, deberta_error *err)
 {
     for (size_t i = 0; i < count; i++)

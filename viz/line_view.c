@@ -73,7 +73,7 @@ static void line_view_prepare(plan *p, figure_notes *notes)
     p->smallest = (spec->smallest > 0 ? spec->smallest : 0.05) * p->reach;
 }
 
-/* Equal lines keep an order of their own: qsort alone would not, and the bytes of the file depend on it. */
+/* Equal lines keep a fixed order: qsort alone gives none, and the bytes of the file depend on it. */
 static int weaker_first(const void *a, const void *b)
 {
     const line_view_line *s = a, *t = b;
@@ -168,7 +168,7 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     return figure_write_notes(list, &p->style, y, &text);
 }
 
-/* The width of a panel where so many stand side by side. */
+/* Returns the width of a panel with so many side by side. */
 static double width_of_each(const plan *p, size_t across)
 {
     return (p->style.width_mm - 2 * margin - panel_gap * (double)(across - 1)) / (double)across;

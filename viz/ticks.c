@@ -22,7 +22,7 @@ static tick_set multiples(double low, double high, double step)
     return ticks;
 }
 
-/* From a step that is fine enough upwards: 1, 2, 5, 10 ... until there are no more than `most`. */
+/* Tries steps upwards from one that is fine enough: 1, 2, 5, 10 ... until there are no more than `most` ticks. */
 static tick_set linear_from(double low, double high, size_t most, double step)
 {
     static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */

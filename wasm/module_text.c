@@ -14,7 +14,7 @@
 /* Limit of the memory of all heads of a text as the module returns them. */
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
-/* From JavaScript: so many layers of so many are done. */
+/* Tells JavaScript that `done` of so many layers are done. */
 __attribute__((import_module("deberta"), import_name("progress"))) extern void on_progress(size_t done, size_t of);
 
 int EXPORT(tokenize)(const char *text, size_t text_bytes, const char *pair, size_t pair_bytes);
@@ -49,7 +49,7 @@ static const char *module_name_of(size_t token)
     return name ? name : "";
 }
 
-/* As the page of a report writes it: without the space mark, a point before a piece inside a word. */
+/* Returns the label as the page of a report writes it: without the space mark, a point before a piece inside a word. */
 static json_t *label_of(size_t token)
 {
     static const char mark[] = "\u2581";
@@ -230,8 +230,8 @@ static deberta_status mask_logits(deberta_task task, size_t place, float *logits
     return DEBERTA_OK;
 }
 
-/* For every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced Mask
- * Decoder, as `fill-mask` does. */
+/* Predicts every [MASK] of the text that was encoded last: its place and the `top` tokens. decoder: by the Enhanced
+ * Mask Decoder, as `fill-mask` does. */
 int candidates(size_t top, int decoder)
 {
     const deberta_task task = decoder ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;

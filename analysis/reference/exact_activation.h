@@ -22,7 +22,7 @@ typedef struct activation_bounds {
 } activation_bounds;
 
 double activation_by(const mathematics *from, double x, activation function);
-/* By the C library. */
+/* Computes the activation by the C library. */
 double exact_activation(double x, activation function);
 /* f'(x) */
 exact_slope_value exact_slope_of(double x, activation function);

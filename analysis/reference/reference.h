@@ -38,8 +38,8 @@ typedef struct reference_model {
 /* A folder or "synthetic:...", as deberta_model_open takes it. */
 deberta_status reference_open(reference_model **model, const char *path, deberta_reference distances,
                               deberta_error *err);
-/* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of
- * weights. */
+/* Creates a model from a configuration, of which the sizes and flags are copied (labels and architecture are not kept),
+ * and a source of weights. */
 deberta_status reference_create(reference_model **model, const model_config *config, reference_source source,
                                 deberta_reference distances, deberta_error *err);
 void reference_free(reference_model **model);

@@ -247,8 +247,8 @@ static void project_add_norm(const reference_model *m, size_t n, double *out, co
     reference_layer_norm(out, out, n, h, gain, shift, m->eps);
 }
 
-/* One transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask Decoder. All
- * [n][h]. */
+/* Applies one transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask
+ * Decoder. All [n][h]. */
 static deberta_status apply_layer(const reference_model *m, const reference_input *input, size_t layer,
                                   const double *query_states, const double *key_states, double *out,
                                   const reference_observer *observer, deberta_error *err)

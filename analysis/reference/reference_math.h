@@ -1,5 +1,5 @@
 /* Declares the elementary formulas of SPEC in float64; the reference model consists of them, and kernel tests may
- * compare with them. They read side by side with SPEC; matrices are row-major, a linear layer has W [out][in].
+ * compare with them. Each reads as in SPEC; matrices are row-major, a linear layer has W [out][in].
  *
  * SPDX-License-Identifier: MIT */
 #pragma once
@@ -19,8 +19,8 @@ void reference_linear(double *y, const double *x, size_t rows, size_t in, const 
 void reference_layer_norm(double *y, const double *x, size_t rows, size_t width, const double *gain, const double *bias,
                           double eps);
 
-/* In place, over the keys that `mask` keeps; masked keys get 0. mask NULL: all. If nothing is kept, all are 0
- * (SPEC 5.3). */
+/* Computes the softmax in place, over the keys that `mask` keeps; masked keys get 0. mask NULL: all. If nothing is
+ * kept, all are 0 (SPEC 5.3). */
 void reference_softmax(double *row, const unsigned char *mask, size_t keys);
 
 /* SPEC 4.3: signed log bucket of a distance with `buckets` buckets over max_distance. buckets 0: the distance itself.

@@ -40,7 +40,7 @@ static reference_source checkpoint_source(checkpoint *opened)
     return (reference_source){opened, checkpoint_source_find, checkpoint_source_read};
 }
 
-/* The configuration keeps eps as a float; the references computed with the decimal that stands in config.json. */
+/* The configuration keeps eps as a float; the references computed with the decimal of config.json. */
 static double decimal_of(float value)
 {
     char text[32];

@@ -19,7 +19,7 @@ void shelf_clear(shelf *owner);
 /* printf-like name of a tensor that must have the shape [rows][columns], or [rows] if columns is 0; read whole. */
 deberta_status reference_fetch(const reference_model *model, shelf *owner, double **values, size_t rows, size_t columns,
                                deberta_error *err, const char *name, ...) __attribute__((format(printf, 7, 8)));
-/* One row of a table [rows][width]. */
+/* Fetches one row of a table [rows][width]. */
 deberta_status reference_fetch_row(const reference_model *model, const char *name, int64_t row, size_t rows,
                                    size_t width, double *values, deberta_error *err);
 bool reference_has(const reference_model *model, const char *name, ...) __attribute__((format(printf, 2, 3)));

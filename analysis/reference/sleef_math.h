@@ -1,4 +1,4 @@
-/* SLEEF's exp, GELU (by its erfc) and tanh: how somebody else computes them, for those who verify and measure ours.
+/* Wraps SLEEF's exp, GELU (by its erfc) and tanh, an independent implementation to verify and measure ours against.
  *
  * A build without SLEEF (meson option `sleef`) has these functions too, and sleef_is_present says no. The engine does
  * not use them: docs/design.md says why.

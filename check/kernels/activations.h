@@ -4,7 +4,7 @@
 #include "analysis/reference/exact_activation.h"
 #include "check/kernels/kernel_problem.h"
 
-/* As `bench kernel` and `verify` write it: "gelu", "exp". */
+/* Name of the function as `bench kernel` and `verify` write it: "gelu", "exp". */
 const char *activation_name(activation function);
 /* f(x) with the kernels' bounds. */
 exact_value activation_value(double x, activation function);

@@ -80,7 +80,7 @@ typedef enum problem_option {
     PROBLEM_OPTIONS_END = 1 << 25
 } problem_option;
 
-/* From distances to rows of a table: how it rises. */
+/* Shape of the map from distances to rows of a table. */
 typedef enum problem_map {
     MAP_V3,
     MAP_FLAT,

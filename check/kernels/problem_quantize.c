@@ -63,7 +63,7 @@ static void fill_rows(kernel_problem *p)
     }
 }
 
-/* From 0 to 1, with both ends, and what lies below half a step. */
+/* Fills probabilities from 0 to 1, with both ends, and values below half a step. */
 static void fill_probabilities(kernel_problem *p)
 {
     for (size_t i = 0; i < p->rows; i++)

@@ -64,7 +64,7 @@ static void add_data(figure_sheet *sheet, const distance_curves *curves)
 
 /* ---------------------------------------------------------------------------------------------------------- edges */
 
-/* Between distances of different table rows, where one of these rows serves several. */
+/* Edges between distances of different table rows, of which at least one serves several. */
 typedef struct bucket_edges {
     double *at;
     size_t count, step; /* on each side every step-th is there, counted from the middle: more would merge */

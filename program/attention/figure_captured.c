@@ -27,7 +27,7 @@ static void caption_components(figure_sheet *sheet, const panel_column *columns,
                           : ", less the mean of their row, which a softmax over the keys ignores");
 }
 
-/* One row of the figure for each layer and head, one panel in it for each component. */
+/* Draws one row of the figure for each layer and head, with one panel for each component. */
 static void draw_components(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];

@@ -188,7 +188,7 @@ static const char *tensor_name(const common_options *options, const figure_matri
                                      : options_text(options, "layer.%zu.%s%s", matrix->layer, head, matrix->name);
 }
 
-/* One tensor for each matrix and each column of numbers. */
+/* Declares one tensor for each matrix and each column of numbers. */
 static size_t declare(const figure_data *data, export_tensor *tensors)
 {
     size_t count = 0;

@@ -142,8 +142,8 @@ static const float *subtract(void *context, const figure_source *source, size_t 
     return difference;
 }
 
-/* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the
- * colours of signed panels. Limits below 0 are theirs where they are all there is. */
+/* Probabilities have a separate scale and unit, but signs too: a range, symmetric unless it was chosen, in the colours
+ * of signed panels. Limits below 0 are theirs where they are all there is. */
 static void style_probabilities(attention_figure *figure)
 {
     bool alone = true;
@@ -168,8 +168,8 @@ static double row_reach(const attention_figure *figure, size_t row, heatmap_kind
     return reach;
 }
 
-/* Where a row is nearly white on the scale of another, as above an ablated layer, each has its own, unless one was
- * chosen. Heads that stand side by side are panels. */
+/* Gives each row its own scale if one is nearly white on the scale of another, as above an ablated layer, unless a
+ * scale was chosen. Heads side by side are panels. */
 static void part_scales(const figure_source *source, attention_figure *figure)
 {
     enum { LEAST_PART = 4 };

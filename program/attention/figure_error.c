@@ -82,7 +82,7 @@ static void figure_error_draw(figure_source *source, figure_sheet *sheet)
     for (size_t c = 0; c < count; c++) {
         columns[c].name = options_text(source->options, "%s_error", columns[c].name);
         columns[c].rule = TOKEN_VIEW_MEAN;
-        /* errors of logits and of probabilities have scales of their own */
+        /* errors of logits and of probabilities have separate scales */
         columns[c].kind = columns[c].component != DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE
                           : source->asked->logarithmic                  ? HEATMAP_LOG
                                                                         : HEATMAP_RANGE;

@@ -30,7 +30,8 @@ static void open_samples(kernel_work *w, size_t reach)
     }
 }
 
-/* One captured text into the samples; terms without what is constant over the keys, unless that is to stay. */
+/* Adds one captured text to the samples; terms come without the part that is constant over the keys, unless it is to
+ * stay. */
 static void figure_kernel_add_text(kernel_work *w, const capture *captured, const token_view *view)
 {
     const figure_source *source = w->source;

@@ -5,7 +5,7 @@
 
 #include "program/attention/figure_panels.h"
 
-/* With the tokens that the options show, or in words. */
+/* Draws with the tokens that the options show, or in words. */
 static void draw_once(figure_source *source, const figure_kind *kind, figure_sheet *sheet)
 {
     sheet_open(sheet, source);

@@ -1,6 +1,8 @@
 /* Declares the kinds of figures that `deberta attention` draws, each a command of two words: `deberta attention lines`.
  *
- * How to add one stands in CONTRIBUTING.md. SPDX-License-Identifier: MIT */
+ * CONTRIBUTING.md says how to add one.
+ *
+ * SPDX-License-Identifier: MIT */
 #pragma once
 
 #include "program/attention/figure_list.h"
@@ -37,7 +39,7 @@ int figure_run(const common_options *options);
             NULL, 0, NULL                                                                                              \
         }                                                                                                              \
     }
-/* What --help and the parser know of a kind; at the end the defaults, members of attention_options. */
+/* Description of a kind for --help and the parser, followed by the defaults, members of attention_options. */
 #define FIGURE_COMMAND(...) FIGURE_COMMAND_WITHOUT("json seed", __VA_ARGS__)
 #define FIGURE_COMMAND_WITHOUT(without_, name_, summary_, example_, groups_, ...)                                      \
     .command = {                                                                                                       \

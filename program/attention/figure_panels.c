@@ -110,8 +110,7 @@ bool panel_is_zero(const attention_panel *panel, size_t cells)
     return zero;
 }
 
-/* Panels of one column stand one after the other: each has the head as its title, and the colour bar says what it is.
- */
+/* Panels of one column follow each other: each has the head as its title, and the colour bar says what it is. */
 static void flow_panels(const figure_source *source, attention_figure *figure, const panel_column *column)
 {
     figure->grid_columns = figure->grid_rows;

@@ -18,19 +18,19 @@ typedef struct panel_column {
 
 /* Signed for components and logits, positive (or, with --log, logarithmic) for probabilities. */
 panel_column component_column(const figure_source *source, deberta_component component);
-/* Those of all chosen components; returns how many. */
+/* Fills the columns of all chosen components; returns their number. */
 size_t component_columns(const figure_source *source, panel_column columns[DEBERTA_COMPONENT_COUNT]);
 
 /* A figure with everything but the panels: style, look, labels, numbers, boundary and marks of the view, units. */
 void panels_open(const figure_sheet *sheet, attention_figure *figure);
-/* One panel. whole: [n][n] of the whole text; with TOKEN_VIEW_SHOWN [count][count] as it is shown. */
+/* Adds one panel. whole: [n][n] of the whole text; with TOKEN_VIEW_SHOWN [count][count] as it is shown. */
 attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size_t layer, size_t head,
                            const float *whole);
 
 /* The matrix of a column for the head with this index among the chosen. */
 typedef const float *(*panel_matrix)(void *context, const figure_source *source, size_t index,
                                      const panel_column *column);
-/* As captured; needs no context. */
+/* Returns the matrix as captured; needs no context. */
 const float *captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column);
 /* A row of panels for each head, with its title; of one column one panel after the other. A panel of an ablated term
  * says so, in words where it is 0 everywhere. */

@@ -42,7 +42,7 @@ static void add_table(figure_sheet *sheet, const query_table *table)
         if (source->components[c]) sheet_add_numbers(sheet, deberta_component_name(c), table->component[c], lines);
 }
 
-/* One row of a matrix as it is drawn, without what is constant over the keys that are kept. */
+/* Returns one row of a matrix as it is drawn, without the part that is constant over the kept keys. */
 static const double *drawn_row(const figure_source *source, const double *row)
 {
     const size_t n = source->view.count;

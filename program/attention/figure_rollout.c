@@ -3,7 +3,7 @@
 #include "program/attention/figure_kind.h"
 #include "program/attention/figure_panels.h"
 
-/* Up to five layers stand side by side, more of them in lines of four: panels of one line with twelve say little. */
+/* Up to five layers are side by side, more of them in lines of four: panels of one line with twelve say little. */
 enum { MOST_ABREAST = 5, FEW_ABREAST = 4 };
 
 /* Rollout multiplies the layers from the first one on, whichever are drawn. */
@@ -18,7 +18,7 @@ static void encode_up_to(figure_source *source, size_t last)
     source->layer_count = count;
 }
 
-/* One layer further. */
+/* Advances the rollout by one layer. */
 static void step(const figure_source *source, double *rollout, size_t layer)
 {
     const float **heads = options_take(source->options, source->head_count, sizeof *heads);

@@ -68,7 +68,7 @@ static void add_columns(figure_sheet *sheet, const shares *s)
     head_map_column(sheet, "kl_uniform_bits", s->total);
 }
 
-/* Where nothing is negative, half of a diverging scale would stay unused. */
+/* Kind of heat map of the values: without negative values half of a diverging scale would stay unused. */
 static heatmap_kind kind_of_values(const figure_source *source, const shares *s)
 {
     for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
@@ -92,7 +92,7 @@ static void draw_maps(figure_sheet *sheet, const shares *s, attention_figure *fi
     panels_finish(sheet, figure);
 }
 
-/* One panel of bars for a layer. */
+/* Makes one panel of bars for a layer. */
 static chart_panel bars_of_layer(const figure_source *source, const shares *s, size_t layer)
 {
     const int measure = source->asked->measure;

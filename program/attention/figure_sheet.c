@@ -48,7 +48,7 @@ static const char *seen_from(const char *tex, const char *figure)
     return same && figure_slash ? figure_slash + 1 : figure;
 }
 
-/* Which of the paths LaTeX can include: a PDF, else a PNG; NULL for none. */
+/* Returns the path that LaTeX can include: a PDF, else a PNG; NULL for none. */
 static const char *figure_latex_includes(const text_list *paths)
 {
     const char *found = NULL;
@@ -220,7 +220,7 @@ static void add_to_title(figure_sheet *sheet, const char *what)
     sheet->style.title = title ? options_text(sheet->source->options, "%s (%s)", title, what) : what;
 }
 
-/* In picture, title and caption: the model as it is looks different. */
+/* Names the ablations in picture, title and caption: the unchanged model looks different. */
 static void say_ablated(figure_sheet *sheet)
 {
     const common_options *options = sheet->source->options;

@@ -37,5 +37,5 @@ const char *sheet_remedies(const figure_sheet *sheet, const char *words);
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 void sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
-/* The same; notes: what the figure's reader must be told. */
+/* The same; notes: the facts that the figure's reader needs. */
 void sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);

@@ -54,8 +54,8 @@ static size_t *choose_indices(const figure_source *source, const char *const *me
     return chosen;
 }
 
-/* Where nothing was chosen, one layer or head stands for all: of an ablated model the first that is ablated, since the
- * others would be drawn as if nothing had been done. */
+/* Chooses the first ablated layer or head if the options choose none: the others would look as if nothing had been
+ * ablated. */
 static void prefer_ablated(const figure_source *source, const void *member, size_t ablated, size_t *chosen,
                            size_t count)
 {

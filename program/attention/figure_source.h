@@ -50,7 +50,7 @@ void source_open_capture(figure_source *source, const deberta_model_info *info, 
 /* Encodes one row alone. */
 void source_observe(figure_source *source, deberta_session *session, size_t row, const deberta_observer *observer);
 
-/* One captured matrix in the shape of the view, [count][count]; NULL where the model lacks the component. */
+/* Returns one captured matrix in the shape of the view, [count][count]; NULL if the model lacks the component. */
 const float *source_matrix(const figure_source *source, size_t layer, size_t head, deberta_component component);
 const float *source_matrix_of(const figure_source *source, const capture *capture, const token_view *view, size_t layer,
                               size_t head, deberta_component component);
@@ -65,15 +65,15 @@ size_t source_head(const figure_source *source, size_t index);
 /* "layer 2, head 0" */
 const char *source_head_title(const figure_source *source, size_t index);
 
-/* Which tokens of the view are queries and keys, for functions that take a mask; NULL: all of them. */
+/* Mask of the view's tokens that are queries and keys; NULL: all of them. */
 const unsigned char *source_mask(const figure_source *source);
 /* The mask of the whole text. */
 const unsigned char *source_text_mask(const figure_source *source);
-/* Where the rows of the view stand, for functions that take positions; NULL: one beside the other, as words do. */
+/* Positions of the view's rows; NULL: 0, 1, 2 ..., as for words. */
 const size_t *source_positions(const figure_source *source);
 /* The row of the view that --query names; 0 without the option. */
 size_t source_query(const figure_source *source);
-/* As must, but an error of an option's value (DEBERTA_E_ARGUMENT) is wrong usage. */
+/* Ends the program as `must` does, but an error of an option's value (DEBERTA_E_ARGUMENT) is wrong usage. */
 void source_must(const figure_source *source, deberta_status status, const deberta_error *error);
 /* The kind that was asked for: "lines". */
 const char *figure_name(const figure_source *source);

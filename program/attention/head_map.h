@@ -20,5 +20,5 @@ attention_panel head_map_panel(const figure_source *source, const char *title, h
 /* A column of the data, a line for each head. */
 void head_map_column(figure_sheet *sheet, const char *name, const double *values);
 
-/* One y axis for panels of bars over categories, or bars could not be compared. */
+/* Gives panels of bars over categories one y axis, so that bars can be compared. */
 void head_bars_share_axis(chart_panel *panels, size_t count);

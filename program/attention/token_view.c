@@ -89,7 +89,7 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
     view->whole = view->count == n;
 }
 
-/* Whether a piece stands inside a word: it would look like a word of its own. Punctuation does not. */
+/* Whether a piece is inside a word, and would look like a separate word. Punctuation does not. */
 static bool is_inside(const token_view *view, const input_batch *input, size_t token)
 {
     const size_t place = view->first_token + token;

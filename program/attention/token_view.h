@@ -10,7 +10,7 @@
 #include "program/frame/input/input.h"
 #include "viz/figure.h"
 
-/* From --words, --pieces, --drop-special, --token-range. */
+/* Choice by --words, --pieces, --drop-special, --token-range. */
 typedef struct token_view_choice {
     bool words, drop_special;
     bool pieces;       /* never words, whatever fits */
@@ -33,8 +33,8 @@ typedef struct token_view {
     bool whole;           /* shows every token as it is */
 } token_view;
 
-/* How the tokens of a word become one. Probabilities add up over keys, so that rows still add up to 1, and are averaged
- * over queries, which are alternatives. Logits do not add up: they are averaged over both. */
+/* Rule by which the tokens of a word become one. Probabilities add up over keys, so that rows still add up to 1, and
+ * are averaged over queries, which are alternatives. Logits do not add up: they are averaged over both. */
 typedef enum token_view_rule {
     TOKEN_VIEW_MEAN,
     TOKEN_VIEW_SUM_KEYS,
@@ -53,12 +53,11 @@ void token_view_matrix(const token_view *view, const float *matrix, token_view_r
 size_t token_view_place(const token_view *view, size_t token);
 /* The tokens that rows begin with where they are not 0, 1, 2 ...: what axes and data count. NULL: they are. */
 const size_t *token_view_numbers(const token_view *view);
-/* What a reader must be told, one sentence for each thing, with a space after it; empty for a whole view. Which of
- * probabilities and logits are shown decides what is said of them. */
+/* Describes the view for a reader, one sentence for each fact, with a space after it; empty for a whole view. The
+ * sentences depend on which of probabilities and logits are shown. */
 void token_view_describe(const token_view *view, const token_view_choice *choice, bool probabilities, bool logits,
                          char *text, size_t capacity);
-/* How many rows and columns the view would have if pieces were merged; as many as it has where they cannot be. *uneven,
- * unless it is NULL: whether one word would hold more than a third of the pieces, as where no white space parts them.
- */
+/* Number of rows and columns of the view if pieces were merged; its present number if they cannot be. *uneven, unless
+ * it is NULL: whether one word would hold more than a third of the pieces, as in a text without white space. */
 size_t token_view_count_words(const token_view *view, const input_batch *input, const token_view_choice *choice,
                               bool *uneven);

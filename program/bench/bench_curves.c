@@ -152,8 +152,8 @@ void bench_fill_latency(bench_drawing *drawing)
     explain_bars(drawing);
 }
 
-/* The line through the points of a series and its slope: the same fit as in the tables of `bench`. The slope stands in
- * the legend, or in the note where an earlier panel has the legend. */
+/* The line through the points of a series and its slope: the same fit as in the tables of `bench`. The legend shows the
+ * slope, or the note if an earlier panel has the legend. */
 static void add_slope(bench_drawing *drawing, size_t index)
 {
     chart_columns *c = &drawing->chart;
@@ -188,7 +188,7 @@ void bench_fill_memory(bench_drawing *drawing)
                 workspace = {"workspace", "workspace (MB)", TREND_LENGTH, workspace_mb, false, true};
     const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
     if (add_curves(drawing, &peak) && loading > 0) {
-        /* named in the note: a name in the panel would stand on the data */
+        /* named in the note: a name in the panel would cover the data */
         chart_add_rule(&drawing->chart, (chart_rule){.at = loading});
         bench_add_note(drawing, options_text(drawing->options,
                                              "Dashed line of the memory: %.0f MB while the model is opened.", loading));

@@ -160,8 +160,8 @@ void bench_name_machine(bench_drawing *drawing)
 
 /* ---------------------------------------------------------------------------------------------------------- groups */
 
-/* As the groups before it that are the same engine, or a colour of its own; the dash is the place of its number of
- * threads among theirs. */
+/* Gives a group the colour of the earlier groups of the same engine, or a new one; the dash is the place of its number
+ * of threads among theirs. */
 static void choose_look(const bench_drawing *drawing, bench_group *group)
 {
     const unsigned axes = BENCH_LAYERS | BENCH_LENGTH;

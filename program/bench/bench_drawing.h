@@ -44,7 +44,7 @@ typedef struct bench_drawing {
     size_t group_count;
     chart_columns chart;   /* the panels */
     size_t panel_count;    /* that have series */
-    attention_figure grid; /* drawn instead of panels if it has panels of its own */
+    attention_figure grid; /* drawn instead of panels if it has panels */
     const char *note;      /* under the figure; NULL: none */
 } bench_drawing;
 

@@ -25,7 +25,7 @@ typedef struct bench_options {
 extern const command command_bench_machine, command_bench_kernel, command_bench_requests, command_bench_train,
     command_bench_compare, command_bench_merge, command_bench_plot; /* the last in a program with figures */
 
-/* One value of a list option into a size_list: values from 1 to highest. repeated: as range_parse has it. */
+/* Parses one value of a list option into a size_list: values from 1 to highest. repeated: as for range_parse. */
 void bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, bool repeated,
                       size_list *list);
 void bench_parse_tokens(common_options *options, const char *text, void *size_list);

@@ -46,7 +46,7 @@ static deberta_status draw_named(const plot_job *job, const bench_figure_kind *k
     return bench_figures_draw(job->options, &job->files, kind, &job->style, paths, outs->count, err);
 }
 
-/* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
+/* Draws every kind that the file can show, each into separate files; none if one of them has no room on its page. */
 static deberta_status draw_all(const plot_job *job, deberta_error *err)
 {
     unsigned drawn = 0; /* a bit for each kind */

@@ -6,8 +6,8 @@
 
 #include "program/bench/bench_drawing.h"
 
-/* What a stack is made of: the stages, threads without work, parts of attention. Of attention itself the stack has what
- * is in none of its parts: all of it where a file does not tell them. */
+/* Pieces of a stack: the stages, threads without work, parts of attention. The piece of attention itself is the time
+ * outside its parts: all of its time if a file has no parts. */
 enum { WAITING = PROFILE_STAGES, FIRST_PART, PIECES = FIRST_PART + PROFILE_PARTS };
 
 /* The dark grey is no stage's: it is waiting in a stack and, where nobody waits, the limits of the machine. */
@@ -85,7 +85,7 @@ static piece_list find_pieces(bench_drawing *drawing)
 
 /* ------------------------------------------------------------------------------------------------------- breakdown */
 
-/* The results that stand side by side. */
+/* The results that are side by side. */
 typedef struct stacks {
     const bench_result **results;
     const figure_label *labels;
@@ -109,7 +109,7 @@ static void add_piece(chart_columns *c, const piece_list *pieces, const stacks *
                         piece_seconds(of->results[k], piece) * (percent ? 100 / of->results[k]->breakdown_s : 1e3));
 }
 
-/* One stack a result: of milliseconds, or of percent. */
+/* Adds one stack for each result: of milliseconds, or of percent. */
 static void add_stacks(bench_drawing *drawing, const piece_list *pieces, const stacks *of, bool percent)
 {
     chart_columns *c = &drawing->chart;
@@ -205,7 +205,7 @@ static bool find_roof(roof *found, const bench_results *results, const bench_res
 }
 
 /* A stage, or a part of attention, at every length: longer texts have more work for every byte of weights. Bytes are
- * counted for attention as a whole, so a part stands at its FLOPs a byte. False, and no series, where there is no
+ * counted for attention as a whole, so a part is drawn at its FLOPs a byte. False, and no series, if there is no
  * point. */
 static bool add_rates(chart_columns *c, const bench_result *const *members, size_t count, size_t piece,
                       chart_series like)

@@ -83,7 +83,7 @@ static int compute_shards(const shard_ranks *s)
     return status;
 }
 
-/* Has one of them been told to stop? All know it then. */
+/* Whether any rank got a request to stop; all ranks know it then. */
 static bool any_stopped(const shard_ranks *s, bool mine)
 {
     const deberta_ranks *ranks = s->options->ranks;

@@ -45,7 +45,7 @@ deberta_status corpus_chunk_read(corpus_job *job, bool *end, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* One window of a text into ids and types, with the text's own frame around it. */
+/* Cuts one window of a text into ids and types, with the text's frame around it. */
 static text_piece cut_window(const corpus_job *job, const corpus_text *text, size_t number, int32_t *ids,
                              int32_t *types, corpus_row *row)
 {
@@ -107,7 +107,7 @@ static size_t arrange_chunk(corpus_job *job)
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
 
-/* In double, in the order of the tokens: nothing about batches can show. */
+/* Adds in double, in the order of the tokens, so that batches have no effect on the mean. */
 static void pool_mean(const corpus_job *job, float *to, const float *rows, size_t stride, size_t tokens)
 {
     const size_t h = job->batches.info.hidden_size;
@@ -117,7 +117,7 @@ static void pool_mean(const corpus_job *job, float *to, const float *rows, size_
     for (size_t e = 0; e < h; e++) to[e] = (float)(job->sums[e] / (double)tokens);
 }
 
-/* In double, in the order of the elements. The least length is that of PyTorch's normalize. */
+/* Adds in double, in the order of the elements. The least length is that of PyTorch's normalize. */
 static void normalize(float *vector, size_t h)
 {
     double squares = 0;

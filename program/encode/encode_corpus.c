@@ -181,7 +181,7 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* To the end of the input, or until the program is told to stop. */
+/* Encodes to the end of the input, or until the program must stop. */
 static deberta_status encode_chunks(corpus_job *job, bool *end, deberta_error *err)
 {
     while (!*end && !stop_request_came()) {

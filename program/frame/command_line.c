@@ -5,7 +5,7 @@
 #include "output/byte_buffer.h"
 #include "program/frame/option_scan.h"
 
-/* In quotes where a shell would need them. */
+/* Adds a word, in quotes if a shell needs them. */
 static void add_word(byte_buffer *line, const char *word)
 {
     const bool quote = *word == 0 || strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#!~") != NULL;

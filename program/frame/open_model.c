@@ -9,7 +9,7 @@
 #include "core/io/folder_kind.h"
 #include "core/io/hub_name.h"
 
-/* From --reference, --precision, --threads, --memory-limit. */
+/* Fills options from --reference, --precision, --threads, --memory-limit. */
 static void fill_model_options(const common_options *options, deberta_model_options *model_options)
 {
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options,

@@ -3,9 +3,9 @@
 
 #include "program/frame/options.h"
 
-/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
+/* Fills options from --isa, --threads, --memory-limit, --ablate. The caller fills max_tokens and features. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
-/* For what has no low precision: `what`, such as "training", is in float32. */
+/* Refuses low precision for work that has none: `what`, such as "training", is in float32. */
 void check_float32(const common_options *options, const char *what);
 /* "int8" of --precision, which results have to name; NULL for float32, which is what they are without a word. */
 const char *low_precision_name(const common_options *options);

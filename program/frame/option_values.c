@@ -97,7 +97,7 @@ static void fill_one(common_options *options, const given_option *given)
 
 /* ------------------------------------------------------------------------------------------------------ combinations */
 
-/* The first given option whose name stands in a list of names between blanks; NULL: none. */
+/* Returns the first given option in a list of names between blanks; NULL: none. */
 static const option *first_given_of(const option_scan *scan, const char *names)
 {
     for (size_t k = 0; k < scan->given_count; k++) {

@@ -87,7 +87,7 @@ typedef enum option_type {
     OPTION_NUMBER,  /* double, from least to most */
     OPTION_BYTES,   /* size_t, with suffixes K, M, G, T */
     OPTION_CHOICE,  /* int or an enumeration: the place in choices */
-    OPTION_PARSED   /* anything, by a function of its own */
+    OPTION_PARSED   /* anything, by a function of the row */
 } option_type;
 
 /* Role of an option in the making of results (options_command_line). */
@@ -164,7 +164,8 @@ struct command {
         *without; /* names of common options that would change nothing here, between blanks: it has none of them */
 };
 
-/* For commands that open no model, and for those that draw nothing at random and have nothing to wait for. */
+/* Options left out by commands that open no model, and by those that draw nothing at random and have nothing to wait
+ * for. */
 #define WITHOUT_MODEL  "isa threads reference precision memory-limit"
 #define WITHOUT_CHANCE "seed progress"
 
@@ -251,7 +252,7 @@ _Noreturn void end_with(const common_options *options, int code, const char *for
 _Noreturn void work_failed(const common_options *options, const deberta_error *error);
 /* work_failed, unless all went well. */
 void must(const common_options *options, deberta_status status, const deberta_error *error);
-/* Says the error for who has something to put in order first; returns the exit code. */
+/* Prints the error for callers that must clean up first; returns the exit code. */
 int say_error(const common_options *options, const deberta_error *error);
 
 /* Ends the program: removes what is unfinished, calls the hooks, the latest first, and looks whether all that was
@@ -264,8 +265,8 @@ typedef struct end_hook {
 void end_hook_add(end_hook *hook);
 void end_hook_drop(end_hook *hook); /* with those that were added after it */
 
-/* From now on a shortage of memory (output/scope.h) ends the program with a sentence in this command's name, after
- * unfinished outputs are removed. */
+/* Installs the hook that ends the program when memory is short (output/scope.h), with a sentence in this command's
+ * name, after unfinished outputs are removed. */
 void say_when_memory_is_short(const command *command);
 /* A note on stderr unless --quiet. */
 void say_note(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -106,7 +106,7 @@ static _Noreturn void refuse_unknown_letter(const common_options *options, char 
 
 /* -------------------------------------------------------------------------------------------------------- scanning */
 
-/* One argument that begins with a dash; *index moves on over a value. */
+/* Scans one argument that begins with a dash; *index moves on over a value. */
 static void scan_option(common_options *options, int *index)
 {
     option_scan *scan = options->scan;

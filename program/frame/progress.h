@@ -9,7 +9,7 @@
 typedef struct progress_bar {
     const char *what;
     bool shown, enabled;
-    bool lines; /* no bar, the detail as a line of its own, at most one a minute */
+    bool lines; /* no bar, the detail as a separate line, at most one a minute */
     double began, last;
     size_t total; /* 0: not known */
 } progress_bar;

@@ -120,7 +120,7 @@ void check_text_path(const common_options *options)
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-/* Whoever closes the file finds what cannot be written. */
+/* Writes the JSON; closing the file reports what cannot be written. */
 static void dump_json(FILE *out, json_t *object, size_t flags)
 {
     if (json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) != 0 && !ferror(out)) memory_short();
@@ -177,7 +177,8 @@ static result_format format_of_output(const common_options *options)
     return found;
 }
 
-/* A table under the name of a spreadsheet opens nowhere. Whoever says --format may call the file what they like. */
+/* Refuses suffixes of --out that are not of tables, such as .xlsx, which no program could open. With --format any name
+ * is fine. */
 static void check_suffix(const common_options *options)
 {
     static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",

@@ -20,11 +20,11 @@ typedef struct text_output {
 void text_output_open(const common_options *options, const char *path, text_output *output);
 void text_output_close(const common_options *options, text_output *output);
 void text_output_discard(text_output *output);
-/* As must, but throws away what was written first. */
+/* Ends the program as `must` does, but first discards the output. */
 void text_output_must(const common_options *options, text_output *output, deberta_status status,
                       const deberta_error *error);
 
-/* For commands that print there: --out does not end like a picture. */
+/* Refuses an --out that ends like a picture, for commands that print there. */
 void check_text_path(const common_options *options);
 /* check_text_path of a command that writes one --out, the common one. */
 void check_text_out(const common_options *options);
@@ -34,8 +34,8 @@ void check_figure_paths(const common_options *options);
 /* Prints and releases. */
 void print_json(const common_options *options, json_t *object);
 void print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
-/* Into a file that is open, on one line (results that come one a text); releases. False if memory ran out for the
- * object or its text; what cannot be written is found by whoever closes the file. */
+/* Writes the object into an open file, on one line (results that come one a text); releases it. False if memory ran out
+ * for the object or its text; closing the file reports what cannot be written. */
 void write_json_line(FILE *out, json_t *object);
 
 /* A name of a model for the metadata of a file, which is UTF-8: what is none becomes U+FFFD, and a note says so. Lives

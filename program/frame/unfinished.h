@@ -10,8 +10,8 @@
  * removed. */
 void unfinished_hold(void);
 
-/* From now on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file. Of more than 24 at a time the later ones stay. Ends
- * a hold; NULL does nothing else: the file could not be made. */
+/* Makes SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file from now on. Of more than 24 at a time the later ones stay.
+ * Ends a hold; NULL does nothing else: the file could not be made. */
 void unfinished_add(const char *path);
 /* A folder of the program's own, with all that is in it; one at a time. It goes with a signal, or when it is released.
  */

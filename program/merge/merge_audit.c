@@ -60,7 +60,7 @@ static _Noreturn void refuse_command(const merge_options *o, const char *word)
              word);
 }
 
-/* The option that stands at word k of the command, or NULL. */
+/* Returns the option at word k of the command, or NULL. */
 static const option *recorded_option(const recorded_command *recorded, const json_t *words, size_t k)
 {
     const char *word = json_string_value(json_array_get(words, k));
@@ -112,7 +112,7 @@ static recorded_command read_command(const merge_options *o, const shard_manifes
     return recorded;
 }
 
-/* With the places of model and input on this machine. Whatever the model is called, it is an argument. */
+/* Builds the command with the places of model and input on this machine. The model is an argument by any name. */
 static word_list command_again(const merge_options *o, const recorded_command *recorded, const char *out)
 {
     word_list list = {.options = &o->common};

@@ -40,10 +40,10 @@ void merge_shards_close(merge_shards *shards);
 /* The first thing in which b is not of the same making as a, as a sentence in `why`; false: nothing. */
 bool merge_differ(const shard_manifest *a, const shard_manifest *b, char why[512]);
 
-/* One row and its bytes; of a text that was skipped there are none. */
+/* Visits one row and its bytes; a skipped text has no bytes. */
 typedef deberta_status (*merge_visitor)(void *context, const merge_shard *shard, const corpus_row *row,
                                         const uint8_t *bytes, size_t count_bytes, deberta_error *err);
-/* In the order of the input, from its beginning. */
+/* Walks the rows in the order of the input, from its beginning. */
 deberta_status merge_shards_walk(merge_shards *shards, merge_visitor visit, void *context, deberta_error *err);
 /* The bytes of the shard's next row, which is passed over. */
 deberta_status merge_next_row(merge_shard *shard, const corpus_output *layout, const uint8_t **bytes, size_t *count,

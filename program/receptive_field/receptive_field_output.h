@@ -15,7 +15,7 @@ typedef struct field_findings {
     size_t layers, length; /* length 0: distances are not limited */
     receptive_field field, paired;
     composed_field *composed; /* [layers] */
-    size_t longest;           /* text in which every distance has a row of its own */
+    size_t longest;           /* text in which every distance has an unshared row */
     bool all_rows;            /* list the whole table */
     bool has_behaviour;
     behaviour_report behaviour;

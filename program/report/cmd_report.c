@@ -148,7 +148,7 @@ typedef struct report_end {
     made_files *made;
 } report_end;
 
-/* A report that cannot be finished leaves nothing behind. */
+/* Removes everything of a report that cannot be finished. */
 static int take_away(end_hook *hook, int status)
 {
     made_files_remove(((report_end *)hook)->made);

@@ -263,7 +263,7 @@ static void put_licences(page_writer *page)
     if (page->contents->live.modules) put_escaped(page->out, (const char *)live_licences);
 }
 
-/* Copies explorer.html and puts each part where its name stands in double braces. */
+/* Copies explorer.html and puts each part in place of its name in double braces. */
 static void put_template(page_writer *page)
 {
     static const struct {

@@ -46,7 +46,7 @@ static common_options *explorer_steps_begin(const explorer_job *job, const comma
     return options_begin(command, job->options, job->contents.model);
 }
 
-/* For the steps that look inside: receptive field and sweeps are about the model as it is. */
+/* Gives the ablations to steps that look inside the model: receptive field and sweeps are about the model as it is. */
 static void give_ablations(const explorer_job *job, common_options *step)
 {
     if (job->options->ablated.text) option_give(step, &step->ablated, job->options->ablated.text);
@@ -71,7 +71,7 @@ static void give_document(explorer_job *job, common_options *step, explorer_docu
     job->contents.has_document[document] = true;
 }
 
-/* With those of the report's options that change results or what is said meanwhile. */
+/* Runs a step with those of the report's options that change results or messages. */
 static void run_step(explorer_job *job, const char *title, common_options *step)
 {
     const common_options *options = job->options;
@@ -177,7 +177,7 @@ static void run_receptive_field(explorer_job *job)
     run_step(job, "Receptive field", step);
 }
 
-/* One sweep, and its drawing where there is a curve to draw. */
+/* Runs one sweep, and draws it if there is a curve to draw. */
 static void run_sweep(explorer_job *job, const char *title, explorer_document document, common_options *sweep,
                       bool is_curve)
 {

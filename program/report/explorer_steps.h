@@ -26,7 +26,7 @@ typedef struct made_files {
     size_t count;
 } made_files;
 
-/* Before a file is written, or behind the making of a folder: what is there already was somebody else's. */
+/* Notes a path before a file is written, or after a folder is made: files that existed before are not the report's. */
 void made_files_expect(made_files *made, const char *path);
 void made_files_add(made_files *made, const char *path);
 /* The latest first. What cannot be removed, as a folder that holds something else, stays. */
@@ -44,6 +44,6 @@ typedef struct explorer_job {
     bool has_relative_positions;
 } explorer_job;
 
-/* Runs them in the folder, which is there, and keeps their lines for the page. Of what goes wrong, a failed check alone
- * does not end the program. */
+/* Runs the steps in the folder, which exists, and keeps their lines for the page. A failed check alone does not end the
+ * program; other errors do. */
 void explorer_steps_run(explorer_job *job);

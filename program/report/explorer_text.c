@@ -118,7 +118,7 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The texts that were tokenized, for whoever computes them again: [text] or [text, second segment]. Null for ids. */
+/* Returns the tokenized texts, for a second computation: [text] or [text, second segment]. Null for ids. */
 static json_t *words_of(const explorer_text *text)
 {
     const input_batch *input = text->input;

@@ -83,7 +83,7 @@ static int order(const void *a, const void *b)
     return weights ? weights : strcmp(first, second);
 }
 
-/* In the order of their names, weights after the others. An empty file says nothing to a model, either. */
+/* Lists files in the order of their names, weights after the others. An empty file says nothing to a model, either. */
 static void list_files(const common_options *options, const char *folder, model_files *files)
 {
     DIR *listing = opendir(folder);
@@ -148,7 +148,7 @@ static void put_piece(FILE *out, const char *name, const unsigned char *bytes, s
     byte_buffer_free(&text);
 }
 
-/* In pieces: what has been read of a file is on its way to the worker while the browser reads the rest. */
+/* Writes a file in pieces: the worker receives each while the browser reads the rest. */
 static void put_file(const common_options *options, FILE *out, const char *name, const char *path)
 {
     mapped_file file;

@@ -95,7 +95,7 @@ static void describe_single(task_text *text, double score, bool is_value, FILE *
     if (out && !is_value) fprintf(out, "  %.3f  (score; as a probability %.3f)\n", score, probability);
 }
 
-/* One row of logits into an answer. */
+/* Turns one row of logits into an answer. */
 static deberta_status classify_describe(task_run *classify_run, task_text *text, const float *logits, FILE *out,
                                         deberta_error *err)
 {

@@ -43,7 +43,7 @@ static void eval_against_open(eval_against *against, const common_options *optio
     against->model = open_model(&other);
 }
 
-/* As many tokens as the longest text so far. */
+/* Makes room for as many tokens as the longest text so far. */
 static deberta_status make_room(eval_against *against, size_t tokens, deberta_error *err)
 {
     deberta_session_options options;

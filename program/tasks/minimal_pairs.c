@@ -26,7 +26,7 @@ static const char *const side_names[SIDES] = {"sentence_good", "sentence_bad"};
 /* Likelihoods of tokens of a sequence. */
 typedef struct question {
     const int32_t *ids, *types;   /* [tokens] */
-    const int32_t *targets;       /* [count]: what stands at these places, or stood there before it was masked */
+    const int32_t *targets;       /* [count]: tokens at these places, before any was masked */
     size_t tokens, first, count;  /* asked: first ... first + count - 1 */
     double *scores;               /* [count], the answers */
     const struct question *equal; /* another with the same ids and places: computed with this one */
@@ -66,7 +66,7 @@ static const char *text_of_key(const text_record *record, const char *key)
     return json_is_string(value) && json_string_length(value) ? json_string_value(value) : NULL;
 }
 
-/* Tokens of one sentence, as if it were a record of its own; what is wrong with it becomes the pair's problem. */
+/* Tokenizes one sentence as if it were a separate record; its problem becomes the pair's. */
 static deberta_status tokenize_side(pair_run *run, sentence_pair *pair, size_t which, deberta_error *err)
 {
     pair_side *side = &pair->sides[which];
@@ -140,7 +140,7 @@ static deberta_status read_window(pair_run *run, bool *end, deberta_error *err)
 
 /* -------------------------------------------------------------------------------------------------------- questions */
 
-/* One token after the other is masked. */
+/* Masks one token after the other. */
 static void ask_masked(pair_run *run, const pair_side *side)
 {
     const deberta_tokens *tokens = side->tokens;

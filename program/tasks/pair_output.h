@@ -12,7 +12,7 @@ typedef struct pair_group {
     size_t pairs, right;
 } pair_group;
 
-/* In the order in which names come; {0} is empty. */
+/* Groups in the order in which names come; {0} is empty. */
 typedef struct pair_groups {
     pair_group *groups; /* [count] */
     size_t count, capacity;

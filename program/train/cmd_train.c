@@ -44,7 +44,7 @@ static size_t find_best(const train_log *log)
     return best;
 }
 
-/* Notes the candidates of the choice if the measure did not decide by itself. */
+/* Notes measurements that are undefined or share the best value, where the measure did not decide by itself. */
 static void note_choice(const train_options *o, const train_log *log, size_t best)
 {
     size_t undefined = 0, equal = 0;
@@ -127,7 +127,7 @@ static json_t *digest_weights(const train_options *o)
     return digests;
 }
 
-/* As sha256sum has them, so that two machines can be compared by eye. */
+/* Prints digests in the form of sha256sum, so that two machines can be compared by eye. */
 static void tell_digests(const train_options *o)
 {
     const char *name;
@@ -147,8 +147,8 @@ static void print_end(const train_options *o, const train_log *log, size_t done,
     print_json_to(&o->common, NULL, object); /* --out is the folder */
 }
 
-/* From the log in the folder of the run: the losses and the best step on stderr, or with --json as an object on
- * standard output. done: steps that are behind. */
+/* Reports from the log in the folder of the run: the losses and the best step on stderr, or with --json as an object on
+ * standard output. done: completed steps. */
 static void train_end(const train_options *o, size_t done, bool finished)
 {
     train_log log;

@@ -251,7 +251,7 @@ static void note_held_out(const finetune_data *data)
                  same, label_text(options, &data->reader.labels, held_out->items[0].label));
 }
 
-/* A new head for batches that somebody else has made. */
+/* Chooses the labels of a new head for batches made elsewhere. */
 static void open_labels(finetune_data *data, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};

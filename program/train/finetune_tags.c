@@ -42,7 +42,7 @@ static void free_sentence(sentence *s)
     *s = (sentence){0};
 }
 
-/* A word that has no piece of its own (its characters are all dropped) has no label. */
+/* Labels tokens. A word without any piece (its characters are all dropped) has no label. */
 static void label_tokens(const sentence *s, const deberta_tokens *tokens, int32_t *token_labels)
 {
     size_t word = 0;
@@ -138,7 +138,7 @@ static bool finetune_tags_take_line(finetune_reader *r, sentence *s, text_record
     return take_word(r, s, record, record->text, tab + 1);
 }
 
-/* CoNLL's mark between documents: a line of its own, which readers of such files leave out. */
+/* Whether the record is CoNLL's mark between documents: a separate line, which readers of such files leave out. */
 static bool is_document_mark(finetune_reader *r, const text_record *record)
 {
     static const char mark[] = "-DOCSTART-";

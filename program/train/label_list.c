@@ -126,7 +126,7 @@ deberta_status label_list_check(const label_list *labels, deberta_training_task 
                  tags ? "words" : "label", tags ? "labels" : "text");
 }
 
-/* Digits, perhaps behind a minus, as far as a number of 64 bits surely holds them. */
+/* Whether the name is digits, perhaps after a minus, as far as a number of 64 bits surely holds them. */
 static bool is_whole_number(const char *name)
 {
     enum { MOST_DIGITS = 18 };

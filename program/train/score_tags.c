@@ -52,7 +52,7 @@ static tag_name name_of(const tag_scores *s, int32_t label)
     return split_name((size_t)label < s->labels->count ? s->labels->names[label] : NULL);
 }
 
-/* The next span at or behind *at, which moves on; false: there is none. tags: of labelled tokens only. */
+/* Finds the next span at or after *at, which moves on; false: there is none. tags: of labelled tokens only. */
 static bool next_span(const tag_scores *s, const int32_t *tags, size_t count, size_t *at, tag_span *span)
 {
     while (*at < count && name_of(s, tags[*at]).prefix == 'O') ++*at;
@@ -94,7 +94,7 @@ static void count_spans(const tag_scores *s, const int32_t *wanted, const int32_
     counts->tokens += count;
 }
 
-/* Pieces behind a word's first have no label. */
+/* Pieces after a word's first have no label. */
 static void count_example(const tag_scores *s, size_t example, span_counts *counts)
 {
     const deberta_example *e = &s->examples->items[example];

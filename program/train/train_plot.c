@@ -61,7 +61,7 @@ static const char *distinct_name(const plot_job *job, size_t train_plot_run)
     return job->runs[train_plot_run].name;
 }
 
-/* Runs of a group stand together, groups in the order of their first runs. */
+/* Puts the runs of a group together, groups in the order of their first runs. */
 static void group_runs(plot_job *job)
 {
     job->groups = options_take(&job->o->common, job->run_count, sizeof *job->groups);

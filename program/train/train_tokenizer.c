@@ -39,7 +39,8 @@ static deberta_status train_tokenizer_make_folder(const char *folder, bool *is_n
     return DEBERTA_OK;
 }
 
-/* As DeBERTa v3 was published, but for its size: positions in the Enhanced Mask Decoder alone. */
+/* Writes the configuration of DeBERTa v3 as published, but for its size: positions in the Enhanced Mask Decoder
+ * alone. */
 static deberta_status write_config(const tokenizer_options *o, const char *folder, deberta_error *err)
 {
     char path[4096];

@@ -70,7 +70,7 @@ static void publish(const common_options *options, const verify_output *to)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
-/* Refuses tables and figures of faults: a fault is reported by a sentence or an object. */
+/* Refuses pictures, and formats other than text and JSON: a fault is reported by a sentence or an object. */
 static void check_mutation_output(const common_options *options, const verify_output *to)
 {
     if (to->paths.figure_count)
@@ -80,7 +80,7 @@ static void check_mutation_output(const common_options *options, const verify_ou
                              "ends in");
 }
 
-/* Number k of the faults of the forward pass or of the backward pass; false behind the last. */
+/* Finds fault k of the forward pass or of the backward pass; false after the last. */
 static bool fault_at(bool of_training, size_t k, const char **name, const char **description)
 {
     *name = of_training ? backward_faults[k].name : mutation_list()[k].name;

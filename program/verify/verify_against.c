@@ -1,4 +1,4 @@
-/* Tensors of a file are found among those that the engine computes, and are compared value by value.
+/* Finds tensors of a file among those that the engine computes, and compares them value by value.
  *
  * SPDX-License-Identifier: MIT */
 #include "program/verify/verify_output.h"
@@ -26,7 +26,7 @@ typedef struct against_job {
     size_t compared; /* tensors */
 } against_job;
 
-/* One tensor of the file against ours. */
+/* Comparison of one tensor of the file with ours. */
 typedef struct comparison {
     const float *expected; /* the whole tensor */
     const char *where;     /* of a value: format of its token or row, and of its column */
@@ -48,7 +48,7 @@ static deberta_status compare_piece(void *context, const encoded_piece *piece, d
 }
 
 /* Values of another shape answer another input or another model, and must not be read as answers to these. A head of
- * one number a token may have that number as a dimension of its own, or leave it out. */
+ * one number a token may have a dimension of size 1, or leave it out. */
 static void expect_shape(const against_job *job, const tensor *t, const export_tensor *ours)
 {
     const size_t rank = t->rank < ours->rank ? t->rank : ours->rank;

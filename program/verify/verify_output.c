@@ -171,7 +171,7 @@ static double growing_percentile(const verify_row *row) { return row->percentile
 static double growing_error(const verify_row *row) { return verify_relative_error(&row->norms); }
 static double growing_angle(const verify_row *row) { return fmax(0, 1 - verify_cosine(&row->norms)); }
 
-/* One number of the hidden states of one model, layer after layer; first: row of its layer 0. */
+/* Prints one number of the hidden states of one model, layer after layer; first: row of its layer 0. */
 static void say_by_layer(const verify_report *report, size_t first, const char *what,
                          double (*number)(const verify_row *), result *r)
 {

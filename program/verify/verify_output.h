@@ -28,6 +28,6 @@ void verify_against_file(const common_options *options, const char *path, bool e
 
 /* Prints one line with tabs between: version, processor, instruction set and the parts that its kernels come from,
  * model, its digest, and SHA-256 of ten texts' last hidden states in float32, int16 and int8 and of four steps of
- * training. The first three tell of the machine, the others are the same everywhere; a made-up model has no digest and
+ * training. The first three describe the machine, the others are the same everywhere; a made-up model has no digest and
  * no training: "-". */
 void verify_publish(const common_options *options, const char *out);

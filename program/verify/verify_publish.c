@@ -23,7 +23,7 @@ typedef struct digests {
     char model[DIGEST_BYTES], outputs[DEBERTA_PRECISION_COUNT][DIGEST_BYTES], training[DIGEST_BYTES];
 } digests;
 
-/* Such a model has no files, which a new head would stand beside. */
+/* Whether the model is made up; it has no files to which a new head could be added. */
 static bool is_made_up(const char *path) { return strncmp(path, "synthetic:", 10) == 0; }
 
 static void make_texts(int32_t ids[ALL_TOKENS], size_t vocabulary)

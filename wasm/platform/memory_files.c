@@ -68,7 +68,7 @@ int __wrap_access(const char *path, int mode);
 
 int __wrap_open(const char *path, int flags, ...)
 {
-    if (!(flags & O_WRONLY)) return find(path); /* O_RDONLY has a bit of its own, which folders are opened without */
+    if (!(flags & O_WRONLY)) return find(path); /* O_RDONLY has a separate bit, which folders are opened without */
     errno = EROFS;
     return -1;
 }

@@ -118,7 +118,7 @@ static deberta_status write_header(const corpus_output *output, deberta_error *e
     return written ? DEBERTA_OK : cannot_write(output, err);
 }
 
-/* Bytes of the I64 tensors behind the values. */
+/* Counts the bytes of the I64 tensors after the values. */
 static bool count_side_bytes(const corpus_output *output, uint64_t *bytes)
 {
     const uint64_t rows = output->row_count - output->skipped_rows,
@@ -193,7 +193,7 @@ static bool take_rows(corpus_output *output, const json_t *rows, size_t texts)
     return true;
 }
 
-/* In a format with a header the values' bytes follow from the rows. */
+/* Whether the values' bytes follow from the rows, as they must in a format with a header. */
 static bool bytes_fit(const corpus_output *output, uint64_t bytes)
 {
     uint64_t expected;
@@ -214,7 +214,7 @@ static bool are_problems(const json_t *problems)
     return !problems || json_is_array(problems);
 }
 
-/* One line of the journal: what was whole at a flush. */
+/* Takes one line of the journal, the state of a flush. */
 static deberta_status take_entry(corpus_output *output, const json_t *entry, corpus_progress *progress,
                                  uint64_t *data_bytes, deberta_error *err)
 {
@@ -287,7 +287,7 @@ static deberta_status open_resumable(corpus_output *output, const json_t *settin
         memory_short();
     bool is_new;
     if (!(output->journal = open_or_make(output->journal_path, &is_new))) return cannot_write_journal(output, err);
-    /* Whoever finished it between our opening and our locking has removed it. */
+    /* Another process finished it between our opening and our locking, and has removed it. */
     struct stat about;
     const bool locked = flock(fileno(output->journal), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
     if (!locked || (fstat(fileno(output->journal), &about) == 0 && about.st_nlink == 0))
@@ -342,7 +342,7 @@ void corpus_output_problem(corpus_output *output, const char *place, const char 
         json_add(output->problems, json_pack("[o, o]", json_clean_text(place), json_clean_text(problem)));
 }
 
-/* Those since the last flush. */
+/* Writes the problems since the last flush. */
 static void write_new_problems(corpus_output *output)
 {
     const size_t count = json_array_size(output->problems);

@@ -1,10 +1,10 @@
 /* Writes the rows of a corpus as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
  *
- * How many rows there will be is known only at the end, so every format is a stream after a header of fixed size that
- * is written last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h).
- * Resumable output is OUT.part instead, beside the file that a symbolic link OUT points to, and has a journal beside
- * it, OUT.part.journal: a line of settings, then one for each flush saying how far the data is whole. Both stay when
- * the work is interrupted and go when it is finished. The journal of a shard goes when its manifest is there
+ * The number of rows is known only at the end, so every format is a stream after a header of fixed size that is written
+ * last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h). Resumable
+ * output is OUT.part instead, beside the file that a symbolic link OUT points to, and has a journal beside it,
+ * OUT.part.journal: a line of settings, then one for each flush saying how far the data is whole. Both stay when the
+ * work is interrupted and go when it is finished. The journal of a shard goes when its manifest is complete
  * (corpus_shard.h).
  *
  * SPDX-License-Identifier: MIT */

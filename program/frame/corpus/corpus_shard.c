@@ -302,7 +302,7 @@ deberta_status corpus_shard_finish(corpus_shard *shard, const text_stream *strea
     DEBERTA_TRY(status);
     DEBERTA_TRY(shard_manifest_write(
         shard->manifest, corpus_shard_describe(shard, stream, output, progress, &digests, deberta_isa_name(isa)), err));
-    /* Whoever found the shard finished has removed it. */
+    /* Another process that found the shard finished has removed it. */
     if (unlink(output->journal_path) == 0 || errno == ENOENT) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be removed: %s", output->journal_path, strerror(errno));
 }

@@ -24,9 +24,9 @@ static inline bool corpus_shard_wanted(const text_stream *stream)
     return stream->choice.shards || stream->choice.share > 0;
 }
 
-/* Opens `output`, whose members the caller has set as for corpus_output_open, where the shard belongs. settings: what
- * decides the rows; taken. *finished: there is nothing to do, and the stream stands at its end, for the input was
- * compared with what the shard was made of. */
+/* Opens `output`, whose members the caller has set as for corpus_output_open, at the shard's place. settings: those
+ * that decide the rows; taken. *finished: the shard is complete, and the stream is at its end, because the input was
+ * compared with that of the shard. */
 deberta_status corpus_shard_open(corpus_shard *shard, const reading_options *options, text_stream *stream,
                                  json_t *settings, corpus_output *output, corpus_progress *progress, bool *finished,
                                  deberta_error *err);

@@ -111,7 +111,7 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
     return input_fill(input, p, err);
 }
 
-/* "1,7,3" into a row of its own; rows of other lengths are padded on the right. */
+/* Parses "1,7,3" into a separate row; rows of other lengths are padded on the right. */
 static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, deberta_error *err)
 {
     size_t capacity = 1;
@@ -158,7 +158,7 @@ static deberta_status read_ids(const text_list *given, padded *p, deberta_error 
     return status;
 }
 
-/* others: tensors of another kind may stand beside the input. */
+/* others: the file may hold tensors of another kind besides the input. */
 static deberta_status read_file(const char *path, padded *p, bool others, deberta_error *err)
 {
     input_file file;
@@ -243,7 +243,7 @@ static deberta_status tokenize_row(const reading_options *options, const input_b
     return DEBERTA_OK;
 }
 
-/* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
+/* Tokenizes texts into one padded matrix; keeps the token lists for callers that need offsets. */
 static deberta_status tokenize(const reading_options *options, const char *folder, size_t limit, input_batch *input,
                                padded *p, deberta_error *err)
 {

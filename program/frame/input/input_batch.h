@@ -9,10 +9,10 @@
 #include "output/scope.h"
 #include "program/frame/input/text_stream.h"
 
-/* Attention is quadratic: a row of 10 MB would take days. Whoever wants more says so (--max-tokens, --memory-limit). */
+/* Attention is quadratic: a row of 10 MB would take days. Options allow more (--max-tokens, --memory-limit). */
 enum { INPUT_LONGEST_UNASKED = 32768 };
 
-/* One row of the input as the user gave it. */
+/* A row of the input as the user gave it. */
 typedef struct input_row {
     size_t first_column, tokens; /* the columns that are encoded */
     size_t sequence;             /* which sequence of the batch that is; SIZE_MAX for a row that is all padding */
@@ -51,7 +51,7 @@ void text_source_read(const reading_options *options, input_batch *input);
 /* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
 const char *token_segment(const input_batch *input, size_t row, size_t column);
 
-/* The token without its mark for a space; lives as long as the batch. A byte-level BPE writes bytes in a code
- * of its own ("\u00e4\u00bd"): its tokens show what they stand for in the text, in hexadecimal where that is part of a
+/* Returns the token without its mark for a space; it lives as long as the batch. A byte-level BPE writes bytes in a
+ * private code ("\u00e4\u00bd"): its tokens are shown as the text they represent, in hexadecimal if that is part of a
  * character. */
 const char *token_label(input_batch *input, size_t row, size_t column);

@@ -78,7 +78,7 @@ static deberta_status take_object(labelled_text *found, text_record *record, boo
 
 /* ------------------------------------------------------------------------------------------------------------ lines */
 
-/* The fields behind the text: a second text, or all choices. */
+/* Takes the fields after the text: a second text, or all choices. */
 static deberta_status take_fields(labelled_text *found, text_record *record, const char *at, const char *end,
                                   bool has_choices)
 {
@@ -103,7 +103,7 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
 
 static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncasecmp(field, "label", 5) == 0; }
 
-/* A header with the columns in another order: all lines behind it would be read the wrong way round. */
+/* Refuses a header with the columns in another order: all following lines would be misread. */
 static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)
 {
     char place[256];

@@ -71,7 +71,8 @@ void text_batches_close(text_batches *batches)
 
 /* ----------------------------------------------------------------------------------------------------- tokenizing */
 
-/* A text longer than a batch gets a session of its own size: --memory-limit then stops the text, not the corpus. */
+/* Checks the memory of a text longer than a batch, which gets a separate session: --memory-limit then stops the text,
+ * not the corpus. */
 static deberta_status check_memory(const text_batches *batches, text_record *record, size_t tokens, deberta_error *err)
 {
     deberta_session_options options = batches->session_options;

@@ -9,7 +9,7 @@
 #include "program/frame/ablate.h"
 #include "program/frame/input/text_stream.h"
 
-/* One sequence; borrows its arrays. */
+/* A sequence; borrows its arrays. */
 typedef struct text_piece {
     const int32_t *ids, *types; /* [tokens] */
     size_t tokens;

@@ -164,8 +164,8 @@ static const char *find_no_texts(const char *path)
     return no_texts_reason(bytes, count > 0 ? (size_t)count : 0);
 }
 
-/* Looking at each file before anything runs: a name misspelt should not show after an hour. A named pipe is not opened:
- * that would wait for whoever writes to it, and lose what that has written. */
+/* Looks at each file before anything runs: a misspelt name should not show after an hour. A named pipe is not opened:
+ * that would wait for its writer, and lose the data already written. */
 static void measure_files(text_stream *stream)
 {
     const common_options *options = &stream->options->common;

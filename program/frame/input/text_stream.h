@@ -14,7 +14,7 @@
 #include "core/io/record_keys.h"
 #include "program/frame/input/item_choice.h"
 
-/* --max-tokens: a number, or as many as the model was trained with, or as many as have distances of their own. */
+/* --max-tokens: a number, or as many as the model was trained with, or as many as have unambiguous distances. */
 typedef enum token_limit_kind { LIMIT_NONE, LIMIT_TOKENS, LIMIT_TRAINED, LIMIT_RECEPTIVE } token_limit_kind;
 typedef struct token_limit {
     token_limit_kind kind;
@@ -96,8 +96,8 @@ void text_stream_close(text_stream *stream);
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */
 void text_record_place(const text_record *record, char place[256]);
-/* "deberta tag: corpus.txt, line 3: the text is empty" on stderr, of a record with a problem. A file of another kind
- * has one in every line: behind the first few they are only counted. */
+/* Prints "deberta tag: corpus.txt, line 3: the text is empty" on stderr, for a record with a problem. A file of another
+ * kind has one in every line: after the first few they are only counted. */
 void text_stream_report(text_stream *stream, const text_record *record);
 /* Says how many problems were only counted, if any, after the last one printed. */
 void text_stream_report_rest(const text_stream *stream);
