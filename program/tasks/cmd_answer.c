@@ -17,10 +17,10 @@ typedef struct answer_options {
     size_t top, max_answer; /* max_answer: tokens */
 } answer_options;
 
-static deberta_status look(task_run *answer_run, task_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     (void)err;
-    (void)answer_run;
+    (void)run;
     if (deberta_context_tokens(text->tokens) > 0) return DEBERTA_OK;
     return text_record_spoil(&text->record, "the context holds no tokens");
 }
@@ -48,13 +48,13 @@ static void answer_show(FILE *out, const text_record *record, const deberta_answ
     }
 }
 
-static deberta_status answer_describe(task_run *answer_run, task_text *text, const float *logits, FILE *out,
+static deberta_status answer_describe(task_run *run, task_text *text, const float *logits, FILE *out,
                                       deberta_error *err)
 {
-    const answer_options *o = (const answer_options *)answer_run->options;
+    const answer_options *o = (const answer_options *)run->options;
     size_t count = o->top;
     double no_answer = 0;
-    deberta_answer *spans = options_take(answer_run->options, o->top, sizeof *spans);
+    deberta_answer *spans = options_take(run->options, o->top, sizeof *spans);
     DEBERTA_TRY(
         deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, o->max_answer, err));
     if (out) {

@@ -19,16 +19,13 @@ typedef struct classify_options {
     size_t top;
 } classify_options;
 
-static void classify_begin(task_run *classify_run)
-{
-    task_run_check_labels(classify_run, classify_run->batches.info.sequence_labels);
-}
+static void classify_begin(task_run *run) { task_run_check_labels(run, run->batches.info.sequence_labels); }
 
 /* Kind of problem by the model's configuration, unless --multi-label gives it. */
-static deberta_problem problem_of(const task_run *classify_run)
+static deberta_problem problem_of(const task_run *run)
 {
-    const classify_options *o = (const classify_options *)classify_run->options;
-    return o->multi_label ? DEBERTA_PROBLEM_MULTI_LABEL : classify_run->batches.info.problem;
+    const classify_options *o = (const classify_options *)run->options;
+    return o->multi_label ? DEBERTA_PROBLEM_MULTI_LABEL : run->batches.info.problem;
 }
 
 static void show_texts(FILE *out, const text_record *record)
@@ -50,21 +47,21 @@ typedef struct text_class {
 } text_class;
 
 /* The largest ones first. */
-static size_t find_classes(task_run *classify_run, const float *logits, text_class **classes)
+static size_t find_classes(task_run *run, const float *logits, text_class **classes)
 {
-    const classify_options *o = (const classify_options *)classify_run->options;
-    const size_t labels = classify_run->batches.info.sequence_labels;
-    const deberta_problem problem = problem_of(classify_run);
-    double *values = options_take(classify_run->options, labels, sizeof *values);
+    const classify_options *o = (const classify_options *)run->options;
+    const size_t labels = run->batches.info.sequence_labels;
+    const deberta_problem problem = problem_of(run);
+    double *values = options_take(run->options, labels, sizeof *values);
     size_t *chosen;
     deberta_softmax(values, logits, labels);
     for (size_t k = 0; problem == DEBERTA_PROBLEM_MULTI_LABEL && k < labels; k++)
         values[k] = deberta_sigmoid(logits[k]);
     for (size_t k = 0; problem == DEBERTA_PROBLEM_REGRESSION && k < labels; k++) values[k] = logits[k];
-    const size_t count = task_run_choose(classify_run, o->top, values, labels, &chosen);
-    *classes = options_take(classify_run->options, count, sizeof **classes);
+    const size_t count = task_run_choose(run, o->top, values, labels, &chosen);
+    *classes = options_take(run->options, count, sizeof **classes);
     for (size_t k = 0; k < count; k++)
-        (*classes)[k] = (text_class){task_run_label(classify_run, chosen[k]), chosen[k], values[chosen[k]]};
+        (*classes)[k] = (text_class){task_run_label(run, chosen[k]), chosen[k], values[chosen[k]]};
     return count;
 }
 
@@ -96,19 +93,19 @@ static void describe_single(task_text *text, double score, bool is_value, FILE *
 }
 
 /* Turns one row of logits into an answer. */
-static deberta_status classify_describe(task_run *classify_run, task_text *text, const float *logits, FILE *out,
+static deberta_status classify_describe(task_run *run, task_text *text, const float *logits, FILE *out,
                                         deberta_error *err)
 {
     (void)err;
-    const deberta_problem problem = problem_of(classify_run);
+    const deberta_problem problem = problem_of(run);
     const bool regression = problem == DEBERTA_PROBLEM_REGRESSION;
     if (out) show_texts(out, &text->record);
-    if (classify_run->batches.info.sequence_labels == 1 && problem != DEBERTA_PROBLEM_MULTI_LABEL) {
+    if (run->batches.info.sequence_labels == 1 && problem != DEBERTA_PROBLEM_MULTI_LABEL) {
         describe_single(text, (double)logits[0], regression, out);
         return DEBERTA_OK;
     }
     text_class *classes = NULL;
-    const size_t count = find_classes(classify_run, logits, &classes);
+    const size_t count = find_classes(run, logits, &classes);
     if (out)
         show_classes(out, classes, count);
     else
@@ -200,29 +197,29 @@ static void answer_choices(const choice_job *job, task_text *text, FILE *out)
 }
 
 /* Answers by itself: one text is several sequences. */
-static deberta_status look(task_run *classify_run, task_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
-    choice_job *job = classify_run->context;
+    choice_job *job = run->context;
     FILE *out;
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
         DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
     if (text->record.problem) return DEBERTA_OK;
-    struct scope_piece *mark = options_mark(classify_run->options);
-    deberta_status status = text_batches_run(&classify_run->batches, job->pieces, job->count, keep_scores, job, err);
-    if (status == DEBERTA_OK) task_text_out(classify_run, text, &out);
+    struct scope_piece *mark = options_mark(run->options);
+    deberta_status status = text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err);
+    if (status == DEBERTA_OK) task_text_out(run, text, &out);
     if (status == DEBERTA_OK) answer_choices(job, text, out);
-    options_release(classify_run->options, mark);
+    options_release(run->options, mark);
     return status;
 }
 
-static void begin_choices(task_run *classify_run)
+static void begin_choices(task_run *run)
 {
-    choice_job *job = classify_run->context;
-    const deberta_model_info *info = &classify_run->batches.info;
-    task_require(classify_run->options, &classify_run->batches, DEBERTA_TASK_SEQUENCE);
-    job->run = classify_run;
+    choice_job *job = run->context;
+    const deberta_model_info *info = &run->batches.info;
+    task_require(run->options, &run->batches, DEBERTA_TASK_SEQUENCE);
+    job->run = run;
     if (info->sequence_labels != 1)
-        end_with(classify_run->options, EXIT_INPUT,
+        end_with(run->options, EXIT_INPUT,
                  "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "
                  "choice have",
                  info->name, info->sequence_labels);

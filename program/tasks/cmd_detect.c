@@ -20,11 +20,11 @@ typedef struct suspect {
 } suspect;
 
 /* The text with its suspects marked, and a line for each; with --top for each of those. */
-static void detect_show(FILE *out, const task_run *detect_run, const text_record *record, const suspect *suspects,
+static void detect_show(FILE *out, const task_run *run, const text_record *record, const suspect *suspects,
                         size_t count)
 {
-    const detect_options *o = (const detect_options *)detect_run->options;
-    deberta_span *spans = options_take(detect_run->options, count, sizeof *spans);
+    const detect_options *o = (const detect_options *)run->options;
+    deberta_span *spans = options_take(run->options, count, sizeof *spans);
     size_t shown = 0;
     for (size_t k = 0; k < count; k++)
         if (o->top || suspects[k].replaced) spans[shown++] = suspects[k].place.bytes;
@@ -47,26 +47,26 @@ static json_t *describe_token(const task_text *text, const suspect *s)
                      json_span(s->place.bytes), "probability", s->probability, "replaced", s->replaced);
 }
 
-static deberta_status detect_describe(task_run *detect_run, task_text *text, const float *logits, FILE *out,
+static deberta_status detect_describe(task_run *run, task_text *text, const float *logits, FILE *out,
                                       deberta_error *err)
 {
     (void)err;
-    const detect_options *o = (const detect_options *)detect_run->options;
+    const detect_options *o = (const detect_options *)run->options;
     const size_t count = text->tokens->count;
-    double *scores = options_take(detect_run->options, count, sizeof *scores);
-    suspect *suspects = options_take(detect_run->options, count, sizeof *suspects);
+    double *scores = options_take(run->options, count, sizeof *scores);
+    suspect *suspects = options_take(run->options, count, sizeof *suspects);
     size_t *chosen, found = 0;
     /* The frame is nobody's text: it ranks after everything. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
-    for (size_t k = 0, shown = task_run_choose(detect_run, o->top, scores, count, &chosen); k < shown; k++) {
+    for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++) {
         const size_t t = chosen[k];
         if (scores[t] >= 0)
             suspects[found++] = (suspect){t, deberta_token_place(text->tokens, t, text->record.text), scores[t],
                                           scores[t] > o->threshold};
     }
     if (out) {
-        detect_show(out, detect_run, &text->record, suspects, found);
+        detect_show(out, run, &text->record, suspects, found);
         return DEBERTA_OK;
     }
     text->answer = json_pack("{s:[]}", "tokens");

@@ -148,12 +148,12 @@ typedef struct eval_job {
     eval_findings findings;
 } eval_job;
 
-static deberta_status split(task_run *eval_run, task_text *text, deberta_error *err)
+static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 {
-    const eval_job *job = eval_run->context;
+    const eval_job *job = run->context;
     const eval_findings *findings = &job->findings;
     labelled_text found;
-    deberta_status status = labelled_text_split(&found, &eval_run->stream, &text->record, false, err);
+    deberta_status status = labelled_text_split(&found, &run->stream, &text->record, false, err);
     text->skipped = found.skipped;
     if (status == DEBERTA_OK && found.label && !text->record.problem) {
         text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label);
@@ -165,25 +165,24 @@ static deberta_status split(task_run *eval_run, task_text *text, deberta_error *
     return status;
 }
 
-static deberta_status eval_describe(task_run *eval_run, task_text *text, const float *logits, FILE *out,
-                                    deberta_error *err)
+static deberta_status eval_describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     (void)out;
-    eval_job *job = eval_run->context;
+    eval_job *job = run->context;
     confusion *c = &job->findings.confusion;
     const size_t label = logits_largest(logits, c->labels);
     confusion_add(c, text->label, label);
     return eval_against_compare(&job->against, text, label, err);
 }
 
-static deberta_status eval_finish(task_run *eval_run, FILE *out, deberta_error *err)
+static deberta_status eval_finish(task_run *run, FILE *out, deberta_error *err)
 {
-    eval_job *job = eval_run->context;
-    job->findings.bad = eval_run->bad;
+    eval_job *job = run->context;
+    job->findings.bad = run->bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);
-    const char *precision = low_precision_name(eval_run->options);
+    const char *precision = low_precision_name(run->options);
     if (precision) {
         result_set(r, "precision", json_string(precision));
         result_say(r, "\nlinear layers in %s", precision);
@@ -194,29 +193,28 @@ static deberta_status eval_finish(task_run *eval_run, FILE *out, deberta_error *
     return DEBERTA_OK;
 }
 
-static void eval_begin(task_run *eval_run)
+static void eval_begin(task_run *run)
 {
-    eval_job *job = eval_run->context;
-    const size_t labels = eval_run->batches.info.sequence_labels;
-    eval_run->out = job->paths.text;
-    task_run_check_labels(eval_run, labels);
+    eval_job *job = run->context;
+    const size_t labels = run->batches.info.sequence_labels;
+    run->out = job->paths.text;
+    task_run_check_labels(run, labels);
     if (labels < 2)
-        end_with(eval_run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
-                 eval_run->batches.info.name);
-    if (eval_run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
-        end_with(eval_run->options, EXIT_INPUT,
+        end_with(run->options, EXIT_INPUT, "%s: a head with one output is a regression, not a classifier",
+                 run->batches.info.name);
+    if (run->batches.info.problem > DEBERTA_PROBLEM_SINGLE_LABEL)
+        end_with(run->options, EXIT_INPUT,
                  "%s: config.json says problem_type %s, expected one right label a text: accuracy and F1 are of those",
-                 eval_run->batches.info.name,
-                 eval_run->batches.info.problem == DEBERTA_PROBLEM_REGRESSION ? "regression"
-                                                                              : "multi_label_classification");
-    job->findings.confusion = (confusion){labels, options_take(eval_run->options, labels * labels, sizeof(size_t))};
-    const char **names = options_take(eval_run->options, labels, sizeof *names);
+                 run->batches.info.name,
+                 run->batches.info.problem == DEBERTA_PROBLEM_REGRESSION ? "regression" : "multi_label_classification");
+    job->findings.confusion = (confusion){labels, options_take(run->options, labels * labels, sizeof(size_t))};
+    const char **names = options_take(run->options, labels, sizeof *names);
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
-        names[k] = options_text(eval_run->options, "%s", task_run_label(eval_run, k));
+        names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
-    const eval_options *o = (const eval_options *)eval_run->options;
-    if (option_given(eval_run->options, &o->against))
-        eval_against_open(&job->against, eval_run->options, (deberta_precision)o->against, labels);
+    const eval_options *o = (const eval_options *)run->options;
+    if (option_given(run->options, &o->against))
+        eval_against_open(&job->against, run->options, (deberta_precision)o->against, labels);
 }
 
 static void eval_draw(const common_options *options, const eval_job *job)

@@ -47,10 +47,10 @@ static const char *find_other_mask(const char *text, size_t *bytes)
     return word ? word : gap;
 }
 
-static deberta_status look(task_run *fill_mask_run, task_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
-    const fill_job *job = fill_mask_run->context;
-    const deberta_model_info *info = &fill_mask_run->batches.info;
+    const fill_job *job = run->context;
+    const deberta_model_info *info = &run->batches.info;
     size_t masks = 0, last = 0;
     for (size_t t = 0; t < text->tokens->count; t++) {
         if (text->tokens->ids[t] != job->mask_id) continue;
@@ -65,7 +65,7 @@ static deberta_status look(task_run *fill_mask_run, task_text *text, deberta_err
     }
     if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
     /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */
-    return text_batches_check_length(&fill_mask_run->batches, &text->record, last + 1, info->max_positions, err);
+    return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);
 }
 
 typedef struct candidate {
@@ -74,43 +74,42 @@ typedef struct candidate {
 } candidate;
 
 /* The candidates of one decoder for some masks of the batch: found[k] has room for --top. Returns how many each has. */
-static deberta_status decode(task_run *fill_mask_run, const task_batch *batch, size_t decoder, const mask_place *places,
+static deberta_status decode(task_run *run, const task_batch *batch, size_t decoder, const mask_place *places,
                              size_t count, candidate **found, size_t *candidates, deberta_error *err)
 {
-    const size_t vocabulary = fill_mask_run->batches.info.vocabulary_size,
-                 top = ((const fill_mask_options *)fill_mask_run->options)->top;
+    const size_t vocabulary = run->batches.info.vocabulary_size, top = ((const fill_mask_options *)run->options)->top;
     size_t positions[MASKS_AT_ONCE], *chosen;
-    struct scope_piece *mark = options_mark(fill_mask_run->options);
-    float *logits = options_take(fill_mask_run->options, count, vocabulary * sizeof *logits);
-    double *probabilities = options_take(fill_mask_run->options, vocabulary, sizeof *probabilities);
+    struct scope_piece *mark = options_mark(run->options);
+    float *logits = options_take(run->options, count, vocabulary * sizeof *logits);
+    double *probabilities = options_take(run->options, vocabulary, sizeof *probabilities);
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
     const deberta_status status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
         deberta_softmax(probabilities, logits + k * vocabulary, vocabulary);
-        *candidates = task_run_choose(fill_mask_run, top, probabilities, vocabulary, &chosen);
+        *candidates = task_run_choose(run, top, probabilities, vocabulary, &chosen);
         for (size_t c = 0; c < *candidates; c++)
             found[k][c] = (candidate){(int32_t)chosen[c], probabilities[chosen[c]]};
     }
-    options_release(fill_mask_run->options, mark);
+    options_release(run->options, mark);
     return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
 /* The text of a token, to be freed; NULL where it has none. *bytes may be NULL. */
-static char *text_of(const task_run *fill_mask_run, int32_t id, size_t *bytes)
+static char *text_of(const task_run *run, int32_t id, size_t *bytes)
 {
     char *text = NULL;
-    const deberta_status status = deberta_detokenize(&text, bytes, fill_mask_run->batches.tokenizer, &id, 1, NULL);
+    const deberta_status status = deberta_detokenize(&text, bytes, run->batches.tokenizer, &id, 1, NULL);
     if (status == DEBERTA_E_MEMORY) memory_short();
     return status == DEBERTA_OK ? text : NULL;
 }
 
-static json_t *describe_candidate(const task_run *fill_mask_run, const candidate *c)
+static json_t *describe_candidate(const task_run *run, const candidate *c)
 {
     size_t token_bytes = 0, text_bytes = 0;
-    const char *token = deberta_tokenizer_token(fill_mask_run->batches.tokenizer, c->id, &token_bytes);
-    char *text = token ? text_of(fill_mask_run, c->id, &text_bytes) : NULL;
+    const char *token = deberta_tokenizer_token(run->batches.tokenizer, c->id, &token_bytes);
+    char *text = token ? text_of(run, c->id, &text_bytes) : NULL;
     /* rows of the table after the last token have no name */
     json_t *object = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)c->id, "token",
                                token ? json_clean_string(token, token_bytes) : json_null(), "text",
@@ -119,15 +118,15 @@ static json_t *describe_candidate(const task_run *fill_mask_run, const candidate
     return object;
 }
 
-static void describe_mask(const task_run *fill_mask_run, task_text *text, const mask_place *mask,
-                          candidate *const *columns, size_t count)
+static void describe_mask(const task_run *run, task_text *text, const mask_place *mask, candidate *const *columns,
+                          size_t count)
 {
     const deberta_place place = deberta_token_place(text->tokens, mask->token, text->record.text);
     json_t *by_decoder = json_object();
     for (size_t d = 0; d < DECODERS; d++) {
         json_t *array = columns[d] ? json_array() : NULL;
         for (size_t c = 0; array && c < count; c++)
-            json_array_append_new(array, describe_candidate(fill_mask_run, &columns[d][c]));
+            json_array_append_new(array, describe_candidate(run, &columns[d][c]));
         if (array) json_object_set_new(by_decoder, mlm_decoder_names[d], array);
     }
     if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
@@ -139,23 +138,23 @@ static void describe_mask(const task_run *fill_mask_run, task_text *text, const 
 
 /* ---------------------------------------------------------------------------------------------------- for a person */
 
-static const char *name_of(const task_run *fill_mask_run, int32_t id)
+static const char *name_of(const task_run *run, int32_t id)
 {
-    const char *name = deberta_tokenizer_token(fill_mask_run->batches.tokenizer, id, NULL);
-    char *text = name ? text_of(fill_mask_run, id, NULL) : NULL;
-    if (text && *text) name = options_text(fill_mask_run->options, "%s", text);
+    const char *name = deberta_tokenizer_token(run->batches.tokenizer, id, NULL);
+    char *text = name ? text_of(run, id, NULL) : NULL;
+    if (text && *text) name = options_text(run->options, "%s", text);
     deberta_free(text);
     return name ? name : "(no token)";
 }
 
 /* The candidates of each decoder side by side, the first in a column as wide as its widest. */
-static void show_columns(FILE *out, const task_run *fill_mask_run, candidate *const *columns, size_t count)
+static void show_columns(FILE *out, const task_run *run, candidate *const *columns, size_t count)
 {
     const candidate *left = columns[0] ? columns[0] : columns[1], *right = columns[0] ? columns[1] : NULL;
-    const char **names = options_take(fill_mask_run->options, count, sizeof *names);
+    const char **names = options_take(run->options, count, sizeof *names);
     size_t width = 5;
     for (size_t c = 0; c < count; c++) {
-        names[c] = name_of(fill_mask_run, left[c].id);
+        names[c] = name_of(run, left[c].id);
         if (clean_width(names[c], strlen(names[c])) > width) width = clean_width(names[c], strlen(names[c]));
     }
     if (right) fprintf(out, "  %-*s  %s\n", (int)width + 7, mlm_decoder_names[0], mlm_decoder_names[1]);
@@ -163,53 +162,53 @@ static void show_columns(FILE *out, const task_run *fill_mask_run, candidate *co
         print_probability(out, left[c].probability, names[c]);
         if (right) {
             fprintf(out, "%*s", (int)(width - clean_width(names[c], strlen(names[c]))), "");
-            print_probability(out, right[c].probability, name_of(fill_mask_run, right[c].id));
+            print_probability(out, right[c].probability, name_of(run, right[c].id));
         }
         fputc('\n', out);
     }
 }
 
-static void show_mask(FILE *out, const task_run *fill_mask_run, const task_text *text, const mask_place *mask,
+static void show_mask(FILE *out, const task_run *run, const task_text *text, const mask_place *mask,
                       candidate *const *columns, size_t count)
 {
     const deberta_place place = deberta_token_place(text->tokens, mask->token, text->record.text);
     if (ftell(out) > 0) fputc('\n', out);
     print_marked(out, text->record.text, text->record.text_bytes, place.bytes);
     fputc('\n', out);
-    show_columns(out, fill_mask_run, columns, count);
+    show_columns(out, run, columns, count);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- answers */
 
-static deberta_status answer_masks(task_run *fill_mask_run, const task_batch *batch, const mask_place *places,
-                                   size_t count, deberta_error *err)
+static deberta_status answer_masks(task_run *run, const task_batch *batch, const mask_place *places, size_t count,
+                                   deberta_error *err)
 {
-    const fill_job *job = fill_mask_run->context;
-    const size_t top = ((const fill_mask_options *)fill_mask_run->options)->top;
+    const fill_job *job = run->context;
+    const size_t top = ((const fill_mask_options *)run->options)->top;
     candidate *found[DECODERS][MASKS_AT_ONCE] = {{NULL}};
     size_t candidates = 0;
     for (size_t d = 0; d < DECODERS; d++) {
         if (!job->used[d]) continue;
-        for (size_t k = 0; k < count; k++) found[d][k] = options_take(fill_mask_run->options, top, sizeof *found[d][k]);
-        DEBERTA_TRY(decode(fill_mask_run, batch, d, places, count, found[d], &candidates, err));
+        for (size_t k = 0; k < count; k++) found[d][k] = options_take(run->options, top, sizeof *found[d][k]);
+        DEBERTA_TRY(decode(run, batch, d, places, count, found[d], &candidates, err));
     }
     for (size_t k = 0; k < count; k++) {
         task_text *text = batch->texts[places[k].text];
         candidate *const columns[DECODERS] = {found[0][k], found[1][k]};
         FILE *out;
-        task_text_out(fill_mask_run, text, &out);
+        task_text_out(run, text, &out);
         if (out)
-            show_mask(out, fill_mask_run, text, &places[k], columns, candidates);
+            show_mask(out, run, text, &places[k], columns, candidates);
         else
-            describe_mask(fill_mask_run, text, &places[k], columns, candidates);
+            describe_mask(run, text, &places[k], columns, candidates);
     }
     return DEBERTA_OK;
 }
 
 /* Masks of all texts together, some at a time: each pass over the vocabulary serves many. */
-static deberta_status answer(task_run *fill_mask_run, const task_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
-    const fill_job *job = fill_mask_run->context;
+    const fill_job *job = run->context;
     mask_place places[MASKS_AT_ONCE];
     size_t held = 0;
     for (size_t k = 0; k < batch->count; k++)
@@ -217,32 +216,31 @@ static deberta_status answer(task_run *fill_mask_run, const task_batch *batch, d
             if (batch->texts[k]->tokens->ids[t] != job->mask_id) continue;
             places[held++] = (mask_place){k, t};
             if (held < MASKS_AT_ONCE) continue;
-            DEBERTA_TRY(answer_masks(fill_mask_run, batch, places, held, err));
+            DEBERTA_TRY(answer_masks(run, batch, places, held, err));
             held = 0;
         }
-    return held ? answer_masks(fill_mask_run, batch, places, held, err) : DEBERTA_OK;
+    return held ? answer_masks(run, batch, places, held, err) : DEBERTA_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
-static void fill_mask_begin(task_run *fill_mask_run)
+static void fill_mask_begin(task_run *run)
 {
-    const fill_mask_options *o = (const fill_mask_options *)fill_mask_run->options;
-    fill_job *job = fill_mask_run->context;
-    job->used[task_mlm_head(fill_mask_run->options, &fill_mask_run->batches, &o->mlm_decoder) == DEBERTA_TASK_MLM] =
-        true;
+    const fill_mask_options *o = (const fill_mask_options *)run->options;
+    fill_job *job = run->context;
+    job->used[task_mlm_head(run->options, &run->batches, &o->mlm_decoder) == DEBERTA_TASK_MLM] = true;
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
-        if (job->used[d]) task_require(fill_mask_run->options, &fill_mask_run->batches, decoder_heads[d]);
-    if (fill_mask_run->batches.info.tasks_present & 1u << DEBERTA_TASK_RTD)
+        if (job->used[d]) task_require(run->options, &run->batches, decoder_heads[d]);
+    if (run->batches.info.tasks_present & 1u << DEBERTA_TASK_RTD)
         say_note(
-            fill_mask_run->options,
+            run->options,
             "note: %s is a discriminator of replaced-token training: its masked head was left over, and what it says "
             "means little; the generator's checkpoint fills masks",
-            fill_mask_run->batches.info.name);
-    job->mask_id = deberta_tokenizer_special_id(fill_mask_run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
-    job->mask = deberta_tokenizer_token(fill_mask_run->batches.tokenizer, job->mask_id, NULL);
-    if (job->used[0]) fill_mask_run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
+            run->batches.info.name);
+    job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
+    job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
+    if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
 }
 
 static int fill_mask_run(const common_options *options)

@@ -19,7 +19,7 @@ typedef struct tag_options {
     int grouping;
 } tag_options;
 
-static const tag_options *options_of(const task_run *tag_run) { return (const tag_options *)tag_run->options; }
+static const tag_options *options_of(const task_run *run) { return (const tag_options *)run->options; }
 
 typedef struct tag_label {
     const char *name;
@@ -35,41 +35,41 @@ typedef struct tagged {
 } tagged;
 
 /* The most probable ones, or all in the order of the text. */
-static deberta_status find_entities(const task_run *tag_run, const task_text *text, const float *logits, tagged *items,
+static deberta_status find_entities(const task_run *run, const task_text *text, const float *logits, tagged *items,
                                     size_t *count, deberta_error *err)
 {
     const size_t tokens = text->tokens->count;
-    deberta_entity *entities = options_take(tag_run->options, tokens, sizeof *entities);
-    double *scores = options_take(tag_run->options, tokens, sizeof *scores);
-    tag_label *labels = options_take(tag_run->options, tokens, sizeof *labels);
+    deberta_entity *entities = options_take(run->options, tokens, sizeof *entities);
+    double *scores = options_take(run->options, tokens, sizeof *scores);
+    tag_label *labels = options_take(run->options, tokens, sizeof *labels);
     size_t *chosen, found;
     DEBERTA_TRY(deberta_entities(
-        entities, &found, tag_run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
-        options_of(tag_run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
+        entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
+        options_of(run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
     for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
-    *count = task_run_choose(tag_run, options_of(tag_run)->top, scores, found, &chosen);
+    *count = task_run_choose(run, options_of(run)->top, scores, found, &chosen);
     for (size_t k = 0; k < *count; k++) {
         const deberta_entity *e = &entities[chosen[k]];
-        labels[k] = (tag_label){e->type ? e->type : task_run_label(tag_run, e->label), e->probability};
+        labels[k] = (tag_label){e->type ? e->type : task_run_label(run, e->label), e->probability};
         items[k] = (tagged){.place = e->place, .labels = &labels[k], .count = 1};
     }
     return DEBERTA_OK;
 }
 
-static size_t find_tokens(const task_run *tag_run, const task_text *text, const float *logits, tagged *items)
+static size_t find_tokens(const task_run *run, const task_text *text, const float *logits, tagged *items)
 {
-    const size_t labels = tag_run->batches.info.token_labels, top = options_of(tag_run)->top;
-    double *probabilities = options_take(tag_run->options, labels, sizeof *probabilities);
+    const size_t labels = run->batches.info.token_labels, top = options_of(run)->top;
+    double *probabilities = options_take(run->options, labels, sizeof *probabilities);
     size_t *chosen, found = 0;
     for (size_t t = 0; t < text->tokens->count; t++) {
         if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
         tagged *item = &items[found++];
         deberta_softmax(probabilities, logits + t * labels, labels);
         *item = (tagged){.place = deberta_token_place(text->tokens, t, text->record.text), .token = t};
-        item->count = task_run_choose(tag_run, top ? top : 1, probabilities, labels, &chosen);
-        item->labels = options_take(tag_run->options, item->count, sizeof *item->labels);
+        item->count = task_run_choose(run, top ? top : 1, probabilities, labels, &chosen);
+        item->labels = options_take(run->options, item->count, sizeof *item->labels);
         for (size_t k = 0; k < item->count; k++)
-            item->labels[k] = (tag_label){task_run_label(tag_run, chosen[k]), probabilities[chosen[k]]};
+            item->labels[k] = (tag_label){task_run_label(run, chosen[k]), probabilities[chosen[k]]};
     }
     return found;
 }
@@ -110,10 +110,10 @@ static json_t *describe_item(const task_text *text, const tagged *item, bool is_
 static size_t tag_width_of(const tag_label *label) { return clean_width(label->name, strlen(label->name)); }
 
 /* The text with its entities marked, and a line for each; of a token also for its other labels. */
-static void tag_show(FILE *out, const task_run *tag_run, const text_record *record, const tagged *items, size_t count,
+static void tag_show(FILE *out, const task_run *run, const text_record *record, const tagged *items, size_t count,
                      bool are_tokens)
 {
-    deberta_span *spans = options_take(tag_run->options, count, sizeof *spans);
+    deberta_span *spans = options_take(run->options, count, sizeof *spans);
     size_t width = 1;
     for (size_t k = 0; k < count; k++) {
         spans[k] = items[k].place.bytes;
@@ -134,18 +134,17 @@ static void tag_show(FILE *out, const task_run *tag_run, const text_record *reco
     }
 }
 
-static deberta_status tag_describe(task_run *tag_run, task_text *text, const float *logits, FILE *out,
-                                   deberta_error *err)
+static deberta_status tag_describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
-    const bool tokens = options_of(tag_run)->grouping == GROUPING_NONE;
-    tagged *items = options_take(tag_run->options, text->tokens->count, sizeof *items);
+    const bool tokens = options_of(run)->grouping == GROUPING_NONE;
+    tagged *items = options_take(run->options, text->tokens->count, sizeof *items);
     size_t count = 0;
     if (tokens)
-        count = find_tokens(tag_run, text, logits, items);
+        count = find_tokens(run, text, logits, items);
     else
-        DEBERTA_TRY(find_entities(tag_run, text, logits, items, &count, err));
+        DEBERTA_TRY(find_entities(run, text, logits, items, &count, err));
     if (out) {
-        tag_show(out, tag_run, &text->record, items, count, tokens);
+        tag_show(out, run, &text->record, items, count, tokens);
         return DEBERTA_OK;
     }
     json_t *array = json_array();

@@ -53,12 +53,11 @@ static bool same_group(const plot_job *job, const char *a, const char *b)
 }
 
 /* Returns the path as typed if runs share a name, such as old/mlm and new/mlm. In a band they are one curve. */
-static const char *distinct_name(const plot_job *job, size_t train_plot_run)
+static const char *distinct_name(const plot_job *job, size_t run)
 {
     for (size_t i = 0; !job->o->band && i < job->run_count; i++)
-        if (i != train_plot_run && strcmp(job->runs[i].name, job->runs[train_plot_run].name) == 0)
-            return job->o->common.arguments[train_plot_run];
-    return job->runs[train_plot_run].name;
+        if (i != run && strcmp(job->runs[i].name, job->runs[run].name) == 0) return job->o->common.arguments[run];
+    return job->runs[run].name;
 }
 
 /* Puts the runs of a group together, groups in the order of their first runs. */
@@ -103,17 +102,15 @@ static void add_curve(plot_job *job, const run_group *group, log_value what, cha
         const double step = runs[0].series[what].steps[i];
         double sum = 0, least = 0, greatest = 0;
         bool everywhere = true;
-        for (size_t train_plot_run = 0; train_plot_run < group->count; train_plot_run++) {
-            const log_series *s = &runs[train_plot_run].series[what];
-            while (at[train_plot_run] < s->count && s->steps[at[train_plot_run]] < step) at[train_plot_run]++;
-            everywhere = everywhere && at[train_plot_run] < s->count && s->steps[at[train_plot_run]] == step &&
-                         !isnan(s->values[at[train_plot_run]]);
+        for (size_t run = 0; run < group->count; run++) {
+            const log_series *s = &runs[run].series[what];
+            while (at[run] < s->count && s->steps[at[run]] < step) at[run]++;
+            everywhere = everywhere && at[run] < s->count && s->steps[at[run]] == step && !isnan(s->values[at[run]]);
             if (!everywhere) break;
-            const double value =
-                what <= LOG_OBJECTIVE ? smoothed(job, s, at[train_plot_run]) : s->values[at[train_plot_run]];
+            const double value = what <= LOG_OBJECTIVE ? smoothed(job, s, at[run]) : s->values[at[run]];
             sum += value;
-            least = train_plot_run == 0 || value < least ? value : least;
-            greatest = train_plot_run == 0 || value > greatest ? value : greatest;
+            least = run == 0 || value < least ? value : least;
+            greatest = run == 0 || value > greatest ? value : greatest;
         }
         if (!everywhere) continue;
         if (group->count == 1)
