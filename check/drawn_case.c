@@ -172,11 +172,6 @@ static void label_sequences(drawn_case *c, size_t labels, uint64_t *state)
     }
 }
 
-bool drawn_labels_tokens(exact_task task)
-{
-    return task == EXACT_WORDS || task == EXACT_WORDS_DECODED || task == EXACT_REPLACED || task == EXACT_TOKENS;
-}
-
 static void fill_batch(drawn_case *c, const case_shape *s, bool first_holes, uint64_t *state)
 {
     const bool holes = one_in(state, 2), same_length = s->choices > MANY_LABELS || one_in(state, 4);
@@ -184,7 +179,7 @@ static void fill_batch(drawn_case *c, const case_shape *s, bool first_holes, uin
         fill_tokens(c, i, same_length || i == 0 ? s->longest : between(state, 1, s->longest), holes, first_holes,
                     state);
     const size_t classes = c->task->exact == EXACT_TOKENS ? s->labels : c->model.config.vocabulary_size;
-    if (drawn_labels_tokens(c->task->exact))
+    if (exact_labels_tokens(c->task->exact))
         label_tokens(c, classes, state);
     else
         label_sequences(c, s->labels, state);

@@ -20,8 +20,6 @@ typedef struct drawn_task {
 } drawn_task;
 
 extern const size_t drawn_task_count; /* which take turns */
-/* Labels are of tokens; else of sequences, questions or answers. */
-bool drawn_labels_tokens(exact_task task);
 
 typedef struct drawn_case {
     scope memory; /* of the arrays below */

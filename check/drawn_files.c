@@ -34,7 +34,7 @@ static void list_tensors(const drawn_case *c, bool has_steps, const int64_t *mas
 {
     const exact_batch *b = &c->batch;
     const bool choice = b->task == EXACT_CHOICES;
-    const bool by_token = drawn_labels_tokens(b->task);
+    const bool by_token = exact_labels_tokens(b->task);
     size_t shape[5] = {1}, rank = has_steps;
     shape[rank++] = b->sequences / b->choices;
     const size_t questions = rank;

@@ -394,7 +394,7 @@ static size_t hole_of(const drawn_case *drawn)
 static bool has_hole(const drawn_run *run)
 {
     const exact_batch *b = &run->drawn->batch;
-    return is_trained(run) && (drawn_labels_tokens(b->task) || b->task == EXACT_ANSWERS) &&
+    return is_trained(run) && (exact_labels_tokens(b->task) || b->task == EXACT_ANSWERS) &&
            hole_of(run->drawn) < b->sequences * b->columns;
 }
 

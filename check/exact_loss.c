@@ -32,6 +32,11 @@ static deberta_task head_of(exact_task task)
     return heads[task];
 }
 
+bool exact_labels_tokens(exact_task task)
+{
+    return task == EXACT_WORDS || task == EXACT_WORDS_DECODED || task == EXACT_REPLACED || task == EXACT_TOKENS;
+}
+
 size_t exact_length(const exact_batch *batch, size_t sequence)
 {
     const uint8_t *mask = batch->mask + sequence * batch->columns;

@@ -19,6 +19,9 @@ typedef enum exact_task {
     EXACT_ANSWERS, /* softmax over the tokens of a sequence: half of the mean over starts + half of that over ends */
 } exact_task;
 
+/* Labels are of tokens; else of sequences, questions or answers. */
+bool exact_labels_tokens(exact_task task);
+
 /* A step as a file of batches has it: rows of `columns` tokens. Members that a task does not need are NULL. */
 typedef struct exact_batch {
     exact_task task;

@@ -75,8 +75,7 @@ static exact_batch without_holes_before(scope *memory, const exact_batch *batch,
     cut.positions = moved_left(memory, batch, positions, sizeof *positions);
     cut.ids = moved_left(memory, batch, batch->ids, sizeof *batch->ids);
     if (batch->types) cut.types = moved_left(memory, batch, batch->types, sizeof *batch->types);
-    if (batch->task <= EXACT_REPLACED || batch->task == EXACT_TOKENS)
-        cut.labels = moved_left(memory, batch, batch->labels, sizeof *batch->labels);
+    if (exact_labels_tokens(batch->task)) cut.labels = moved_left(memory, batch, batch->labels, sizeof *batch->labels);
     cut.starts = places_moved_left(memory, batch, batch->starts);
     cut.ends = places_moved_left(memory, batch, batch->ends);
     cut.delta = moved_left(memory, batch, batch->delta, width * sizeof *batch->delta);
