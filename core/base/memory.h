@@ -1,5 +1,4 @@
-/* Provides memory: growing arrays, blocks that are measured before they are carved, pages of the system, one limit for
- * all.
+/* Provides memory: growing arrays, blocks that are measured before they are carved, and one limit for all.
  *
  * SPDX-License-Identifier: MIT */
 #pragma once

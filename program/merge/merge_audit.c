@@ -56,8 +56,8 @@ typedef struct recorded_command {
 
 static _Noreturn void refuse_command(const merge_options *o, const char *word)
 {
-    end_with(&o->common, EXIT_INPUT, "the manifests' command is none that makes shards: '%.100s' is no word of one",
-             word);
+    end_with(&o->common, EXIT_INPUT,
+             "the manifests' command does not make shards, and is not run: '%.100s' is not allowed in it", word);
 }
 
 /* Returns the option at word k of the command, or NULL. */

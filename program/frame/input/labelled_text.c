@@ -139,7 +139,7 @@ static deberta_status check_column(const text_stream *stream, size_t column, con
     if (is_known) return DEBERTA_OK;
     if (column > 2 && !has_choices)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: the header has a column '%s' behind the second text, expected label, text and perhaps pair: "
+                     "%s: the header has a column '%s' after the second text, expected label, text and perhaps pair: "
                      "leave it out",
                      stream->path, QUOTE_N(name, bytes));
     if (meant || (column == 2 && !has_choices))
