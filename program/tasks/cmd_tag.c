@@ -153,7 +153,7 @@ static deberta_status tag_describe(task_run *run, task_text *text, const float *
     return DEBERTA_OK;
 }
 
-static void tag_begin(task_run *tag_run) { task_run_check_labels(tag_run, tag_run->batches.info.token_labels); }
+static void tag_begin(task_run *run) { task_run_check_labels(run, run->batches.info.token_labels); }
 
 static int tag_run(const common_options *options)
 {
