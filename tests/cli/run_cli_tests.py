@@ -14,6 +14,7 @@ Every test runs in a process and a working folder of its own. helpers.py has wha
 """
 import argparse
 import concurrent.futures
+import csv
 import fcntl
 import glob
 import importlib
@@ -95,9 +96,31 @@ class Bench:
             file.write(content if isinstance(content, bytes) else content.encode())
         return self.path(name)
 
+    def append(self, name, content):
+        with open(self.path(name), "ab") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
+
+    def bytes(self, name):
+        with open(self.path(name), "rb") as file:
+            return file.read()
+
+    def load(self, name):
+        """What a JSON file holds."""
+        return json.loads(self.read(name))
+
+    def objects(self, name):
+        """What a file of JSON holds, an object a line."""
+        with open(self.path(name), encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
+
+    def table(self, name):
+        """The rows of a CSV file, as dictionaries."""
+        with open(self.path(name), encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
 
     def files(self):
         return sorted(os.listdir(self.folder))
