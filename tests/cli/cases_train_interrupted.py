@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 
-from cases_train import TRAIN, case, digest, log_without_time, read_log, tensors, write
+from cases_train import TRAIN, case, digest, in_two_parts, log_without_time, read_log, tensors, write
 from helpers import DEMO, check, contains, equal, has_figures, wait_until
 
 LINES = [f"the old sailor number {n} sold {n * 7 % 13} silver spoons to a stranger" for n in range(60)]
@@ -247,8 +247,7 @@ def test_many_labels(bench):
     bench.fine("train", "mlm", "--config", "wide", "--file", "corpus.txt", "--sequence-tokens", "16", "--steps", "1", "--out", "base")
     words = ["finetune", "sequence", "base", "--examples", data, "--new-head", "--sequence-tokens", "32", "--cut", "--batch-sequences", "2", "--steps", "2", *TRAIN]
     bench.fine(*words, "--out", "whole")
-    bench.fine(*words, "--stop-at", "1", "--out", "cut")
-    bench.fine(*words, "--resume", "--out", "cut")
+    in_two_parts(bench, words, 1, "cut")
     same_run(bench, "cut", "whole")
 
 
