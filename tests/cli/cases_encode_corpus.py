@@ -191,10 +191,8 @@ def test_resuming(bench):
             assert running.wait() == -signal.SIGTERM, "finished before it could be stopped"
         assert part.exists() and not target.exists()
         # what a crash leaves: half a row behind the last flush, half a line in the journal
-        with open(part, "ab") as file:
-            file.write(b"half")
-        with open(journal, "ab") as file:
-            file.write(b'{"texts":999')
+        bench.append(part, b"half")
+        bench.append(journal, b'{"texts":999')
         for other in (["--strict"], ["--ablate", "c2p@0"]):
             assert "other settings" in run(bench, "encode", model(bench), *words, *more, *other, "--resume", "-o", target, code=3)[1]
         if out == "r.safetensors":  # whose header tells of all rows and has its room already

@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 
-from helpers import DEMO, Picture, check_message, needs_figures, read_tensors
+from helpers import DEMO, Picture, check_message, needs_figures, quantile, read_tensors, softmax
 
 REQUIRES = (needs_figures,)
 TEXT, OTHER = "a new store opened beside the new mall", "a new store opened behind the old mall"
@@ -42,12 +42,6 @@ def near(found, expected, what, bound=2e-5):
 
 def place(line):
     return tuple(int(line[k]) for k in ("layer", "head", "query", "key") if k in line)
-
-
-def softmax(row):
-    top = max(row)
-    parts = [math.exp(v - top) for v in row]
-    return [p / sum(parts) for p in parts]
 
 
 def mean(values):
@@ -154,13 +148,6 @@ def test_entropy_scale(bench):
     assert min(numbers) == 0 and max(numbers) == 2.58, numbers  # log2(6)
     bench.fine("attention", "entropy", DEMO, "--text", "a new store opened", "--layers", "2", "--scale", "1,2", "-o", "e.svg")
     assert ">2.58</text>" not in bench.read("e.svg"), "limits that were asked for stay"
-
-
-def quantile(values, part):
-    values = sorted(values)
-    at = part * (len(values) - 1)
-    low = int(at)
-    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
 
 
 def test_distance(bench):

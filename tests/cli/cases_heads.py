@@ -7,7 +7,7 @@ import math
 import pathlib
 import shutil
 
-from helpers import GOLDEN, Tensor, make_model, read_tensors, write_tensors
+from helpers import GOLDEN, Tensor, make_model, read_tensors, softmax, write_tensors
 
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
@@ -38,12 +38,6 @@ def logits(bench, name, head, *words):
     tensor = read_tensors("logits.safetensors")[0]["logits." + head]
     width = tensor.shape[-1] if head != "rtd" else 1
     return [tensor.values[k:k + width] for k in range(0, len(tensor.values), width)]
-
-
-def softmax(row):
-    largest = max(row)
-    terms = [math.exp(x - largest) for x in row]
-    return [x / sum(terms) for x in terms]
 
 
 def near(a, b):

@@ -1,5 +1,6 @@
 """What `info` says of the machine and of models, and that it reads no weights for it. SPDX-License-Identifier: MIT
 """
+import errno
 import json
 import math
 import os
@@ -8,7 +9,7 @@ import struct
 import subprocess
 from unittest import SkipTest
 
-from helpers import DEMO, ROOT, TINY, is_sanitized
+from helpers import DEMO, ROOT, TINY, check, contains, equal, is_sanitized
 
 
 
@@ -233,6 +234,27 @@ def test_columns_and_lengths(bench):
     for options in (["--text", "store " * 600, "-o", "x.safetensors"], ["--file", "long.txt", "--pool", "mean", "-o", "x.jsonl"]):
         assert bench.fine("encode", DEMO, *options).err.count(note) == 1
     assert note not in bench.fine("encode", DEMO, "--text", "short", "-o", "x.safetensors").err
+
+
+AFFINITY = "tests/failing_calls/failing_affinity.so"
+
+
+def test_affinity_is_not_told(bench):
+    library = os.path.join(os.path.dirname(os.path.abspath(bench.program)), AFFINITY)
+    if is_sanitized(bench.program) or not os.path.exists(library):
+        raise SkipTest("the call cannot be made to fail here")
+    words = ["encode", TINY, "--ids", "1,2,3,4,5", "-o"]
+    bench.fine(*words, "told.safetensors")
+    for number in (errno.EPERM, errno.EINVAL, errno.ENOSYS):
+        environment = {"LD_PRELOAD": library, "FAIL_WITH": str(number)}
+        contains(bench.run("info", env=environment, timeout=20).out, "the system does not say which this process may use", os.strerror(number))
+        topology = json.loads(bench.run("info", "--json", env=environment, timeout=20).out)["topology"]
+        check(topology["cores"] == topology["logical_processors"] >= topology["usable_cores"] >= 1, topology)
+        for more in ([], ["--threads", "2"]):
+            result = bench.run(*words, "untold.safetensors", *more, env=environment, timeout=20)
+            equal(result.code, 0, result.describe())
+            contains(result.err, "the system does not say which processors this process may use", os.strerror(number))
+            equal(bench.bytes("told.safetensors"), bench.bytes("untold.safetensors"))
 
 
 def tests(settings):

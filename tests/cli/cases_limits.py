@@ -57,8 +57,7 @@ def test_ids(bench):
 def test_name_that_is_no_utf8(bench):
     make_model(bench.path("plain"), "33", "spm-unigram", 3001)
     os.rename(b"plain", b"na\xefve")
-    said = bench.fine("encode", b"na\xefve", "--ids", "1,2,3", "-o", "x.safetensors").err
-    contains(said, "not UTF-8", "na\ufffdve")
+    contains(bench.fine("encode", b"na\xefve", "--ids", "1,2,3", "-o", "x.safetensors").err, "not UTF-8", "na\ufffdve")
     assert read_tensors("x.safetensors")[1]["model"] == "na\ufffdve"
 
 

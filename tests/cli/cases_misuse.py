@@ -392,8 +392,7 @@ FILES = {
 
 def prepare(bench):
     for name, data in FILES.items():
-        with open(bench.path(name), "wb") as file:
-            file.write(data)
+        bench.write(name, data)
     os.mkdir(bench.path("d"))
     os.mkdir(bench.path("d.safetensors"))
     os.mkdir(bench.path("d.npy"))

@@ -7,7 +7,7 @@ import os
 import struct
 
 from cases_figure_kinds import TERMS, TEXT, Model, lines, mean, near, place
-from helpers import DEMO, Picture, check_message, needs_figures, read_tensors
+from helpers import DEMO, Picture, check_message, needs_figures, quantile, read_tensors
 
 REQUIRES = (needs_figures,)
 KINDS = ["four-types", "kernel", "embeddings", "error"]
@@ -63,13 +63,6 @@ def test_four_types(bench):
         near(line["p2p"], p2p[row_of(i - j)], ("p2p", i, j))
     check_message(bench.run("attention", "four-types", os.path.join(bench.golden, "12-v2-b8-n33-c2p"), "--ids", "1,2", "-o", "a.png"), 2,
                   ["four-types", "no p2c"])
-
-
-def quantile(values, q):
-    values = sorted(values)
-    at = q * (len(values) - 1)
-    low = int(at)
-    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
 
 
 def test_kernel(bench):

@@ -17,7 +17,7 @@ import time
 
 from unittest import mock
 
-from helpers import DEMO, ending, make_model, wait_until
+from helpers import DEMO, contains, ending, make_model, wait_until
 
 QUICK = bool(os.environ.get("DEBERTA_TEST_QUICK"))
 LARGE = int(os.environ.get("DEBERTA_SHARDS_TEXTS", "8000"))
@@ -182,8 +182,7 @@ def test_lock(bench):
     with ending(first):
         assert wait_until(part.exists)
         first.send_signal(signal.SIGSTOP)
-        told = bench.run(*arguments)
-        assert told.code == 4 and "1-of-2.npy.part is being written by another run" in told.err, told.describe()
+        contains(bench.expect(4, *arguments).err, "1-of-2.npy.part is being written by another run")
         first.send_signal(signal.SIGCONT)
         assert first.wait() == 0
     assert "nothing is left to do" in bench.fine(*arguments).err
@@ -295,8 +294,7 @@ def test_what_a_shard_refuses(bench):
     before = {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()}
     for words, wanted in ((arguments[:-3] + [4, "--shard", 1], "holds shards of 3, and this one is of 4"), ([*arguments, "--pool", "cls"], "another value of 'options'"),
                           ([arguments[0], other_model(bench), *arguments[2:]], "another value of 'model'"), ([*arguments, "--file", source], "other input")):
-        told = bench.run(*words)
-        assert told.code == 3 and wanted in told.err, told.describe()
+        contains(bench.expect(3, *words).err, wanted)
     assert {p: digest(p) for p in pathlib.Path("into.npy.shards").iterdir()} == before
     (pathlib.Path("into.npy.shards") / "1-of-3.npy").unlink()
     assert "are missing or have another size" in bench.expect(3, *arguments).err
@@ -319,8 +317,7 @@ def test_words_of_shards(bench):
                                ({}, ["--shards", "array"], "no task of a job array"), ({"SLURM_ARRAY_TASK_ID": "5"}, ["--shards", 3], "SLURM_ARRAY_TASK_ID"),
                                ({"SLURM_ARRAY_TASK_ID": "7", "SLURM_ARRAY_TASK_COUNT": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "9"},
                                 ["--shards", "array"], "the job array has gaps (3 tasks from 3 to 9)")):
-        told = bench.run("encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env)
-        assert told.code == 2 and wanted in told.err, told.describe()
+        contains(bench.expect(2, "encode", DEMO, "--file", source, "-o", "words.npy", *words, env=env).err, wanted)
     assert not os.path.exists("words.npy.shards")
     for words in (["-o", "words.jsonl"], ["--json", "-o", "rows.txt"], ["--json"]):
         assert "--shards needs --json and --out FILE.jsonl" in bench.expect(2, "classify", DEMO, "--file", source, *words, "--shards", 2, "--shard", 0).err
@@ -473,8 +470,7 @@ def test_low_precision(bench):
         bench.fine(*words, "-o", f"one-{out}")
         shard = [*words, "--batch-tokens", 64, "-o", out, "--shards", 2, "--shard"]
         kill_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
-        told = bench.run(*[w for w in shard if w not in ("--precision", precision)], 0)
-        assert told.code == 3 and "was begun with other settings" in told.err, told.describe()
+        contains(bench.expect(3, *[w for w in shard if w not in ("--precision", precision)], 0).err, "was begun with other settings")
         for k in range(2):
             bench.fine(*shard, k)
         bench.fine("merge", f"{out}.shards", "-o", out)

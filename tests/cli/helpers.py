@@ -44,6 +44,20 @@ def contains(text, *words):
     assert not missing, f"{missing} not in: {text}"
 
 
+def softmax(row):
+    top = max(row)
+    powers = [math.exp(value - top) for value in row]
+    return [power / sum(powers) for power in powers]
+
+
+def quantile(values, part):
+    """Between two of the sorted values along a straight line."""
+    values = sorted(values)
+    at = part * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
 def check_message(result, code, words):
     """One sentence that begins with the command's name and holds these words; with wrong usage, also where to read on."""
     assert result.code == code, f"expected exit {code}\n{result.describe()}"
