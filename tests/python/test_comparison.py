@@ -9,7 +9,7 @@ import pytest
 import deberta_c
 from deberta_c import comparison
 from deberta_c.__main__ import main
-from conftest import DEMO
+from conftest import DEMO, refuses
 from test_accelerate import V2, V3, made, torch, transformers
 
 TEXTS = ["Call me Ishmael.", "a new store opened beside the mall", "The old sailor told the boys a story about the sea."]
@@ -75,17 +75,14 @@ def test_what_is_refused(model, tokenizer):
                         (lambda: deberta_c.compare(made("DebertaV2Model", V2(**{**V3, "vocab_size": 6000, "position_biased_input": True, "max_position_embeddings": 4})),
                                                    TEXTS, **whole), "too long"),
                         (lambda: deberta_c.compare(model.train(), TEXTS, **whole), "training mode")):
-        with pytest.raises(deberta_c.Error, match=words):
-            call()
+        refuses(deberta_c.Error, words, call)
         model.eval()
         assert "forward" not in vars(model.deberta) and not hasattr(model.deberta.encoder, "accelerated")
     handle = model.deberta.encoder.layer[0].register_forward_hook(lambda *_: None)
-    with pytest.raises(deberta_c.UnsupportedError, match="forward hook"):
-        deberta_c.compare(model, TEXTS, **whole)
+    refuses(deberta_c.UnsupportedError, "forward hook", deberta_c.compare, model, TEXTS, **whole)
     handle.remove()
     deberta_c.accelerate(model)
-    with pytest.raises(deberta_c.UnsupportedError, match="accelerated already"):
-        deberta_c.compare(model, TEXTS, **whole)
+    refuses(deberta_c.UnsupportedError, "accelerated already", deberta_c.compare, model, TEXTS, **whole)
 
 
 def test_command(tmp_path, capsys):
@@ -183,8 +180,7 @@ def test_pairs_in_every_form(model, tokenizer):
     zero = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
     for holder, texts, words in ((zero, pairs, "a pair of texts for a pipeline of zero-shot-classification.*call="), (judge, [{"text": "a", "pair": "b"}], "dictionaries of text and text_pair, found text, pair"),
                                  (judge, [["a", "b"]], "a pair is a tuple"), (judge, ("a", "b"), "a list of texts, found tuple"), (judge, [{"text": "a", "text_pair": 3}], "found str, int")):
-        with pytest.raises(deberta_c.ArgumentError, match=words):
-            deberta_c.compare(holder, texts, **asked)
+        refuses(deberta_c.ArgumentError, words, deberta_c.compare, holder, texts, **asked)
     given = []
     deberta_c.compare(judge, [{"text": "a", "text_pair": "b"}], call=lambda one: given.append(one) or judge(one), **asked)
     assert given[0] == {"text": "a", "text_pair": "b"}, "what was given, as it was given"

@@ -8,7 +8,7 @@ import pytest
 
 import deberta_c
 from deberta_c import _abi, _inputs
-from conftest import DEMO, GOLDEN
+from conftest import DEMO, GOLDEN, refuses
 
 PAIR = ("a new store", "Call me")
 
@@ -53,10 +53,8 @@ def test_anything_else_is_refused(demo, name, wrong, words):
 
 def test_one_text_where_one_is_due(demo):
     for wrong in (["a"], ("a", "b"), b"a", None):
-        with pytest.raises(deberta_c.ArgumentError, match="question: expected a text, found"):
-            demo.answer(wrong, "a")
-        with pytest.raises(deberta_c.ArgumentError, match="context: expected a text, found"):
-            demo.answer("a", wrong)
+        refuses(deberta_c.ArgumentError, "question: expected a text, found", demo.answer, wrong, "a")
+        refuses(deberta_c.ArgumentError, "context: expected a text, found", demo.answer, "a", wrong)
 
 
 def test_an_encoder_takes_columns():
@@ -77,10 +75,8 @@ def test_names_in_a_mapping(demo):
     assert np.array_equal(demo.encode({"input_ids": ids}, mask=mask)["hidden_states.5"], expected)
     for name, words in (("mask", "is attention_mask meant"), ("attention_masks", "is attention_mask meant"), ("position_id", "is position_ids meant"), ("token_types", "is token_type_ids meant"),
                         ("inputs_embeds", "leave it out"), ("ids", "leave it out")):
-        with pytest.raises(deberta_c.ArgumentError, match=f"the mapping holds '{name}', which is not known: .*{words}"):
-            demo.encode({"input_ids": ids, name: mask})
-    with pytest.raises(deberta_c.ArgumentError, match="mask: given beside a mapping that has it"):
-        demo.encode({"input_ids": ids, "attention_mask": mask}, mask=mask)
+        refuses(deberta_c.ArgumentError, f"the mapping holds '{name}', which is not known: .*{words}", demo.encode, {"input_ids": ids, name: mask})
+    refuses(deberta_c.ArgumentError, "mask: given beside a mapping that has it", demo.encode, {"input_ids": ids, "attention_mask": mask}, mask=mask)
     with deberta_c.Model(GOLDEN / "04-v1-plain-posbias-types") as model:  # which adds absolute positions
         given = {"input_ids": [[1, 5, 7]], "position_ids": [[4, 5, 6]]}
         found, same, plain = (next(iter(model.encode(one, **more).values())) for one, more in ((given, {}), ([[1, 5, 7]], {"position_ids": [[4, 5, 6]]}), ([[1, 5, 7]], {})))
@@ -106,11 +102,9 @@ def test_texts_longer_than_anybody_asks_for(demo, monkeypatch):
     monkeypatch.setattr(_inputs, "LONGEST_UNASKED", 20)
     long, ids = "word " * 30, [1] * 30
     for call in (demo.encode, demo.classify, lambda text: deberta_c.Encoder(DEMO)({"text": [text]}), lambda text: demo.fill_mask(text + "[MASK]")):
-        with pytest.raises(deberta_c.ArgumentError, match="expected at most 20"):
-            call(long)
+        refuses(deberta_c.ArgumentError, "expected at most 20", call, long)
     assert demo.encode(long, max_tokens=25)["hidden_states.5"].shape[1] == 25 and demo.classify(long, max_tokens=100) and len(demo.tokenize(long).ids) == 32
-    with pytest.raises(deberta_c.ArgumentError, match=re.escape("row 0 has 30 tokens, expected at most 20, or more with Model(..., memory_limit=)")):
-        demo.encode(ids)
+    refuses(deberta_c.ArgumentError, re.escape("row 0 has 30 tokens, expected at most 20, or more with Model(..., memory_limit=)"), demo.encode, ids)
     with deberta_c.Model(DEMO, memory_limit=sys.maxsize) as model:
         assert model.encode(ids)["hidden_states.5"].shape[1] == model.share().encode(ids)["hidden_states.5"].shape[1] == 30
 
