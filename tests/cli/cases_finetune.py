@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 
-from cases_train import in_two_parts
+from cases_train import in_two_parts, narrow
 from helpers import DEMO, contains, equal, has_figures, near, needs_figures, needs_speed
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
@@ -131,13 +131,13 @@ def test_sift_of_all(bench):
                                       ("sequence", values, ["--labels", "1"], 1)):
         for perturb, isa in (("normalized", OTHER_ISA), ("raw", "auto"))[:1 if SAMPLED and task != "sequence" else 2]:
             out = f"{task}{classes}{perturb}"
-            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", file, *more, "--sift", str(weight), "--perturb", perturb]
+            words = ["finetune", task, narrow(bench), *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", file, *more, "--sift", str(weight), "--perturb", perturb]
             bench.fine(*words, "--out", out)
             first = log_of(bench, out)[0]
             near((first["loss"] - first["loss_clean"]) / weight, 2 * log_of_two if classes == 2 else 0, 0.05, out)
             bench.fine(*words, "--threads", "3", "--isa", isa, "--out", out + "2")
             assert weights(bench, out) == weights(bench, out + "2"), out
-    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", train, "--new-head", "--out", "plain"]
+    clean = ["finetune", "sequence", narrow(bench), *RECIPE[:-1], "3", "--batch-sequences", "8", "--examples", train, "--new-head", "--out", "plain"]
     bench.fine(*clean)
     assert len({weights(bench, folder) for folder in ("plain", "sequence2raw", "sequence2normalized")}) == 3
 
@@ -194,13 +194,13 @@ def test_answers(bench):
 
 def test_freeze(bench):
     train = moods(bench, "train.tsv")
-    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0-2", "--out", "a")
-    bench.fine("finetune", "sequence", DEMO, *RECIPE[:-1], "1", "--warmup", "1", "--examples", train, "--new-head", "--out", "start")  # the first rate is 0
+    bench.fine("finetune", "sequence", narrow(bench), *RECIPE, "--examples", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0", "--out", "a")
+    bench.fine("finetune", "sequence", narrow(bench), *RECIPE[:-1], "1", "--warmup", "1", "--examples", train, "--new-head", "--out", "start")  # the first rate is 0
     changed, begun = weights(bench, "a"), weights(bench, "start")
-    for name, same in (("deberta.embeddings.word_embeddings.weight", True), ("deberta.encoder.layer.2.output.dense.weight", True),
-                       ("deberta.encoder.layer.3.output.dense.weight", False), ("classifier.weight", False)):
+    for name, same in (("deberta.embeddings.word_embeddings.weight", True), ("deberta.encoder.layer.0.output.dense.weight", True),
+                       ("deberta.encoder.layer.1.output.dense.weight", False), ("classifier.weight", False)):
         assert (tensor(changed, name) == tensor(begun, name)) == same, name
-    result = bench.run("finetune", "sequence", DEMO, *RECIPE, "--examples", train, "--new-head", "--freeze", "nothing*", "--out", "x")
+    result = bench.run("finetune", "sequence", narrow(bench), *RECIPE, "--examples", train, "--new-head", "--freeze", "nothing*", "--out", "x")
     assert result.code != 0
     contains(result.err, "'nothing*'")
 

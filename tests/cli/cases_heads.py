@@ -77,7 +77,7 @@ def test_fill_mask_for_a_person(bench):
 
 
 def test_bad_lines_are_reported_and_the_rest_goes_on(bench):
-    lines = [b"one [MASK]", b"", b"no mask", b"   ", b"nul\0 [MASK]", b"\xff [MASK]", b"[MASK] " + b"x " * 5_000_000, b"last [MASK]"]
+    lines = [b"one [MASK]", b"", b"no mask", b"   ", b"nul\0 [MASK]", b"\xff [MASK]", b"[MASK] " + b"x " * 1_000_000, b"last [MASK]"]
     path = pathlib.Path("lines.txt")
     path.write_bytes(b"\n".join(lines))
     out, notes = run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json", code=3)

@@ -157,6 +157,17 @@ def test_twenty_deaths(bench):
     assert digest("many.npy") == digest("one.npy")
 
 
+def stop_half_way(bench, arguments, journal, number=signal.SIGKILL, flushes=3):
+    """Sends the signal when so much is in the journal; what was said."""
+    process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    with ending(process):
+        assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes), 120)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (-number if number == signal.SIGKILL else 75), (f"DEBERTA_SHARDS_SEED={SEED}", arguments, process.returncode, said)
+    return said
+
+
 def test_told_to_stop(bench):
     """SIGTERM and SIGUSR1 end with 75 and keep what is done."""
     source = plain("stop.txt", 3000)
@@ -164,12 +175,8 @@ def test_told_to_stop(bench):
         out = f"stop{number}.jsonl"
         arguments = [*command, "--file", source, "-o", out, "--shards", 2, "--shard", 1, "--batch-tokens", 64]
         journal = pathlib.Path(f"{out}.shards/1-of-2.jsonl.part.journal")
-        process = bench.start(*arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        with ending(process):
-            assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= 3))
-            process.send_signal(number)
-            _, said = process.communicate(timeout=60)
-        assert process.returncode == 75 and b"the same command goes on" in said, (process.returncode, said)
+        said = stop_half_way(bench, arguments, journal, number)
+        assert b"the same command goes on" in said, said
         done = json.loads(journal.read_bytes().split(b"\n")[-2])["texts"]
         assert 0 < done < len(source.read_text().splitlines()) and bench.fine(*arguments).code == 0
 
@@ -424,12 +431,7 @@ def test_a_large_corpus(bench):
         arguments = ["encode", model, "--file", source, "-o", "large.npy", "--shards", 8, "--shard", shard, "--batch-tokens", 512]
         if shard in stopped:
             journal, flushes = pathlib.Path(f"large.npy.shards/{shard}-of-8.npy.part.journal"), dice.randrange(2, 2 + LARGE // 8000)
-            process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            with ending(process):
-                assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= flushes), 120)
-                process.send_signal(stopped[shard])
-                process.wait(60)
-            assert process.returncode == (75 if stopped[shard] == signal.SIGTERM else -signal.SIGKILL), (SEED, shard, process.returncode)
+            stop_half_way(bench, arguments, journal, stopped[shard], flushes)
             assert bench.run("merge", "large.npy.shards", "--verify").code in (1, 3)  # some shards are missing, or all
         bench.fine(*arguments)
     bench.fine("merge", "large.npy.shards", "-o", "large.npy")
@@ -453,15 +455,6 @@ def test_edges_of_a_division(bench):
             assert len(rows) == 8 and (rows.count(0) == 7 if name == "equal.jsonl" else sum(rows) == content.count("\n")), rows
 
 
-def kill_half_way(bench, arguments, journal):
-    process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with ending(process):
-        assert wait_until(lambda: process.poll() is not None or (journal.exists() and journal.read_bytes().count(b"\n") >= 3))
-        process.kill()
-        process.wait()
-    assert process.returncode == -signal.SIGKILL
-
-
 def test_low_precision(bench):
     """A shard of low precision goes on with the same bytes; it does not go on, nor is it joined, with another precision."""
     source = plain("low.txt", 800)
@@ -469,7 +462,7 @@ def test_low_precision(bench):
         out, words = f"{precision}.npy", ["encode", DEMO, "--file", source, "--precision", precision, "--threads", 1]
         bench.fine(*words, "-o", f"one-{out}")
         shard = [*words, "--batch-tokens", 64, "-o", out, "--shards", 2, "--shard"]
-        kill_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
+        stop_half_way(bench, [*shard, 0], pathlib.Path(f"{out}.shards/0-of-2.npy.part.journal"))
         contains(bench.expect(3, *[w for w in shard if w not in ("--precision", precision)], 0).err, "was begun with other settings")
         for k in range(2):
             bench.fine(*shard, k)
@@ -485,7 +478,7 @@ def test_a_model_is_exchanged(bench):
     source, model = plain("exchanged.txt", 1500), pathlib.Path(shutil.copytree(DEMO, "model"))
     arguments = ["encode", model, "--file", source, "-o", "exchanged.npy", "--shards", 2, "--shard", 0, "--batch-tokens", 64, "--threads", 1]
     part = pathlib.Path("exchanged.npy.shards/0-of-2.npy.part")
-    kill_half_way(bench, arguments, pathlib.Path(f"{part}.journal"))
+    stop_half_way(bench, arguments, pathlib.Path(f"{part}.journal"))
     weights, before = model / "model.safetensors", digest(part)
     data = bytearray(weights.read_bytes())
     data[-3] ^= 1
