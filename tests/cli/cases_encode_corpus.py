@@ -282,16 +282,6 @@ def test_damaged_weights_are_no_result(bench):
     assert "weights of the model are damaged" in run(bench, "verify", folder, "--isa", "scalar", code=3)[1]
 
 
-def test_wrong_usage(bench):
-    for words in (["--pool", "none", "-o", "x.npy"], ["--window", 8, "-o", "x.npy"], ["--pool", "cls"],
-                  ["--window", 8, "--stride", 7, "-o", "x.jsonl"], ["--stride", 7, "-o", "x.jsonl"],
-                  ["--pool", "cls", "--logits", "-o", "x.npy"], ["--pool", "x", "-o", "x.npy"],
-                  ["--pool", "cls", "-o", "x.txt"]):
-        run(bench, "encode", model(bench), "--text", "x", *words, code=2)
-    run(bench, "encode", model(bench), "--text", "x", "-o", "no/x.npy", code=4)
-    run(bench, "encode", model(bench), "--file", "missing.txt", "-o", "x.npy", code=3)
-
-
 def test_no_memory_leaves_nothing_behind(bench):
     """Vectors of a chunk that do not fit: one sentence, exit 4, and the half-written file is gone."""
     limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 27, 1 << 27))
