@@ -80,23 +80,15 @@ def test_damaged(bench):
     weights = bench.path(os.path.join(model, "model.safetensors"))
     times = os.stat(weights)
     bench.fine("pack", model)
-    with open(weights, "r+b") as file:
-        file.seek(times.st_size // 3)
-        byte = file.read(1)[0]
-        file.seek(times.st_size // 3)
-        file.write(bytes([byte ^ 1]))
+    bench.flip(weights, times.st_size // 3)
     os.utime(weights, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert state(bench, model) == "mapped"
     for command in (("pack", "--check"), ("verify",)):
         failing(bench, 1, "was made of other weights", *command, model)
     bench.fine("pack", model)
-    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
-        file.seek(5000)
-        file.write(b"other")
+    bench.flip(os.path.join(model, PACKED), 5000)
     failing(bench, 1, "is damaged: 1 of ", "pack", "--check", model)
-    with open(bench.path(os.path.join(model, PACKED)), "r+b") as file:
-        file.seek(-1, os.SEEK_END)
-        file.write(b"x")
+    bench.flip(os.path.join(model, PACKED), -1)
     assert state(bench, model) == "stale" and "or damaged" in encode(bench, model)[0]
 
 

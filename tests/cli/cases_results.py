@@ -222,8 +222,7 @@ def test_suffixes_in_capitals(bench):
     for suffix in ("csv", "md", "json", "tex"):
         for name in ("x." + suffix, "X." + suffix.upper()):
             bench.fine("verify", TINY, "-n", "3", "-o", name)
-        with open(bench.path("x." + suffix), encoding="utf-8") as small, open(bench.path("X." + suffix.upper()), encoding="utf-8") as large:
-            assert large.readline() == small.readline(), suffix
+        assert bench.read("X." + suffix.upper()).splitlines()[0] == bench.read("x." + suffix).splitlines()[0], suffix
 
 
 def test_untouched(bench):
@@ -576,10 +575,8 @@ def test_bench_compare(bench):
 
 
 def test_bench_kernel(bench):
-    shapes = os.path.join(bench.root, "bench", "shapes")
-    with open(bench.path("one.txt"), "w", encoding="utf-8") as out, open(os.path.join(shapes, "base.txt"), encoding="utf-8") as file:
-        lines = [line for line in file if line.strip() and not line.startswith("#")]
-        out.write(lines[0])
+    lines = [line for line in bench.read(os.path.join(bench.root, "bench", "shapes", "base.txt")).splitlines() if line and not line.startswith("#")]
+    bench.write("one.txt", lines[0])
     result = bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1")
     assert lines[0].split()[0] in result.out, result.describe()
     found = json.loads(bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1", "--json").out)

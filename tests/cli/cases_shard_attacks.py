@@ -89,8 +89,7 @@ def test_items_that_count_beyond_words(bench):
     make_shard(bench, "v.safetensors")
     for line in ("0 %d 0 0\n1 4 0 0\n" % (1 << 62), "0 %d 0 0\n1 %d 0 0\n" % (1 << 63, 1 << 63), "0\n1\n", "0 4 0 0\n"):
         shutil.copytree(bench.path("v.safetensors.shards"), bench.path("e.shards"))
-        with open(bench.path("e.shards/0-of-1.items"), "w", encoding="ascii") as file:
-            file.write(line)
+        bench.write("e.shards/0-of-1.items", line)
         edit_manifest(bench.path("e.shards/0-of-1.json"), lambda m: m.update(items_sha256=hashlib.sha256(line.encode()).hexdigest()))
         bench.expect(3, "merge", "e.shards", "--out", "joined.safetensors")
         shutil.rmtree(bench.path("e.shards"))

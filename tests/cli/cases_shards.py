@@ -254,9 +254,7 @@ def test_what_merge_refuses(bench):
     path.write_text(path.read_text().replace('"tokens": ', '"tokens": 1'))
     refused(bench, folder, 3, "2-of-8.json was changed after it was written")
     folder = damaged("rows")
-    data = bytearray((folder / "4-of-8.npy").read_bytes())
-    data[-3] ^= 1
-    (folder / "4-of-8.npy").write_bytes(data)
+    bench.flip(folder / "4-of-8.npy", -3)
     refused(bench, folder, 3, "shard 4", "4-of-8.npy is not as it was written")
     folder = damaged("gone")
     (folder / "4-of-8.npy").unlink()
@@ -367,10 +365,7 @@ def audit(bench):
     assert 10 < found["audited"] < 80 and found["differing"] == 0
     assert bench.json("merge", folder, "--audit", "20%", "--seed", 2)["audited"] != 0
     rows = folder / "2-of-3.npy"
-    data = bytearray(rows.read_bytes())
-    for at in range(130, len(data), 192 * 4):
-        data[at] ^= 1
-    rows.write_bytes(data)
+    bench.flip(rows, *range(130, rows.stat().st_size, 192 * 4))
     rewrite(folder / "2-of-3.json", lambda m: m.update(sha256=digest(rows)))
     bench.fine("merge", folder, "--verify")
     told = bench.run("merge", folder, "--audit", "20%", "-o", "audited.npy")

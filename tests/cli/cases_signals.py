@@ -102,8 +102,7 @@ def test_full_disk(bench):
 def test_small_disk(bench):
     """A limit on the size of files stands for a disk that fills up while results are written: no file, old or new, is damaged."""
     import resource
-    with open(bench.path("x.safetensors"), "w", encoding="ascii") as file:
-        file.write("old")
+    bench.write("x.safetensors", "old")
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -151,12 +151,7 @@ def test_flipped_bits(bench):
     bench.fine(*words, "--stop-at", "2", "--out", "run")
     for file in ("config.json", *FILES):
         shutil.copytree(bench.path("run"), bench.path(f"flipped-{file}"))
-        path = bench.path(f"flipped-{file}/checkpoint-000002/{file}")
-        with open(path, "r+b") as opened:
-            opened.seek(-10, os.SEEK_END)
-            byte = opened.read(1)[0]
-            opened.seek(-10, os.SEEK_END)
-            opened.write(bytes([byte ^ 1]))
+        bench.flip(f"flipped-{file}/checkpoint-000002/{file}", -10)
         contains(bench.expect(3, *words, "--resume", "--out", f"flipped-{file}").err, f"checkpoint-000002/{file} has changed since the run wrote it")
     state = json.loads(bench.read("run/checkpoint-000002/training.json"))
     equal(state["sha256"], {file: digest(bench, f"run/checkpoint-000002/{file}") for file in ("config.json", *FILES)})
@@ -172,9 +167,7 @@ def test_flipped_bit_of_a_pair(bench):
     words = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, "--file", text, "--sequence-tokens", "16", "--batch-sequences", "2",
              "--steps", "3", "--out", "pair"]
     bench.fine(*words, "--stop-at", "1")
-    with open(bench.path("pair/checkpoint-000001/generator/training.safetensors"), "r+b") as opened:
-        opened.seek(-1, os.SEEK_END)
-        opened.write(b"?")
+    bench.flip("pair/checkpoint-000001/generator/training.safetensors", -1)
     contains(bench.expect(3, *words, "--resume").err, "checkpoint-000001/generator/training.safetensors has changed since the run wrote it")
 
 

@@ -100,6 +100,13 @@ class Bench:
         with open(self.path(name), "ab") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
 
+    def flip(self, name, *places):
+        """Changes one bit of the bytes there, counted from the end where they are negative; the file stays the same one."""
+        content = bytearray(self.bytes(name))
+        for at in places:
+            content[at] ^= 1
+        self.write(name, bytes(content))
+
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
             return file.read()
