@@ -13,13 +13,12 @@ import os
 import pathlib
 import random
 import re
-import resource
 import signal
 import struct
 import subprocess
 from unittest import SkipTest
 
-from helpers import DEMO, ending, make_model, read_tensors, wait_until, write_tensors
+from helpers import DEMO, at_most, ending, make_model, read_tensors, wait_until, write_tensors
 
 WIDTH = 32
 RESUMED, SEED = int(os.environ.get("DEBERTA_RESUMED_TEXTS", "3000")), int(os.environ.get("DEBERTA_RESUMED_SEED", "1"))
@@ -284,19 +283,15 @@ def test_damaged_weights_are_no_result(bench):
 
 def test_no_memory_leaves_nothing_behind(bench):
     """Vectors of a chunk that do not fit: one sentence, exit 4, and the half-written file is gone."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 27, 1 << 27))
-
     def encode(text, *more):
-        process = bench.start("encode", DEMO, "--file", bench.write("corpus.txt", text), "--pool", "none", "-o", "corpus.safetensors", *more,
-                              preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        return process, process.communicate(timeout=120)[1]
+        return bench.run("encode", DEMO, "--file", bench.write("corpus.txt", text), "--pool", "none", "-o", "corpus.safetensors", *more,
+                         preexec_fn=at_most("DATA", 1 << 27))
 
-    process, _ = encode("one\n")
-    if process.returncode:
+    if encode("one\n").code:
         raise SkipTest("does not run in 128 MB")
     os.remove("corpus.safetensors")
-    process, err = encode(("word " * 100 + "\n") * 3000, "--batch-tokens", 1 << 20)
-    assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
+    result = encode(("word " * 100 + "\n") * 3000, "--batch-tokens", 1 << 20)
+    assert result.code == 4 and "out of memory" in result.err, result.describe()
     assert os.listdir(".") == ["corpus.txt"], os.listdir(".")
 
 

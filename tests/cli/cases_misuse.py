@@ -4,11 +4,9 @@ Each line: name, arguments, exit code, words that the message must hold. Words a
 SPDX-License-Identifier: MIT
 """
 import os
-import resource
-import subprocess
 from unittest import SkipTest
 
-from helpers import SPM, TINY, check_message, needs_figures
+from helpers import SPM, TINY, at_most, check_message, contains, needs_figures
 
 TINY_100 = TINY.replace("vocab=50", "vocab=100")
 
@@ -477,16 +475,10 @@ def isa_of_environment(bench):
 
 def too_long_a_list(bench):
     """A command line for which memory runs out is not a wrong one."""
-    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 25, 1 << 25))
-    start = lambda *more: bench.start("encode", TINY, "--ids", "1", "-o", "x.safetensors", *more, preexec_fn=limit, stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE)
-    process = start()
-    process.communicate(timeout=60)
-    if process.returncode:
+    words, few = ["encode", TINY, "--ids", "1", "-o", "x.safetensors"], at_most("DATA", 1 << 25)
+    if bench.run(*words, preexec_fn=few).code:
         raise SkipTest("does not run in 32 MB")
-    process = start(*["--ablate", ",".join(["c2p@0"] * 20000)] * 14)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
+    contains(bench.expect(4, *words, *["--ablate", ",".join(["c2p@0"] * 20000)] * 14, preexec_fn=few).err, "out of memory")
 
 
 def rows(path):

@@ -6,15 +6,13 @@ SPDX-License-Identifier: MIT
 import json
 import os
 import re
-import resource
 import shutil
-import signal
 import struct
 import subprocess
 from unittest import SkipTest
 
 from cases_train import TRAIN, case, corpus, digest, in_two_parts, narrow, read_log, tensors, write
-from helpers import DEMO, check, contains, equal, near, needs_figures, needs_speed
+from helpers import DEMO, at_most, check, contains, equal, near, needs_figures, needs_speed
 
 REQUIRES = (corpus,)
 SMALL = ("--file", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
@@ -206,12 +204,8 @@ def test_full_disk(bench):
     words = ["train", "mlm", narrow(bench), *TRAIN, *SMALL, "--steps", "4"]
     bench.fine(*words, "--out", "run", "--stop-at", "2")
     for out, bytes_, more in (("run", 1 << 20, ["--resume"]), ("other", 1 << 20, ["--checkpoint-every", "1"]), ("third", 100, [])):
-        def limit(bytes_=bytes_):
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, bytes_))
-        process = bench.start(*words, "--out", out, *more, preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, restore_signals=False)
-        said = process.communicate(timeout=120)[1].strip().split("\n")
-        assert process.returncode == 4 and "File too large" in said[-1], (process.returncode, said)
+        said = bench.expect(4, *words, "--out", out, *more, preexec_fn=at_most("FSIZE", bytes_)).err
+        contains(said.strip().split("\n")[-1], "File too large")
         assert not os.path.exists(bench.path(f"{out}/model.safetensors"))
     bench.fine("info", "run/checkpoint-000002")
     bench.fine(*words, "--out", "run", "--resume")

@@ -11,6 +11,7 @@ import math
 import pathlib
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -97,6 +98,11 @@ def needs_figures(bench):
 
 
 # --------------------------------------------------------------------------------------------------------- processes
+
+
+def at_most(what, amount):
+    """For preexec_fn: the process has no more of what a RLIMIT_ bounds, "FSIZE" as on a disk that is full, "DATA" as where memory is."""
+    return lambda: resource.setrlimit(getattr(resource, "RLIMIT_" + what), (amount, amount))
 
 
 def children_of(pid):

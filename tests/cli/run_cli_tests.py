@@ -69,9 +69,9 @@ class Bench:
     def start(self, *arguments, env=None, **kwargs):
         return subprocess.Popen(self.command(arguments), cwd=self.folder, env=self.environment(env), **kwargs)
 
-    def run(self, *arguments, stdin=b"", env=None, timeout=120, stdout=subprocess.PIPE):
+    def run(self, *arguments, stdin=b"", env=None, timeout=120, stdout=subprocess.PIPE, **kwargs):
         done = subprocess.run(self.command(arguments), cwd=self.folder, input=stdin, stdout=stdout, stderr=subprocess.PIPE,
-                              env=self.environment(env), timeout=timeout)
+                              env=self.environment(env), timeout=timeout, **kwargs)
         shown = " ".join(["deberta"] + [repr(str(a)) if not str(a) or " " in str(a) else str(a) for a in arguments])
         return Result(shown, done.returncode, done.stdout or b"", done.stderr)
 
