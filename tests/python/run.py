@@ -24,9 +24,10 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LIMIT = 1200  # seconds for the installation of packages
 # Files of tests that take long, in seconds; the others take some each. Parts are made of them so that they end together.
-SECONDS = {"test_accelerate.py": 130, "test_cases_beside.py": 80, "test_conformance.py": 20, "test_hub_twins.py": 100, "test_lending.py": 20, "test_masks.py": 15,
-           "test_model.py": 40, "test_mutations.py": 100, "test_notebook.py": 25, "test_studies.py": 60, "test_studies_of_models.py": 20,
-           "test_tokenizer_references.py": 15, "test_trained.py": 35, "test_wheel.py": 50}
+SECONDS = {"test_accelerate.py": 130, "test_cases_beside.py": 80, "test_comparison.py": 40, "test_conformance.py": 20,
+           "test_hub_twins.py": 100, "test_lending.py": 20, "test_masks.py": 15, "test_model.py": 40, "test_mutations.py": 100,
+           "test_notebook.py": 25, "test_studies.py": 60, "test_studies_of_models.py": 20, "test_tokenizer_references.py": 15,
+           "test_trained.py": 35, "test_wheel.py": 50}
 USUAL_SECONDS = 5
 
 
