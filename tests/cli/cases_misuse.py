@@ -266,7 +266,7 @@ TABLE = [
     ("bench-kernel-garbage", ["bench", "kernel", "garbage.txt"], 3, ["garbage.txt"]),
     ("bench-machine-extra", ["bench", "machine", "extra"], 2, ["unexpected argument 'extra'"]),
     # ---- attention
-    ("attention-no-out", ["attention", TINY, "--ids", "1,2"], 2, ["--out"]),
+    ("attention-no-out", ["attention", TINY, "--ids", "1,2"], 2, ["--out", "--numbers"]),
     ("attention-json", ["attention", TINY, "--ids", "1,2", "--json", "-o", "a.png"], 2, ["--json", "--numbers FILE.csv"]),
     ("attention-nothing", ["attention", TINY, "-o", "a.png"], 2, ["--text", "--ids"]),
     ("attention-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.txt"], 2, ["a.txt", ".txt", ".png", ".svg", ".pdf"]),
