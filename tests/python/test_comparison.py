@@ -104,14 +104,14 @@ def test_command(tmp_path, capsys):
         assert sentence in printed.err and not printed.out
 
 
-def test_command_without_a_task(tmp_path, capsys):
+def test_command_without_a_task(tmp_path):
     """The class that the config names, or the encoder with a note where transformers cannot open it."""
     (tmp_path / "texts").write_text(TEXTS[0] + "\n")
-    words = ["compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--dtype", "float32", "--json"]
-    assert main(words) == 0
-    printed = capsys.readouterr()
-    about = json.loads(printed.out)["about"]
-    assert about["dtype"] == "float32" and (about["model"] == "DebertaV2ForMaskedLM" or "the encoder alone is compared" in printed.err)
+    done = subprocess.run([sys.executable, "-m", "deberta_c", "compare", DEMO, "--rounds", "1", "--file", str(tmp_path / "texts"), "--precision", "float32", "--dtype", "float32", "--json"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    about = json.loads(done.stdout)["about"]
+    assert about["dtype"] == "float32" and (about["model"] == "DebertaV2ForMaskedLM" or "the encoder alone is compared" in done.stderr)
 
 
 def test_a_result_that_is_no_number_is_a_difference(model, tokenizer):
