@@ -1,4 +1,4 @@
-"""Do the gates close: less covered, a finding of an analyser (tools/coverage.py, analysis.py), a reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
+"""Do the gates close: less covered, a finding of an analyser (tools/gates/coverage.py, analysis.py), a reader that crashes, a command that does not look at its writes, a digest of other bits, a big-endian processor, a large file?
 
 SPDX-License-Identifier: MIT
 """
@@ -13,7 +13,7 @@ from unittest import SkipTest, mock
 
 from helpers import DEMO, ROOT, check, contains, ending, equal, wait_until
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
 import analysis
 import cases_failing_writes
 import cases_info

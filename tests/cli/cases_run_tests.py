@@ -1,4 +1,4 @@
-"""Does what runs the tests (tools/run_tests.py) notice what did not run, or did not end well?
+"""Does what runs the tests (tools/gates/run_tests.py) notice what did not run, or did not end well?
 
 SPDX-License-Identifier: MIT
 """
@@ -12,7 +12,7 @@ from unittest import mock
 
 from helpers import ROOT, check, contains, equal
 
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "tools" / "gates"))
 import run_tests
 from testing import builds, counting, processes, schedule
 from testing.stage import Stage, Tests

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Runs the tests and adds them up; `./build.sh test [--full]` calls it.
+
+    tools/gates/run_tests.py                 the tests in build/ and the lint rules, without what tests the tests
+    tools/gates/run_tests.py --full          all of that, and every stage below
+    tools/gates/run_tests.py --nightly       only the stages that take too long for every change
+    tools/gates/run_tests.py --stage NAME    only this stage, with all of it; may be repeated
+
+Stages; each builds what it tests, and all of them share the processors:
+    native            the tests in build/ and the lint rules
+    without-fma       the scalar tier on a processor without FMA and AVX, under qemu
+    neon              a cross build for aarch64, under qemu
+    avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
+    clang             the second compiler, loops on OpenMP, no figures: kernels, golden results, one arithmetic, the program; warnings are errors
+    sanitizers        clang's address and undefined-behaviour sanitizers
+    without-training  a build with -Dtraining=disabled: what trains refuses, the rest works
+    threads           the compiler's thread sanitizer over the tests in which threads meet
+    wasm              the modules of WebAssembly under node, against the native program
+    analysis          gcc's analyser over a ninth of the library, another every day, its warnings and cppcheck over all, at zero findings (tools/gates/analysis.py)
+    contributing      the diffs of CONTRIBUTING.md fit the tree and touch as few files as they should
+    python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
+
+What takes long is divided: each run has a part of it, another every day, and a nightly stage all. The run's end says what it left to which.
+
+Nightly stages:
+    native-whole      what the stage native takes samples of or by turns: every case of the kernels, drawn cases, failing calls, training, browsers, ranks
+    python-whole      the stage python with every case, in Ray, datasets and datatrove, and with the address sanitizer
+    clang-whole       every test of the program that the switches of the stage clang can change
+    without-training-whole  its units and golden results
+    sanitizers-whole  every test of the program that reads or writes files
+    wasm-whole        the stage wasm with every case of the kernels, golden results without multiply-adds, and more damaged models
+    neon-whole        kernels, golden results and one arithmetic on aarch64 without leaving anything out (under qemu)
+    analysis-whole    gcc's analyser over the whole library
+    contributing-whole  all diffs of CONTRIBUTING.md in one copy, which is built, and the commands under them
+    drawn-cases       2,000 drawn models, texts and ways of training; the seed is the day's
+    debian-12, -13    the README's first commands and the tests on a Debian system with nothing installed (tools/gates/bare_debian.sh; needs root)
+    failing-calls     every command that writes, while each of its calls fails in turn
+    long-runs         20,000 encodes, 2,000 models opened and closed, 200,000 texts killed and resumed, 8 callers under the thread sanitizer
+    large-corpus      200,000 texts through 8 shards, two of which are killed: the bytes of one process
+    clang-tidy        the checks of .clang-tidy over the library, at zero findings
+    coverage          lines and branches of the library that the tests run, against the committed figures (tools/gates/coverage.py)
+    wheels            tools/release.sh and what it makes: wheels (aarch64 under qemu), source archive, SHA-256 sums, list of contents
+
+Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
+Says which tiers ran, and how, and what took longest; out/test-times.tsv lists when every build and program began and how long it took. The last line is `N passed, N failed, N skipped`.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+
+from testing import stages
+from testing.machine import DAY, day, has_flag
+from testing.processes import ROOT
+from testing.schedule import Schedule
+from testing.stage import Stage, say
+
+# Name, what does it, the program without which it is skipped, whether --full takes it on this machine, and what it says.
+STAGES = [
+    ("native", stages.native, "meson", True, "the build as it is installed"),
+    ("python", stages.python_package, "ninja", True, "the Python package, installed from its wheel"),
+    ("neon", stages.neon, "aarch64-linux-gnu-gcc", True, "aarch64, the NEON tier (cross build, qemu)"),
+    ("clang", stages.second_compiler, "clang", True, "clang, loops on OpenMP, no figures; warnings are errors"),
+    ("sanitizers", stages.sanitizers, "clang", True, "address and undefined-behaviour sanitizers, clang"),
+    ("without-training", stages.without_training, "meson", True, "a build without training"),
+    ("threads", stages.threads, "setarch", True, "thread sanitizer: tests in which threads meet"),
+    ("without-fma", stages.without_fma, "qemu-x86_64-static", stages.X86, "a processor without FMA and AVX: the scalar tier (qemu, Nehalem)"),
+    ("avx512-emulated", stages.avx512_emulated, "bochs-bin", stages.X86 and not has_flag("avx512f"), "AVX-512 on an emulated processor (Bochs)"),
+    ("wasm", stages.webassembly, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: three modules in node"),
+    ("analysis", stages.analysis, "meson", True, "the library under static analysis"),
+    ("contributing", stages.contributing, "meson", True, "what CONTRIBUTING.md shows fits the tree"),
+]
+NIGHTLY = [
+    ("native-whole", stages.native_whole, "meson", True, "the build as it is installed: what takes turns, samples whole"),
+    ("python-whole", stages.python_whole, "ninja", True, "the Python package, all of its tests"),
+    ("clang-whole", stages.clang_whole, "clang", True, "clang, loops on OpenMP, no figures: the program"),
+    ("without-training-whole", stages.without_training_whole, "meson", True, "a build without training: units, golden results"),
+    ("sanitizers-whole", stages.sanitizers_whole, "clang", True, "address and undefined-behaviour sanitizers, clang: the program"),
+    ("wasm-whole", stages.webassembly_whole, "node", shutil.which("wasm-ld-19") is not None, "WebAssembly: every case of the kernels, more damaged models"),
+    ("neon-whole", stages.neon_whole, "aarch64-linux-gnu-gcc", True, "aarch64: every golden case, every length"),
+    ("analysis-whole", stages.analysis_whole, "meson", True, "the library under static analysis"),
+    ("contributing-whole", stages.contributing_whole, "meson", True, "what CONTRIBUTING.md shows, tried"),
+    ("drawn-cases", stages.drawn_cases, "meson", True, "2,000 drawn cases of the day"),
+    ("debian-12", stages.bare_debian("bookworm"), "unshare", os.geteuid() == 0, "Debian 12, nothing installed"),
+    ("debian-13", stages.bare_debian("trixie"), "unshare", os.geteuid() == 0, "Debian 13, nothing installed"),
+    ("failing-calls", stages.failing_calls, "meson", True, "each call of each command fails"),
+    ("long-runs", stages.long_runs, "setarch", True, "a service's day"),
+    ("large-corpus", stages.large_corpus, "meson", True, "200,000 texts in 8 shards"),
+    ("clang-tidy", stages.clang_tidy, "clang-tidy", True, "the library under clang-tidy"),
+    ("coverage", stages.coverage, "gcov", True, "what the tests run of the library"),
+    ("wheels", stages.wheels, "git", stages.X86, "what is released"),
+]
+SLOWEST = 10  # programs that are named
+TIMES = os.path.join("out", "test-times.tsv")  # all of them
+
+
+def chosen_stages(options):
+    if options.stage:
+        return [stage for stage in STAGES + NIGHTLY if stage[0] in options.stage]
+    if options.nightly:
+        return [stage for stage in NIGHTLY if stage[3]]
+    return [stage for stage in STAGES if stage[3]] if options.full else STAGES[:1]
+
+
+def run(chosen, full):
+    """The stages that ran, and the names of those that could not."""
+    schedule, shared, ran, skipped = Schedule(min(os.cpu_count() or 1, 8), len(chosen) > 1), {}, [], []
+    for name, prepare, tool, _, says in chosen:
+        if shutil.which(tool):
+            ran.append(Stage(name, says, schedule, shared))
+            prepare(ran[-1], full)
+        else:
+            skipped.append(name)
+            say(f"{name}: skipped, {tool} is not installed")
+    begin = time.monotonic()
+    schedule.run()
+    seconds = time.monotonic() - begin
+    say(f"{seconds:.0f} s on {schedule.processors} processors, {schedule.seconds_busy:.0f} s of processor time")
+    return ran, skipped
+
+
+def tiers_of(stage):
+    try:
+        return stage.tiers()
+    except OSError:  # the build that knows them was not configured, which has been counted
+        return []
+
+
+def summarize(ran, skipped, unasked):
+    """Prints what the run has shown; returns the exit status."""
+    times = sorted((time for stage in ran for time in stage.times), reverse=True)
+    say("longest: " + "; ".join(f"{name} {seconds:.0f} s" for seconds, _, _, name in times[:SLOWEST]))
+    os.makedirs("out", exist_ok=True)
+    with open(TIMES, "w", encoding="utf-8") as table:
+        table.write("processor_seconds\tseconds\tbegan\tprogram\n")
+        table.write("".join(f"{used:.1f}\t{seconds:.1f}\t{began:.1f}\t{name}\n" for used, seconds, began, name in times))
+    for nightly in sorted({name for stage in ran for name, what in stage.left.items() if what}):
+        what = [one for stage in ran for one in stage.left.get(nightly, ())]
+        say(f"left to the nightly stage {nightly}: {', '.join(what)}")
+    say(f"what is drawn by the day: {DAY}={day()} draws it again")
+    if unasked:
+        say(unasked)
+    for word, fine in (("tiers that ran and passed", True), ("tiers among whose tests one failed", False)):
+        tiers = [f"{tier} ({how})" for stage in ran if (stage.tier_failures == 0) == fine for tier, how in tiers_of(stage)]
+        if fine or tiers:
+            say(f"{word}: " + ("; ".join(tiers) or "none"))
+    failures = [f"{stage.name}: {what}" for stage in ran for what in stage.failures]
+    if failures:
+        say("failed: " + "; ".join(failures))
+    unfinished = [stage.name for stage in ran if stage.unfinished]
+    passed, failed, left = (sum(stage.counts()[k] for stage in ran) for k in range(3))
+    failed += len(unfinished)
+    if unfinished:
+        say("did not come to their end: " + ", ".join(unfinished))
+    say(f"{passed} passed, {failed} failed, {left + len(skipped)} skipped")
+    return 1 if failed or failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--nightly", action="store_true")
+    parser.add_argument("--stage", action="append", choices=[stage[0] for stage in STAGES + NIGHTLY])
+    options = parser.parse_args()
+    os.chdir(ROOT)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    unasked = "" if sys.argv[1:] else "what tests the tests, emulated tiers, a second compiler, sanitizers: not run (./build.sh test --full)"
+    return summarize(*run(chosen_stages(options), options.full or bool(options.stage)), unasked)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
