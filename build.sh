@@ -112,6 +112,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     done
     grep -q avx512vl /proc/cpuinfo || { need_later bochs has_command bochs; need_later lz4 has_command lz4; }
 fi
+[ $action != test ] || [ $nightly = 0 ] || need_later gcovr has_command gcovr
 if [ $action = wasm ] || { [ $action = test ] && [ $full = 1 ]; }; then
     need_later clang-19 has_command clang-19
     need_later lld-19 has_command wasm-ld-19

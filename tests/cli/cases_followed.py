@@ -17,7 +17,7 @@ from cases_records import FOUND
 from helpers import ROOT, Tensor, check, contains, equal, has_figures, make_model, near, read_tensors, write_tensors
 
 sys.path.insert(0, str(ROOT / "tools" / "gates"))
-from testing.machine import DAY, day  # noqa: E402
+from machine import DAY, day  # noqa: E402
 
 TEXT = "the old house"
 LAYER = "deberta.encoder.layer.0."

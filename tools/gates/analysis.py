@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Static analysis of the library, at zero findings; the stages `analysis` and `clang-tidy` of tools/gates/run_tests.py.
+"""Static analysis of the library, at zero findings; the nightly stages `analysis` and `clang-tidy` of tools/gates/run_tests.py.
 
     tools/gates/analysis.py                  gcc's analyser and warnings, and cppcheck, over core/, simd/ and train/
     tools/gates/analysis.py clang-tidy       that one tool (gcc, cppcheck, clang-tidy); its checks stand in .clang-tidy
-    tools/gates/analysis.py --drawn          of the files that gcc's analyser reads for long a ninth, another every day
     tools/gates/analysis.py --folder build   whose compile_commands.json is taken
 
 Findings that somebody has read and that are none stand in tools/gates/analysis_accepted.tsv: tool, file, check, how many, and why. One more
@@ -23,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 
-from testing.machine import turn_of_today
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ACCEPTED = os.path.join("tools", "gates", "analysis_accepted.tsv")
@@ -32,7 +30,6 @@ VERSIONS = {"gcc": ("12", ["gcc", "-dumpversion"]), "cppcheck": ("2.10", ["cppch
             "clang-tidy": ("14", ["clang-tidy", "--version"])}
 FINDING = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:warning|error|performance|portability): (.*) \[([\w.,=-]+)\]$")
 NO_PLACE = re.compile(r"^()cc1:() warning: (.*) \[([\w.,=-]+)\]$")
-TURNS = 9  # days in which --drawn has read every file
 Finding = collections.namedtuple("Finding", "tool file line check message")
 
 PLANTED = """#include <stdlib.h>
@@ -169,13 +166,7 @@ def unneeded(tool, findings, accepted):
     return sorted(kind for kind, count in accepted.items() if kind[0] == tool and kinds[kind] < count)
 
 
-def part_of_today(sources):
-    """gcc only warns of the tiers; of the files whose turn it is not it does so, too."""
-    left_out = set(turn_of_today(sorted({file for file, _ in sources if not file.startswith("simd")}), TURNS)[1])
-    return [(file, [*words, "-fsyntax-only"] if file in left_out else words) for file, words in sources]
-
-
-def judge(tool, folder, drawn=False):
+def judge(tool, folder):
     """(passed, failed): one test for the planted faults, one for the library."""
     version = version_of(tool)
     missed = sees_planted_faults(tool)
@@ -185,23 +176,19 @@ def judge(tool, folder, drawn=False):
     if not sources:
         print(f"{folder}: no file of the library is compiled with its warnings (-Wshadow): nothing was read")
         return 1 - bool(missed), 1 + bool(missed)
-    drawn = drawn and tool == "gcc"
-    if drawn:
-        sources = part_of_today(sources)
     findings, accepted = findings_of(tool, sources, os.path.join(ROOT, folder)), accepted_findings()
     faults = not_accepted(findings, accepted)
     for finding in faults:
         print(f"{finding.file}:{finding.line}: {finding.message} [{tool} {finding.check}]")
-    for kind in unneeded(tool, findings, accepted) if not drawn else ():
+    for kind in unneeded(tool, findings, accepted):
         print(f"{ACCEPTED}: fewer of this are left: {' '.join(kind)}")
-    print(f"{tool} {version}{', of a ninth' * drawn}: {len(findings)} findings, {len(findings) - len(faults)} of them read and accepted", flush=True)
+    print(f"{tool} {version}: {len(findings)} findings, {len(findings) - len(faults)} of them read and accepted", flush=True)
     return 2 - bool(missed) - bool(faults), bool(missed) + bool(faults)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tools", nargs="*", metavar="TOOL", default=["gcc", "cppcheck"])
-    parser.add_argument("--drawn", action="store_true")
     parser.add_argument("--folder", default="build")
     options = parser.parse_args()
     if set(options.tools) - set(RUN):
@@ -209,7 +196,7 @@ def main():
     passed = failed = skipped = 0
     for tool in options.tools:
         try:
-            fine, bad = judge(tool, options.folder, options.drawn)
+            fine, bad = judge(tool, options.folder)
             passed, failed = passed + fine, failed + bad
         except CannotRun as reason:
             print(f"skipped: {reason}")

@@ -5,7 +5,7 @@ SPDX-License-Identifier: MIT
 import datetime
 import os
 
-from testing.processes import ROOT, execute
+from processes import ROOT, execute
 
 
 DAY = "DEBERTA_TEST_DAY"
