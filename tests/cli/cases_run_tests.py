@@ -94,6 +94,7 @@ def test_tests_of_a_build(bench):
     equal(counts_of(lambda test: test["name"] != "late"), ((7, 4, 4), ["bad", "long", "missing"], 0))
     equal(counts_of(lambda test: test["name"] == "late"), ((0, 1, 0), ["late"], 0))
     equal(counts_of(lambda test: test["name"] in ("fine", "long"), quick=True), ((2, 0, 0), [], 0))
+    equal(counts_of(lambda test: test["name"] in ("fine", "bad"), quick=True, wrapper="env A=1"), ((3, 1, 0), ["bad"], 0))
     equal(counts_of(lambda test: False), ((0, 1, 0), ["tests: no test ran"], 0))
     contains(said.getvalue(), "stage: bad: failed, status 1", "not ok 2 - b\n    # why")
 

@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import collections
+import glob
 import json
 import os
 import shutil
@@ -117,16 +118,16 @@ class Stage:
         self.build(folder, sorted({file for test in chosen for need in test["depends"] for file in files.get(need, ())}))
 
     def run_chosen(self, title, folder, chosen, how, environment):
-        log = "".join(c if c.isalnum() else "-" for c in f"{self.name}-{title}")
-        path = os.path.join(ROOT, folder, "meson-logs", f"{log}{'-quick' if 'quick' in how else ''}.json")
-        if os.path.exists(path):
+        log = "".join(c if c.isalnum() else "-" for c in f"{self.name}-{title}-log")
+        pattern = os.path.join(ROOT, folder, "meson-logs", f"{log}*.json")  # meson adds the names of set-up and wrapper
+        for path in glob.glob(pattern):
             os.remove(path)
         command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", log, "--num-processes", str(self.processors()), *how]
         outcome = execute([*command, *(test["name"] for test in chosen)], environment, limit=7200)
         rows = []
-        if os.path.exists(path):
+        for path in glob.glob(pattern):
             with open(path, encoding="utf-8") as lines:
-                rows = [json.loads(line) for line in lines]
+                rows += [json.loads(line) for line in lines]
         sums, about = [0, 0, 0], {test["name"]: test for test in chosen}
         for row in rows:
             # Meson puts project and suite before the name, one version otherwise than another.

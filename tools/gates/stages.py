@@ -15,8 +15,8 @@ from stage import suites_of
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/gates/leaks.supp:print_suppressions=0"}
 # Half of a run compiles: as much optimisation as makes the tests quick, and of debug symbols the lines.
-SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false", "-Dc_args=-g1"]
-THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dviz=disabled"]
+SANITIZED_OPTIONS = ["-Db_lundef=false", "-Doptimization=1", "-Ddebug=true", "-Db_ndebug=false"]
+THREAD_OPTIONS = ["-Db_sanitize=thread", *SANITIZED_OPTIONS, "-Dc_args=-g1", "-Dviz=disabled"]
 NEON_TIERS = ("neon", "neondot", "neoni8mm")
 X86 = os.uname().machine == "x86_64"
 # Into how many parts is divided what takes turns: each run has one of them, a nightly stage all.
@@ -208,8 +208,8 @@ SANITIZER_TESTS = {"quick": True, "environment": SANITIZER_OPTIONS}
 
 
 def configure_sanitized(stage):
-    # Its tests train and encode for minutes with the kernels that they have.
-    stage.configure("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", *SANITIZED_OPTIONS], native_file="tools/gates/clang.ini")
+    # Its tests train and encode for minutes with the kernels that they have. A fault ends the process: checks that may go on compile for longer.
+    stage.configure("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", "-Dc_args=-g1 -fno-sanitize-recover=all", *SANITIZED_OPTIONS], native_file="tools/gates/clang.ini")
 
 
 def sanitizers(stage, _full):
