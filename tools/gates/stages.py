@@ -212,20 +212,29 @@ def configure_sanitized(stage):
     stage.configure("build-sanitize", ["-Db_sanitize=address,undefined", "-Dkernels=fast", "-Dc_args=-g1 -fno-sanitize-recover=all", *SANITIZED_OPTIONS], native_file="tools/gates/clang.ini")
 
 
+def is_sanitized(test):
+    """All but the kernels, which are below; of the program what opens input of others."""
+    return test["name"] != "checkasm" and (not suites_of(test) & {"cli"} or suites_of(test) & {"foreign"})
+
+
+def has_turns_when_sanitized(test):
+    """Of the program what reads or writes files in ways of its own; what computes for long what other tests compute as well."""
+    return test["name"] in ("verify", "identity", "smoothing") or ("files" in suites_of(test) and "foreign" not in suites_of(test))
+
+
 def sanitizers(stage, _full):
-    """Of the program what opens input of others, and by turns what reads or writes files in ways of its own. Of the kernels those that are
-    sanitized (simd/meson.build)."""
+    """Of the kernels those that are sanitized (simd/meson.build)."""
     configure_sanitized(stage)
     stage.build("build-sanitize", ["tests/checkasm/checkasm"])
-    stage.tests("tests", "build-sanitize", lambda test: (not suites_of(test) & {"cli"} or suites_of(test) & {"foreign"}) and test["name"] != "checkasm", **SANITIZER_TESTS)
-    stage.tests("files of its own", "build-sanitize", suites("files", without=("foreign",)), turns=SANITIZER_TURNS, nightly="sanitizers-whole", **SANITIZER_TESTS)
+    stage.tests("tests", "build-sanitize", lambda test: is_sanitized(test) and not has_turns_when_sanitized(test), **SANITIZER_TESTS)
+    stage.tests("what takes turns", "build-sanitize", has_turns_when_sanitized, turns=SANITIZER_TURNS, nightly="sanitizers-whole", **SANITIZER_TESTS)
     for tier in ("scalar", "scalar_fma"):
         stage.program(f"kernels, {tier}", ["build-sanitize/tests/checkasm/checkasm", "--quick", f"--isa={tier}"], environment=SANITIZER_OPTIONS)
 
 
 def sanitizers_whole(stage, _full):
     configure_sanitized(stage)
-    stage.tests("tests", "build-sanitize", suites("files"), **SANITIZER_TESTS)
+    stage.tests("tests", "build-sanitize", lambda test: "files" in suites_of(test) or has_turns_when_sanitized(test), **SANITIZER_TESTS)
 
 
 def threads(stage, _full):

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Small experiments for docs/claims.md that no command of the program does.
 
-    tools/studies/claims.py arithmetic                what follows from numbers that the paper prints
-    tools/studies/claims.py function-words [MODEL]    do function words attend to content words?
-    tools/studies/claims.py length FOLDER             Microsoft's code on more than 512 tokens; FOLDER is a clone of microsoft/DeBERTa
-    tools/studies/claims.py mlm-head [MODEL]          transformers' masked-LM head on a checkpoint with Microsoft's names
-    tools/studies/claims.py norms [MODEL]             norms of words, positions and their sums; are both found again in a sum?
-    tools/studies/claims.py position-to-position ...  the term that DeBERTa leaves out, added after training
-    tools/studies/claims.py swap ...                  which cells of a term change when one token does
+    studies/claims.py arithmetic                what follows from numbers that the paper prints
+    studies/claims.py function-words [MODEL]    do function words attend to content words?
+    studies/claims.py length FOLDER             Microsoft's code on more than 512 tokens; FOLDER is a clone of microsoft/DeBERTa
+    studies/claims.py mlm-head [MODEL]          transformers' masked-LM head on a checkpoint with Microsoft's names
+    studies/claims.py norms [MODEL]             norms of words, positions and their sums; are both found again in a sum?
+    studies/claims.py position-to-position ...  the term that DeBERTa leaves out, added after training
+    studies/claims.py swap ...                  which cells of a term change when one token does
 
 MODEL is a folder, models/demo if not given. The last two run the program (--program build/deberta). Needs numpy, norms and the last two
 safetensors, mlm-head also transformers and torch, length torch. SPDX-License-Identifier: MIT
@@ -25,8 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "studies"))
+ROOT = Path(__file__).resolve().parents[1]
 
 # Development results of the paper's Table 1: CoLA, QQP, MNLI-m, SST-2, STS-B, QNLI, RTE, MRPC, and the average that it prints.
 PAPER_TABLE_1 = {"BERT-large": (60.6, 91.3, 86.6, 93.2, 90.0, 92.3, 70.4, 88.0, 84.05), "RoBERTa-large": (68.0, 92.2, 90.2, 96.4, 92.4, 93.9, 86.6, 90.9, 88.82),
