@@ -26,8 +26,8 @@ def run_stages(names, answer, tests=None):
         output, status = answer(command)
         return processes.Outcome(output, status)
 
-    def run_as_a_program(self, title, folder, *_, **__):
-        self.program(title, ["meson", "test", folder])
+    def run_as_a_program(self, title, folder, choose, **_):
+        self.program(title, ["meson", "test", folder, *(test["name"] for test in LISTED if choose(test))])
     said = io.StringIO()
     with mock.patch.object(stage, "execute", execute), mock.patch.object(stage.Stage, "tests", tests or run_as_a_program), \
             mock.patch.object(run_tests.stages, "native_tiers", lambda: ["scalar"]), mock.patch("shutil.which", lambda tool: tool), contextlib.redirect_stdout(said):
@@ -36,6 +36,7 @@ def run_stages(names, answer, tests=None):
     return status, said.getvalue()
 
 
+LISTED = [{"name": suite, "suite": [f"deberta:{suite}"]} for suite in ("unit", "golden", "kernels", "cli", "long")]
 FINE = "1 passed, 0 failed\n" * 3
 
 
@@ -50,6 +51,14 @@ def test_any_failure_in_any_stage_fails_the_run(bench):
                 status, said = run_stages([name], lambda command: bad if tuple(command) == broken else (FINE, 0))
                 failed = int(said.rstrip().split("\n")[-1].split()[2])
                 check(status == 1 and failed >= 1 and " ".join(broken) in said and "\nfailed: " + name in said, (name, broken, said))
+
+
+def test_every_test_of_the_build_has_a_stage(bench):
+    """One of the two that --full takes, whatever waits there for its turn; and once."""
+    listed = stage.introspect(os.path.dirname(bench.program), "--tests")
+    chosen = []
+    run_stages(["native", "program"], lambda command: (FINE, 0), lambda self, title, folder, choose, **_: chosen.extend(test["name"] for test in listed if choose(test)))
+    equal(sorted(chosen), sorted(test["name"] for test in listed if test["name"] not in ("checkasm", "cli check_hub")))
 
 
 def test_what_could_not_be_built_has_failed(bench):

@@ -54,8 +54,9 @@ def native_kernels(stage, title, *options):
 
 def native(stage, full):
     """The library: all but the program from outside."""
+    beyond = {"cli", "long", "sampled"} | (set() if full else {"full"})
     native_build(stage)
-    stage.tests("tests", "build", lambda test: test["name"] != "checkasm" and not suites_of(test) & {"cli", "long", "sampled", *({"full"} - {"full"} * full)})
+    stage.tests("tests", "build", lambda test: test["name"] != "checkasm" and not suites_of(test) & beyond)
     stage.tests("samples of what has many combinations", "build", suites("sampled", without=("cli",)), quick=True)
     native_kernels(stage, "kernels, every tier of this processor, a sample", "--quick")
     if full:
