@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import os
+import random
 import signal
 import subprocess
 import tempfile
@@ -26,7 +27,9 @@ class Outcome:
 
 
 def environment_for(extra):
-    return {**{name: value for name, value in os.environ.items() if name not in NOT_FROM_THE_CALLER}, **(extra or {})}
+    inherited = {name: value for name, value in os.environ.items() if name not in NOT_FROM_THE_CALLER}
+    # As `meson test` does: memory that is freed, and memory that is fresh, holds no zeros.
+    return {"MALLOC_PERTURB_": str(random.randint(1, 255)), **inherited, **(extra or {})}
 
 
 def stop(group):
