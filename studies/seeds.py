@@ -12,10 +12,9 @@ from pathlib import Path
 
 import study
 import numpy as np
+import study_models
 import trained
 
-sys.path.insert(0, str(study.ROOT / "tools"))
-import study_models  # noqa: E402
 
 SQUARE = 5  # starts, orders and masks, in a Latin square
 PLACES = (0, 1001, 5003, 9001, 15013)  # of a weight that is moved by one unit in its last place

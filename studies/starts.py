@@ -11,11 +11,10 @@ import sys
 import study
 import numpy as np
 import positions
+import study_models
 import trained
 from seeds import streams
 
-sys.path.insert(0, str(study.ROOT / "tools"))
-import study_models  # noqa: E402
 
 CHARACTERS, SEQUENCES, STEPS, WARM_UP = 63, 16, 600, 60
 CLS = 95  # an id that no character has

@@ -30,8 +30,8 @@ import sentencepiece
 import torch
 import torch.nn.functional as F
 
-from lean_deberta import LeanDeberta
 from make_corpus import books_of, is_held_out, table_of, texts_of
+from rivals.lean_deberta import LeanDeberta
 
 PIECES, TABLE_ROWS = 5990, 6000
 CLS, SEP, MASK = 1, 2, PIECES
