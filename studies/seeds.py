@@ -7,7 +7,6 @@ Puts to the test: training is chaotic, so rounding is noise like any other; a fe
 --train STATE --corpus FOLDER trains what STATE lacks and writes the table of losses; --quick trains three models on sentences of the repository.
 SPDX-License-Identifier: MIT
 """
-import sys
 from pathlib import Path
 
 import study

@@ -6,7 +6,6 @@
 Puts to the test: the decoder helps because relative positions cannot say where a token stands. All texts begin where a sentence begins. --train STATE --corpus FOLDER
 trains what STATE lacks and writes the table of losses; --quick trains two models on sentences of the repository. SPDX-License-Identifier: MIT
 """
-import sys
 
 import study
 import numpy as np

@@ -32,7 +32,6 @@ import time
 from pathlib import Path
 
 from rivals.engines import ENGINES, OURS, OWN, fits
-from rivals.graphs import GRAPHS
 from rivals.results import median_deviation, name_list, number_list
 from rivals.shapes import DOCUMENTS, SHAPES, errors_of, read_lengths
 from rivals.tables_of_times import CSV_MODES, print_csv, print_tables

@@ -6,7 +6,6 @@ them, so that no process pays for another engine's memory or start.
 SPDX-License-Identifier: MIT
 """
 import importlib.util
-import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass

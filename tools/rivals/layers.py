@@ -37,7 +37,8 @@ def tabulate(path):
     print_table(["layers", *(f"{name}, ms" for name in names)],
                 [[layers, *(t_interval(list(kind[layers].values()), ".2f") for kind in times.values())] for layers in depths], words=())
     print()
-    print_table(["tokens, threads", "a layer, ms", "without layers, ms", "farthest from the line, %"], [[name, *line_of(kind)] for name, kind in zip(names, times.values())])
+    print_table(["tokens, threads", "a layer, ms", "without layers, ms", "farthest from the line, %"],
+                [[name, *line_of(kind)] for name, kind in zip(names, times.values())])
     print(f"\n{len({row['run'] for row in rows})} runs; others used at most {max(row['other_cores'] for row in rows):.2f} cores.")
 
 

@@ -103,7 +103,7 @@ def run(arguments):
     libraries = [begun(text, arguments) for text in arguments.libraries]
     for library in libraries:
         library.answer()
-    print_titles(["tokens", "beside", *(library.name for library in libraries)], words=range(2))
+    print_titles(["tokens", "beside", *(library.name for library in libraries)], words=(1,))
     for busy in (False, True)[: 1 + arguments.busy]:
         with busy_neighbour() if busy else contextlib.nullcontext():
             for tokens in arguments.tokens:

@@ -31,5 +31,6 @@ def run(arguments):
     for row in rows:
         shapes.setdefault(row["shape"], []).append(row)
     print_table(["shape", "rounds", *(title for name in names for title in (f"{name.replace('_', ' ')}: {unit}", "after / before"))],
-                [[shape, len(found), *(cell for name in names for cell in cells(found, name, arguments.interval))] for shape, found in shapes.items()])
+                [[shape, len(found), *(cell for name in names for cell in cells(found, name, arguments.interval))]
+                 for shape, found in shapes.items()])
     return 0

@@ -28,7 +28,8 @@ def both_tasks(program, folder, steps):
         return RUNNER.run(*program, *words, "--threads", 1, environment={**os.environ, **ENVIRONMENT}, folder=folder)
 
     with tempfile.TemporaryDirectory(dir=folder) as out:
-        trained = command("train", "mlm", DEMO, "--file", "texts.txt", "--sequence-tokens", 64, "--batch-sequences", 16, "--steps", steps, "--out", f"{out}/run")
+        trained = command("train", "mlm", DEMO, "--file", "texts.txt", "--sequence-tokens", 64, "--batch-sequences", 16, "--steps", steps,
+                          "--out", f"{out}/run")
         seconds = [json.loads(line).get("seconds") for line in Path(out, "run", "log.jsonl").read_text().splitlines()]
         encoded = command("encode", DEMO, "--file", "texts.txt", "--out", f"{out}/states.npy")
     return {"train": (statistics.median([value for value in seconds if value][1:]), trained.seconds),

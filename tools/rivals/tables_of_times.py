@@ -125,7 +125,8 @@ def print_errors(lengths, names):
     for engine in names:
         found = [engines.get(engine) for engines in lengths.values()]
         if any(found):
-            lines.append([engine, precision_of(engine), *(f"{in_milliseconds(r['median_s'])}{mark(r)}, {r['relative_error']:.1e}" if r else NONE for r in found)])
+            cells = [f"{in_milliseconds(r['median_s'])}{mark(r)}, {r['relative_error']:.1e}" if r else NONE for r in found]
+            lines.append([engine, precision_of(engine), *cells])
     table(["engine", "precision", *(f"n = {n}" for n in lengths)], lines)
 
 
@@ -150,9 +151,11 @@ def print_batches(results):
     print("Equal texts at once: milliseconds a text, by medians; ratio of ours to the best float32 peer\n")
     for key, batches in grouped(by_row(results, TEXTS), 3).items():
         print(f"**{label(key)}**\n")
-        table(["texts", *names, "best peer", "ours / best"],
-              [[texts, *(f"{in_milliseconds(engines[e]['median_s'] / texts)}{mark(engines[e])}" if e in engines else NONE for e in names), *ratio(engines)]
-               for texts, engines in batches.items()])  # fmt: skip
+        lines = []
+        for texts, engines in batches.items():
+            cells = [f"{in_milliseconds(engines[e]['median_s'] / texts)}{mark(engines[e])}" if e in engines else NONE for e in names]
+            lines.append([texts, *cells, *ratio(engines)])
+        table(["texts", *names, "best peer", "ours / best"], lines)
 
 
 def print_neighbours(quiet, busy):

@@ -61,13 +61,13 @@ def make_model(name, folder):
     from rivals.lean_deberta import LeanDeberta
 
     torch.manual_seed(0)
-    LeanDeberta(SHAPES[name], 2).write(folder)
+    LeanDeberta(SHAPES[name], 1).write(folder)
 
 
 def lean_loss(config):
     from rivals.lean_deberta import LeanDeberta
 
-    model = LeanDeberta(config, 2)
+    model = LeanDeberta(config, 1)
     return model, model.masked_loss
 
 
@@ -189,9 +189,13 @@ def tabulate(path, field):
     rows = {}
     for line in read_lines(path):
         rows.setdefault(tuple(line[name] for name in ROW), []).append(line)
-    titles = ["shape", "tokens", "threads", *(f"{NAMES[engine]}: s (tokens/s), GiB" for engine in ENGINES), *(f"{NAMES[engine]} / ours" for engine in ENGINES[1:])]
-    print_table(titles, [[name, f"{sequences} x {tokens}", threads, *(engine_cell(lines, engine, sequences * tokens) for engine in ENGINES), *ratio_cells(lines, field)]
-                         for (name, sequences, tokens, threads), lines in sorted(rows.items())], words=range(len(titles)))
+    titles = ["shape", "tokens", "threads", *(f"{NAMES[engine]}: s (tokens/s), GiB" for engine in ENGINES)]
+    titles += [f"{NAMES[engine]} / ours" for engine in ENGINES[1:]]
+    table = []
+    for (name, sequences, tokens, threads), lines in sorted(rows.items()):
+        cells = [engine_cell(lines, engine, sequences * tokens) for engine in ENGINES]
+        table.append([name, f"{sequences} x {tokens}", threads, *cells, *ratio_cells(lines, field)])
+    print_table(titles, table, words=range(len(titles)))
 
 
 def batches(text):
