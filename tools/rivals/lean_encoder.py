@@ -9,8 +9,7 @@ SPDX-License-Identifier: MIT
 import torch
 import torch.nn.functional as F
 from torch import nn
-
-from rivals.lean_deberta import bucket_rows
+from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
 
 def joined(layers):
@@ -23,6 +22,8 @@ def joined(layers):
 def viewed(strip):
     """strip[..., i, j - i + n - 1] of 2n - 1 columns, seen as [..., i, j]: rows of 2n - 2 numbers begin a column earlier each."""
     n = strip.shape[-2]
+    if n == 1:
+        return strip
     return strip.flatten(-2)[..., n - 1 : n - 1 + n * (2 * n - 2)].unflatten(-1, (n, 2 * n - 2))[..., :n]
 
 
@@ -61,7 +62,8 @@ class LeanEncoder(nn.Module):
         super().__init__()
         config, encoder = model.config, model.encoder
         farthest = config.max_relative_positions if config.max_relative_positions > 0 else config.max_position_embeddings
-        rows = bucket_rows(n, config.position_buckets, farthest)
+        buckets = config.position_buckets
+        rows = (make_log_bucket_position(torch.arange(1 - n, n), buckets, farthest).long() + buckets).clamp(0, 2 * buckets - 1)
         self.words, self.norm = model.embeddings.word_embeddings, model.embeddings.LayerNorm
         with torch.no_grad():
             table = encoder.get_rel_embedding()
