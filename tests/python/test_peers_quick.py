@@ -37,7 +37,7 @@ def quick(tmp_path, monkeypatch):
     ids = np.random.default_rng(1).integers(10, 5000, (1, N))
     expected = model.encode(ids.astype(np.int32), hidden="last")[f"hidden_states.{layers}"].reshape(1, N, -1).astype(np.float64)
 
-    def run(*words, off=0.0):
+    def run(*words, off=1e-6):
         given = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
         save_file(given | {shapes.EXPECTED: expected}, work / "inputs" / "demo" / f"{N}-float64.safetensors")
         save_file(given | {shapes.EXPECTED: expected + off}, work / "answer.safetensors")
@@ -66,7 +66,7 @@ def test_quick_measures_what_is_installed_and_names_the_rest(quick, capsys):
     found = results(out)
     assert set(found) == {"deberta", "deberta-int8", "onnxruntime", "onnxruntime-lean"}
     assert all(one["agrees"] and one["median_s"] > 0 and len(one["samples_s"]) >= 3 for one in found.values())
-    assert found["onnxruntime"]["version"] == "onnxruntime stand-in" and found["onnxruntime"]["max_abs_difference"] < 1e-6
+    assert found["onnxruntime"]["version"] == "onnxruntime stand-in" and found["onnxruntime"]["max_abs_difference"] < 1e-5
     ours, best = found["deberta"]["median_s"], min(found[name]["median_s"] for name in ("onnxruntime", "onnxruntime-lean"))
     assert f"**{ours / best:.3f}**" in said.out
     assert "onnxruntime" in (out / "error.svg").read_text() if "the chart:" in said.out else "no chart:" in said.out
