@@ -6,6 +6,7 @@ WORD: call, copies, steady, texts, memory, batches. Both sides of a comparison t
 is what it costs when nobody disturbs, and the median of the ratios of all rounds stands beside it. Needs the installed package
 deberta_c; memory and batches also torch and transformers. Exit status 1: a bar was missed. SPDX-License-Identifier: MIT
 """
+import dataclasses
 import gc
 import json
 import os
@@ -23,13 +24,11 @@ from deberta_c._abi import library
 from deberta_c._program import PROGRAM
 
 from rivals.results import print_row, print_titles, ratios
-from rivals.shapes import DOCUMENTS, padded_batch, read_lengths
+from rivals.shapes import DOCUMENTS, SHAPES, padded_batch, read_lengths
 from rivals.turns import ROOT, Runner, in_turns, seconds_of
 
 DEMO, SENTENCES = ROOT / "models" / "demo", ROOT / "docs" / "studies" / "data" / "sentences.txt"
-BASE = {"vocab_size": 30000, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
-        "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "share_att_key": True, "position_buckets": 256,
-        "norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0}  # v3-base, fewer words
+BASE = dataclasses.replace(SHAPES["v3-base"], vocabulary=30000).fields()
 
 
 def resident_mib():

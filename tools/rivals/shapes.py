@@ -27,6 +27,17 @@ class Shape:
     longest: int  # rows beyond are not measured
     vocabulary: int = 1000  # one row is copied per token: the size costs memory, not time
     outliers: tuple[int, float] = (0, 1)  # channels of the hidden states that are so many times as large as others
+    buckets: int = 256  # of v3's distances
+
+    def fields(self):
+        """What config.json says of it."""
+        found = {
+            "hidden_size": self.hidden, "num_attention_heads": self.heads, "num_hidden_layers": self.layers,
+            "intermediate_size": self.intermediate, "vocab_size": self.vocabulary, "max_position_embeddings": TABLE,
+            "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True, "max_relative_positions": -1,
+            "pos_att_type": "c2p|p2c", "position_biased_input": False, "pad_token_id": 0,
+        }  # fmt: skip
+        return found | ({"position_buckets": self.buckets, "norm_rel_ebd": "layer_norm", "share_att_key": True} if self.version == 3 else {})
 
 
 SHAPES = {
@@ -63,17 +74,8 @@ def write_model(name, folder):
     import transformers
 
     shape = SHAPES[name]
-    fields = {
-        "hidden_size": shape.hidden, "num_attention_heads": shape.heads, "num_hidden_layers": shape.layers,
-        "intermediate_size": shape.intermediate, "vocab_size": shape.vocabulary, "max_position_embeddings": TABLE,
-        "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True, "max_relative_positions": -1,
-        "pos_att_type": "c2p|p2c", "position_biased_input": False, "pad_token_id": 0,
-    }  # fmt: skip
-    if shape.version == 3:
-        fields |= {"position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True}
-        model = transformers.DebertaV2Model(transformers.DebertaV2Config(**fields))
-    else:
-        model = transformers.DebertaModel(transformers.DebertaConfig(**fields))
+    config = {1: transformers.DebertaConfig, 3: transformers.DebertaV2Config}[shape.version]
+    model = transformers.AutoModel.from_config(config(**shape.fields()))
     torch.manual_seed(1)
     with torch.no_grad():
         for key, weight in model.named_parameters():

@@ -13,6 +13,7 @@ medians: seconds, and the ratios of a round by the clock; with --processor by pr
 Needs build/deberta and tools/peers-requirements.txt. SPDX-License-Identifier: MIT
 """
 import contextlib
+import dataclasses
 import fcntl
 import json
 import statistics
@@ -21,6 +22,7 @@ import time
 from pathlib import Path
 
 from rivals.results import name_list, number_list, print_table, ratios
+from rivals.shapes import SHAPES as PUBLISHED, Shape
 from rivals.turns import PROGRAM, ROOT, Failure, Runner, peak_memory_bytes, rotated, with_threads
 
 ENGINES = ["ours", "lean", "eager", "compile"]
@@ -28,28 +30,23 @@ NAMES = {"ours": "ours", "lean": "lean", "eager": "eager", "compile": "compiled"
 ROW = ("shape", "sequences", "tokens", "threads")
 LABELLED = 0.15
 RUNNER = Runner(limit=7200)
-COMMON = {
-    "model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "legacy": False, "hidden_act": "gelu", "layer_norm_eps": 1e-7,
-    "initializer_range": 0.02, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "max_position_embeddings": 512,
-    "type_vocab_size": 0, "pad_token_id": 0, "position_biased_input": False, "relative_attention": True, "max_relative_positions": -1,
-    "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p", "pooler_dropout": 0, "pooler_hidden_act": "gelu",
-    "tie_word_embeddings": True,
-}
-
-
-def shape(vocabulary, hidden, layers, heads, buckets):
-    return {**COMMON, "vocab_size": vocabulary, "hidden_size": hidden, "pooler_hidden_size": hidden, "num_hidden_layers": layers,
-            "num_attention_heads": heads, "intermediate_size": 4 * hidden, "position_buckets": buckets}
-
-
+FURTHER = {
+    "model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "legacy": False, "hidden_act": "gelu", "initializer_range": 0.02,
+    "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "pooler_dropout": 0, "pooler_hidden_act": "gelu", "tie_word_embeddings": True,
+}  # fmt: skip
 SHAPES = {
-    "tiny": shape(500, 32, 2, 2, 16),  # does it work here?
-    "demo": shape(6000, 192, 5, 3, 32),
-    "xsmall": shape(128100, 384, 12, 6, 256),
-    "small": shape(128100, 768, 6, 12, 256),
-    "xsmall-1000": shape(1000, 384, 12, 6, 256),
-    "small-1000": shape(1000, 768, 6, 12, 256),
+    "tiny": Shape(3, 32, 2, 2, 128, 512, 500, buckets=16),  # does it work here?
+    "demo": Shape(3, 192, 3, 5, 768, 512, 6000, buckets=32),
+    "xsmall": dataclasses.replace(PUBLISHED["v3-xsmall"], vocabulary=128100),
+    "small": dataclasses.replace(PUBLISHED["v3-small"], vocabulary=128100),
+    "xsmall-1000": PUBLISHED["v3-xsmall"],
+    "small-1000": PUBLISHED["v3-small"],
 }
+
+
+def config_of(name):
+    return SHAPES[name].fields() | FURTHER | {"pooler_hidden_size": SHAPES[name].hidden}
+
 
 # ------------------------------------------------------------------------------------------------------------- worker
 
@@ -61,7 +58,7 @@ def make_model(name, folder):
     from rivals.lean_deberta import LeanDeberta
 
     torch.manual_seed(0)
-    LeanDeberta(SHAPES[name], 1).write(folder)
+    LeanDeberta(config_of(name), 1).write(folder)
 
 
 def lean_loss(config):
@@ -93,7 +90,7 @@ def work(row, engine, steps):
     name, sequences, tokens, threads = row
     torch.manual_seed(1)
     torch.set_num_threads(threads)
-    config = SHAPES[name]
+    config = config_of(name)
     model, loss = lean_loss(config) if engine == "lean" else transformers_loss(config, engine == "compile")
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-8, eps=1e-6, weight_decay=0.01, fused=True)
     labelled, times, processor = round(LABELLED * tokens), [], []

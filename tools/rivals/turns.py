@@ -28,7 +28,7 @@ class Failure(Exception):
 
 def rotated(names, turn):
     """Every round begins with another one."""
-    first = turn % len(names)
+    first = turn % max(1, len(names))
     return names[first:] + names[:first]
 
 
