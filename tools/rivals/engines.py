@@ -1,6 +1,7 @@
 """The adapters of other engines, and of this project's program: a row each of a list, which has how it is opened and what it reads.
 
-An engine is a function from a Job to a function (ids, mask) -> last hidden state. All packages are imported by the engine that uses
+An adapter says what has to be prepared (`graph`, made by graphs.py), and opens: it is a function from a Job to a function
+(ids, mask) -> last hidden state, which runs once and whose answer is checked. All packages are imported by the engine that uses
 them, so that no process pays for another engine's memory or start.
 
 SPDX-License-Identifier: MIT
