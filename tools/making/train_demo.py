@@ -31,9 +31,9 @@ import torch
 import torch.nn.functional as F
 
 TOOLS = Path(__file__).resolve().parents[1]
-sys.path += [str(TOOLS), str(TOOLS / "rivals")]
-from lean_deberta import LeanDeberta  # noqa: E402
+sys.path += [str(TOOLS)]
 from make_corpus import books_of, is_held_out, table_of, texts_of  # noqa: E402
+from rivals.lean_deberta import LeanDeberta  # noqa: E402
 
 PIECES, TABLE_ROWS = 5990, 6000
 CLS, SEP, MASK = 1, 2, PIECES

@@ -8,8 +8,10 @@ the rows that a head reads through the last layer. No dropout: the demo corpus i
 SPDX-License-Identifier: MIT
 """
 
+import json
 import math
 
+import safetensors.torch
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -297,3 +299,14 @@ class LeanDeberta(nn.Module):
 
     def class_logits(self, first):
         return self.classifier(F.gelu(linear(first, self.pooler.dense)).float())
+
+    def masked_loss(self, ids, rows, targets):
+        decoded, _ = self.decode(ids, rows)
+        return F.cross_entropy(self.vocabulary_logits(decoded).flatten(0, 1), targets.flatten())
+
+    def write(self, folder):
+        """A folder that the program trains: without the pooler and the classifier."""
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {name: weight for name, weight in self.state_dict().items() if not name.startswith(("pooler", "classifier"))}
+        safetensors.torch.save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(self.config))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A copy of an installed Python package whose libraries believe in a processor with fewer features.
 
-    tools/hide_features.py PACKAGE FOLDER
+    studies/hide_features.py PACKAGE FOLDER
     CPUID_HIDE=avx512 LD_PRELOAD=FOLDER/hide_features.so PYTHONPATH=FOLDER python3 ...
 
 PACKAGE is a folder in site-packages, or one library; FOLDER gets a copy (links, but for what changes). In it every cpuid instruction is ud2, and

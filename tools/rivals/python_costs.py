@@ -1,21 +1,20 @@
-#!/usr/bin/env python3
 """What the Python package costs over the library and the program: a row for each claim of docs/python.md, with its bar.
 
-    tools/measure_python.py [--only WORD] [--threads 2] [--rounds 9]
+    tools/peers.py python [--only WORD] [--threads 2] [--rounds 9]
 
 WORD: call, copies, steady, texts, memory, batches. Both sides of a comparison take turns; the quickest round of each is compared, which
 is what it costs when nobody disturbs, and the median of the ratios of all rounds stands beside it. Needs the installed package
 deberta_c; memory and batches also torch and transformers. Exit status 1: a bar was missed. SPDX-License-Identifier: MIT
 """
-import argparse
+import dataclasses
 import gc
+import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -24,28 +23,23 @@ import deberta_c
 from deberta_c._abi import library
 from deberta_c._program import PROGRAM
 
-ROOT = Path(__file__).resolve().parent.parent
+from rivals.results import print_row, print_titles, ratios
+from rivals.shapes import DOCUMENTS, SHAPES, padded_batch, read_lengths
+from rivals.turns import ROOT, Runner, in_turns, seconds_of
+
 DEMO, SENTENCES = ROOT / "models" / "demo", ROOT / "docs" / "studies" / "data" / "sentences.txt"
-BASE = {"vocab_size": 30000, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
-        "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "share_att_key": True, "position_buckets": 256,
-        "norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0}  # v3-base, fewer words
-
-
-def seconds(function):
-    begin = time.perf_counter()
-    function()
-    return time.perf_counter() - begin
+BASE = dataclasses.replace(SHAPES["v3-base"], vocabulary=30000).fields()
 
 
 def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def in_turns(rounds, ours, theirs):
-    """The quickest of both, and the median of their ratio."""
+def quickest(rounds, ours, theirs):
+    """Of both, and the median of their ratio; neither's first call counts."""
     ours(), theirs()
-    pairs = [(ours(), theirs()) for _ in range(rounds)]
-    return min(a for a, _ in pairs), min(b for _, b in pairs), statistics.median(a / b for a, b in pairs)
+    found = in_turns(rounds, {"ours": ours, "theirs": theirs})
+    return min(one["ours"] for one in found), min(one["theirs"] for one in found), statistics.median(ratios(found, "ours", "theirs"))
 
 
 def of_the_program(what, bar, ours, theirs, ratio):
@@ -60,7 +54,7 @@ def call_us(rounds=3000):
     model.encode(ids)
     session = model._session
     inner = (session._session.handle, session._batch, session._outputs)
-    whole, inside, _ = in_turns(rounds, lambda: seconds(lambda: model.encode(ids)), lambda: seconds(lambda: library.encode(*inner)))
+    whole, inside, _ = quickest(rounds, lambda: seconds_of(lambda: model.encode(ids)), lambda: seconds_of(lambda: library.encode(*inner)))
     return 1e6 * (whole - inside)
 
 
@@ -101,10 +95,10 @@ def texts(options):
 
         def program(file):
             words = [PROGRAM, "encode", DEMO, "--file", file, "--pool", "mean", "-q", "-t", str(options.threads), "-o", f"{folder}/v.npy"]
-            return seconds(lambda: subprocess.run(words, check=True))
+            return seconds_of(lambda: subprocess.run(words, check=True))
         model, sentences = deberta_c.Model(str(DEMO), threads=options.threads), SENTENCES.read_text().splitlines()
         start = min(program(one) for _ in range(5))
-        found = in_turns(options.rounds, lambda: seconds(lambda: model.encode(sentences)), lambda: program(SENTENCES) - start)
+        found = quickest(options.rounds, lambda: seconds_of(lambda: model.encode(sentences)), lambda: program(SENTENCES) - start)
     yield of_the_program(f"encode of {len(sentences):,} texts", 1.03, *found)
 
 
@@ -135,7 +129,7 @@ def memory_of_taking_over():
 
 
 def memory(_options):
-    found = subprocess.run([sys.executable, __file__, "--worker"], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run([sys.executable, ROOT / "tools" / "peers.py", "python", "--worker"], capture_output=True, text=True, check=True).stdout
     weights, peak, after = map(float, found.split())
     bar = 2 * weights + 200
     yield "accelerate: peak while it takes over", f"{peak:.0f} MiB", f"2 x {weights:.0f} + 200 MiB", peak <= bar
@@ -144,43 +138,45 @@ def memory(_options):
     yield "accelerate: held afterwards", f"{after:.0f} MiB", f"{weights:.0f} + 80 MiB", after <= weights + 80
 
 
+def program_seconds(shape, threads, lengths):
+    words = [PROGRAM, "bench", shape, "--mix", ",".join(map(str, lengths)), "--threads", threads, "--reps", 1, "--no-peak", "--json", "--quiet"]
+    return json.loads(Runner().run(*words).output)["results"][0]["median_s"]
+
+
 def batches(options):
     """accelerate on padded batches of v3-base's shape, and the program on the same lengths."""
     import torch
     import transformers
-    from compare_accelerate import lengths_of_documents, padded, program_seconds
 
     torch.set_num_threads(options.threads)
     model = deberta_c.accelerate(transformers.DebertaV2Model(transformers.DebertaV2Config(**BASE)).eval(), threads=options.threads)
     shape = f"synthetic:v3-base,vocab={BASE['vocab_size']}"
-    for lengths, rounds in (([40], 3 * options.rounds), (lengths_of_documents(16), min(options.rounds, 5))):
-        ids, mask = map(torch.from_numpy, padded(lengths, BASE["vocab_size"]))
+    for lengths, rounds in ((40,), 3 * options.rounds), (read_lengths(DOCUMENTS)[:16], min(options.rounds, 5)):
+        ids, mask = map(torch.from_numpy, padded_batch(lengths, np.random.default_rng(7), BASE["vocab_size"]))
 
         def ours():
             with torch.inference_mode():
                 model(ids, attention_mask=mask)  # as the program does before it measures: caches hold what another process left
-                return seconds(lambda: model(ids, attention_mask=mask))
-        found = in_turns(rounds, ours, lambda: program_seconds(shape, options.threads, lengths))
+                return seconds_of(lambda: model(ids, attention_mask=mask))
+        found = quickest(rounds, ours, lambda: program_seconds(shape, options.threads, lengths))
         name = f"{len(lengths)} texts, {sum(lengths):,} tokens" if len(lengths) > 1 else f"1 text of {lengths[0]} tokens"
         yield of_the_program(f"accelerate, {name}", 1.05, *found)
 
 
-def main():
-    if sys.argv[1:] == ["--worker"]:
-        return memory_of_taking_over()
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser):
     parser.add_argument("--only", default="")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
-    options = parser.parse_args()
+    parser.add_argument("--worker", action="store_true", help="(what a process of this job does)")
+
+
+def run(options):
+    if options.worker:
+        return memory_of_taking_over()
     missed = 0
-    print("| what | here | at most | |\n|---|--:|--:|---|")
+    print_titles(["what", "here", "at most", ""], words=(0, 3))
     for section in (call, copies, steady, texts, memory, batches):
         for name, here, bar, ok in section(options) if options.only in section.__name__ else ():
-            print(f"| {name} | {here} | {bar} | {'ok' if ok else 'NO'} |", flush=True)
+            print_row([name, here, bar, "ok" if ok else "NO"])
             missed += not ok
     return int(missed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

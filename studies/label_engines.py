@@ -1,4 +1,4 @@
-"""The engines of tools/label_flips.py: each opens a prepared model and gives a function (ids, mask) -> logits.
+"""The engines of label_flips.py: each opens a prepared model and gives a function (ids, mask) -> logits.
 
 int8 of ONNX Runtime: "dynamic" is its default (one scale a matrix, activations scaled by the batch), "channel" has a scale an output channel of the weights,
 "7 bit" weights of seven bits besides, as it advises for processors without VNNI, "static" scales of activations that were measured before.
@@ -9,10 +9,14 @@ Packages are imported by the engine that uses them. SPDX-License-Identifier: MIT
 import importlib.util
 import os
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+from rivals import engines, graphs  # noqa: E402
 
 
 def deberta(precision):
@@ -54,21 +58,15 @@ def pytorch(precision):
 
 def onnx(name):
     def opened(work, threads):
-        import onnxruntime
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        session = onnxruntime.InferenceSession(str(work / f"model{name}.onnx"), options, providers=["CPUExecutionProvider"])
+        session = engines.onnx_session(work / f"model{name}.onnx", threads)
         return lambda ids, mask: session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
     return opened
 
 
 def openvino(name, precision):
     def opened(work, threads):
-        import openvino as ov
-        settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": precision}
-        compiled = ov.Core().compile_model(ov.Core().read_model(work / name), "CPU", settings)
-        request = compiled.create_infer_request()
-        return lambda ids, mask: np.array(request.infer({"input_ids": ids, "attention_mask": mask})[compiled.outputs[0]], copy=True)
+        _, request = engines.openvino_request(work / name, threads, precision)
+        return lambda ids, mask: np.array(request.infer({"input_ids": ids, "attention_mask": mask})[0], copy=True)
     return opened
 
 
@@ -96,13 +94,16 @@ def write_graphs(model, work, scales):
     import transformers
     module = transformers.AutoModelForSequenceClassification.from_pretrained(model, dtype=torch.float32).eval()
     module.save_pretrained(work / "model")
-    export(module, work / "model.onnx")
-    folded = work / "model-folded.onnx"
-    fold(work / "model.onnx", folded)
-    quantise(folded, work, scales)
-    folded.unlink()
+    plain, folded = work / "model.onnx", work / "model-folded.onnx"
+    export(module, plain)
+    graphs.fold(plain, folded)
+    for name, told in {"": {}, "-channel": {"per_channel": True}, "-7bit": {"per_channel": True, "reduce_range": True}}.items():
+        graphs.quantise(folded, work / f"model-int8{name}.onnx", **told)
     if scales:
-        quantise_openvino(work, scales)
+        texts = [(np.array([ids], np.int64), np.ones((1, len(ids)), np.int64)) for ids in scales]
+        quantise_static(folded, work / "model-int8-static.onnx", texts)
+        graphs.calibrate(plain, work / "model-int8.xml", texts)
+    folded.unlink()
 
 
 def export(module, path):
@@ -117,44 +118,18 @@ def export(module, path):
             return self.inner(input_ids=input_ids, attention_mask=attention_mask).logits
 
     example, axes = torch.randint(4, 1000, (2, 48)), {0: "batch", 1: "n"}
-    with torch.no_grad():
-        torch.onnx.export(Logits().eval(), (example, torch.ones_like(example)), str(path), dynamo=False, opset_version=18,
-                          input_names=["input_ids", "attention_mask"], output_names=["logits"],
-                          dynamic_axes={"input_ids": axes, "attention_mask": axes, "logits": {0: "batch"}})
+    graphs.export(Logits().eval(), path, (example, torch.ones_like(example)), {"input_ids": axes, "attention_mask": axes, "logits": {0: "batch"}})
 
 
-def fold(graph, out):
-    """Constants folded, so that the quantiser sees weights as weights."""
-    import onnxruntime
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = str(out)
-    onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
-
-
-def feeds(scales):
-    return [{"input_ids": np.array([ids], np.int64), "attention_mask": np.ones((1, len(ids)), np.int64)} for ids in scales]
-
-
-def quantise(folded, work, scales):
-    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_dynamic, quantize_static
+def quantise_static(folded, path, texts):
+    from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
 
     class Reader(CalibrationDataReader):
         def __init__(self):
-            self.feeds = iter(feeds(scales))
+            self.feeds = iter(texts)
 
         def get_next(self):
-            return next(self.feeds, None)
+            found = next(self.feeds, None)
+            return found and dict(zip(("input_ids", "attention_mask"), found))
 
-    for name, told in {"": {}, "-channel": {"per_channel": True}, "-7bit": {"per_channel": True, "reduce_range": True}}.items():
-        quantize_dynamic(str(folded), str(work / f"model-int8{name}.onnx"), weight_type=QuantType.QInt8, **told)
-    if scales:
-        quantize_static(str(folded), str(work / "model-int8-static.onnx"), Reader(), per_channel=True, weight_type=QuantType.QInt8,
-                        op_types_to_quantize=["MatMul", "Gemm"])
-
-
-def quantise_openvino(work, scales):
-    import nncf
-    import openvino as ov
-    model = ov.Core().read_model(work / "model.onnx")
-    ov.save_model(nncf.quantize(model, nncf.Dataset(feeds(scales)), model_type=nncf.ModelType.TRANSFORMER), work / "model-int8.xml", compress_to_fp16=False)
+    quantize_static(str(folded), str(path), Reader(), per_channel=True, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gemm"])

@@ -210,7 +210,7 @@ def tables(arguments, program, trains):
         if not columns:
             continue
         with open(arguments.folder / f"{name}.csv", "w", encoding="utf-8") as out:
-            out.write(f"# mean loss (nats) of the masked characters of every held-out text: tools/{program}, {settings}\n")
+            out.write(f"# mean loss (nats) of the masked characters of every held-out text: studies/{program}, {settings}\n")
             out.write(",".join(columns) + "\n")
             for row in zip(*columns.values()):
                 out.write(",".join(f"{x:.3f}" for x in row) + "\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Scores of models/discriminator beside their controls, from what the program prints with --json.
 
-    tools/score_discriminator.py build/deberta MODEL [--tags FILE.tsv --questions FILE.jsonl] [--seed 1]
+    models/discriminator/score_discriminator.py build/deberta MODEL [--tags FILE.tsv --questions FILE.jsonl] [--seed 1]
 
 Detection: in each sentence of docs/studies/data/sentences.txt, of a book that nobody was trained on, a word in ten is another one:
 a word of another sentence, or one that models/demo would put there (drawn among its twenty best; if that is the word that stands there,
@@ -21,9 +21,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "models/discriminator"))
-import make_examples  # noqa: E402
+import make_examples
+
+ROOT = Path(__file__).resolve().parents[2]
 
 WORD = re.compile(r"[A-Za-z]+(?:['’][a-z]+)?")
 

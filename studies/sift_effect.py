@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Does scale-invariant fine-tuning help on one small task? Base, raw and sift, so many seeds each, paired by seed.
 
-    tools/sift_effect.py make train.txt valid.txt FOLDER     the task: is a sentence spoken or told?
-    tools/sift_effect.py run build/deberta models/demo FOLDER results.csv [--seeds 5]
-    tools/sift_effect.py table results.csv
+    studies/sift_effect.py make train.txt valid.txt FOLDER     the task: is a sentence spoken or told?
+    studies/sift_effect.py run build/deberta models/demo FOLDER results.csv [--seeds 5]
+    studies/sift_effect.py table results.csv
 
 The task: sentences of novels, one paragraph a line, with their quotation marks taken away; those that stood inside are
 "spoken", those of paragraphs without any are "told". 400 of the books of train.txt to learn from, 1,000 of valid.txt, another

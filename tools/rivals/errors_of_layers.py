@@ -1,28 +1,25 @@
-#!/usr/bin/env python3
 """Errors against float64, value by value: this program's beside those of float32 transformers, on the golden cases.
 
-    tools/pytorch_errors.py [--program build/deberta] [--folder tests/golden]
+    tools/peers.py errors [--program build/deberta] [--folder tests/golden]
 
 For every layer of every case, the median over the values of H[l] of |found - float64|, and the ratio of the two. Needs
 tools/gates/reference-requirements.txt. SPDX-License-Identifier: MIT
 """
-import argparse
-import glob
-import os
-import subprocess
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import torch
 import transformers
 from safetensors.numpy import load_file
 
+from rivals.turns import PROGRAM, ROOT, Runner
+
 
 def ours(program, folder):
     with tempfile.TemporaryDirectory() as scratch:
-        path = os.path.join(scratch, "o.safetensors")
-        given = ["--input", os.path.join(folder, "expected.safetensors"), "--hidden", "all", "--reference", "hf"]
-        subprocess.run([program, "encode", folder, *given, "-o", path], check=True, capture_output=True)
+        path = Path(scratch) / "states.safetensors"
+        Runner().run(program, "encode", folder, "--input", folder / "expected.safetensors", "--hidden", "all", "--reference", "hf", "-o", path)
         return load_file(path)
 
 
@@ -36,25 +33,23 @@ def theirs(folder, expected):
     return {f"hidden_states.{layer}": state.numpy() for layer, state in enumerate(states)}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="build/deberta")
-    parser.add_argument("--folder", default="tests/golden")
-    arguments = parser.parse_args()
+def options(parser):
+    parser.add_argument("--program", type=Path, default=PROGRAM)
+    parser.add_argument("--folder", type=Path, default=ROOT / "tests" / "golden")
+
+
+def run(arguments):
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     ratios = []
-    for folder in sorted(glob.glob(os.path.join(arguments.folder, "[0-9][0-9]-*"))):
-        expected = load_file(os.path.join(folder, "expected.safetensors"))
+    for folder in sorted(arguments.folder.glob("[0-9][0-9]-*")):
+        expected = load_file(folder / "expected.safetensors")
         real = expected["attention_mask"] > 0
         found = [ours(arguments.program, folder), theirs(folder, expected)]
         for name in found[1]:
             errors = [np.median(np.abs(tensors[name][real].astype(np.float64) - expected[name][real])) for tensors in found]
             ratios.append(errors[0] / errors[1])
-            print(f"{os.path.basename(folder):28s} {name:18s} {errors[0]:.2e} of {errors[1]:.2e}: {ratios[-1]:.2f}")
+            print(f"{folder.name:28s} {name:18s} {errors[0]:.2e} of {errors[1]:.2e}: {ratios[-1]:.2f}")
     low, middle, high = np.quantile(ratios, [0.25, 0.5, 0.75])
     print(f"{len(ratios)} layers: median error over that of float32 transformers {middle:.2f} (quartiles {low:.2f} and {high:.2f}, largest {max(ratios):.2f})")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

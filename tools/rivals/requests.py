@@ -1,13 +1,13 @@
-#!/usr/bin/env python3
 """One drawn stream of single requests, served by deberta and by other engines: latencies as a service sees them.
 
-    tools/peers_requests.py --work W --out streams.tsv --model v3-base --threads 2 --rounds 3 --mixes short-zipf,flat-long:16
-    tools/peers_requests.py --table streams.tsv
+    tools/peers.py requests --work W --out streams.tsv --model v3-base --threads 2 --rounds 3 --mixes short-zipf,flat-long:16
+    tools/peers.py requests --table streams.tsv
 
 `deberta bench requests` draws the lengths of a stream, of every --mixes that it knows, and serves them back to back: each text alone,
 and batches of at most --group texts in the order of the stream. Every other engine gets the same lengths in the same order in a process
 of its own; its batches are padded to their longest text, since it needs rectangles. Engines take turns, each with all streams; one that
-ends badly is asked for each stream alone. A latency in a batch is the batch's. Each process first encodes a checked text: an engine of float32 that is not within 5e-5 of float64 has failed.
+ends badly is asked for each stream alone. A latency in a batch is the batch's. Each process first encodes a checked text: an engine of
+float32 that is not within 5e-5 of float64 has failed.
 
 W is the work folder of tools/peers.py, which documents the engines. A row of the output is one engine, mix, way, number of threads and
 round: requests a second, p50, p90 and p99 in milliseconds. What the file holds, as failed too, is not measured again, so a run may be
@@ -16,15 +16,17 @@ best peer of each round: of float32, for int16 of bfloat16, for int8 of int8.
 
 SPDX-License-Identifier: MIT
 """
-import argparse
 import csv
 import json
-import statistics
 import sys
 from pathlib import Path
 
-from peers import ROOT, TOLERANCE, Failure, Runner, Work, engine_environment, name_list, version_in, worker_command
-from peers_worker import ENGINES, OURS, OWN, SHAPES, number_list
+from rivals.encode import TOLERANCE, version_in
+from rivals.engines import ENGINES, OWN, fits, is_peer, precision_of
+from rivals.results import name_list, number_list, percentile, print_table, read_rows, spread
+from rivals.shapes import SHAPES
+from rivals.turns import PROGRAM, ROOT, Failure, Runner, rotated, with_threads, worker_command
+from rivals.work_folder import Work
 
 MIXES = ("uniform", "short-uniform", "short-zipf", "mixed-tail", "flat-long")
 WAYS = ("alone", "batches")
@@ -38,14 +40,6 @@ MOST_LOAD = 10  # how arriving requests are served is not looked at: they shall 
 HELD_AGAINST = {"float32": "float32", "int16": "bfloat16", "int8": "int8"}
 
 
-def percentile(ordered, share):
-    """The same rule as the program's analysis/quantile.h: between neighbours in proportion."""
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
-
-
 def figures(seconds, latencies):
     ordered = sorted(latencies)
     return [len(ordered) / seconds, *(1e3 * percentile(ordered, share) for share in (0.5, 0.9, 0.99))]
@@ -56,18 +50,18 @@ def serve_ours(model, mix, requests, arguments, threads, runner, precision="floa
     command = [arguments.program, "bench", "requests", model, "--lengths", mix, "--requests", requests, "--group", arguments.group,
                "--seed", arguments.seed, "--threads", threads, "--precision", precision, "--load", MOST_LOAD, "--reference", "hf",
                "--json", "--quiet"]  # fmt: skip
-    return json.loads(runner.run(list(map(str, command)), engine_environment(threads, OURS)).output)
+    return json.loads(runner.run(*command, environment=with_threads(threads)).output)
 
 
 def version_of(program, runner):
-    return version_in(json.loads(runner.run([str(program), "bench", str(ROOT / DRAWING), "-n", "8", "--reps", "1", "--no-peak", "--json"]).output))
+    return version_in(json.loads(runner.run(program, "bench", ROOT / DRAWING, "-n", 8, "--reps", 1, "--no-peak", "--json").output))
 
 
 def visit_ours(engine, streams, work, arguments, threads):
     """For each (mix, lengths) a row a way; the version."""
     model, rows = work.own_model(arguments.model, engine), []
     for mix, lengths in streams:
-        found = serve_ours(model, mix, len(lengths), arguments, threads, work.runner, OWN[engine].precision)
+        found = serve_ours(model, mix, len(lengths), arguments, threads, work.runner, precision_of(engine))
         if found["lengths"] != lengths:
             raise Failure(f"{engine} drew another stream of {mix}")
         rows.append([[way[name] for name in NUMBERS] for way in found["ways"][: len(WAYS)]])
@@ -81,8 +75,8 @@ def visit_peer(engine, streams, work, arguments, threads):
     for _, lengths in streams:
         command += ["--stream", ",".join(map(str, lengths))]
     if spec.graph:
-        command += ["--graph", str(work.graph(arguments.model, spec.graph, max(max(lengths) for _, lengths in streams)))]
-    found = json.loads(work.runner.run(command, engine_environment(threads, engine)).output.splitlines()[-1])
+        command += ["--graph", work.graph(arguments.model, spec.graph, max(max(lengths) for _, lengths in streams))]
+    found = json.loads(work.runner.run(*command, environment=with_threads(threads, spec.environment)).output.splitlines()[-1])
     if spec.precision == "float32" and not found["max_abs_difference"] <= TOLERANCE:
         raise Failure(f"{engine} is {found['max_abs_difference']:.1e} from float64, more than {TOLERANCE:.0e}")
     rows = [[figures(one["seconds"][way], one["latencies_s"][way]) for way in WAYS] for one in found["streams"]]
@@ -107,17 +101,10 @@ def rows_of_visits(visits, drawn, work, arguments):
 def planned_visits(arguments):
     """Lists of an engine's visits. In each round the engines begin with another one."""
     for turn in range(arguments.rounds):
-        first = turn % len(arguments.engines)
         for threads in arguments.threads:
-            for engine in arguments.engines[first:] + arguments.engines[:first]:
-                precision = (OWN if engine in OWN else ENGINES)[engine].precision
-                yield [dict(zip(VISIT, (arguments.model, threads, mix, engine, precision, turn, requests or arguments.requests), strict=True))
+            for engine in rotated(arguments.engines, turn):
+                yield [dict(zip(VISIT, (arguments.model, threads, mix, engine, precision_of(engine), turn, requests or arguments.requests), strict=True))
                        for mix, requests in arguments.mixes]  # fmt: skip
-
-
-def read_rows(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def serve_all(arguments):
@@ -141,12 +128,6 @@ def serve_all(arguments):
                 print(*(f"{name}={row.get(name, '')}" for name in ("round", "engine", "mix", "way", *NUMBERS)), flush=True)
 
 
-def spread(values):
-    """The median, and the range if there is one."""
-    middle = f"{statistics.median(values):.4g}"
-    return middle if len(values) == 1 else f"{middle} ({min(values):.4g} to {max(values):.4g})"
-
-
 def by_round(rows, name):
     return {row["round"]: float(row[name]) for row in rows}
 
@@ -154,35 +135,32 @@ def by_round(rows, name):
 def against(engines, own, name, best):
     """Ours over the best peer of the precision that it is held against, round by round; "" where a round lacks either."""
     precision = HELD_AGAINST[engines[own][0]["precision"]]
-    peers = [by_round(rows, name) for engine, rows in engines.items() if engine in ENGINES and rows[0]["precision"] == precision]
+    peers = [by_round(rows, name) for engine, rows in engines.items() if is_peer(engine) and rows[0]["precision"] == precision]
     ours = by_round(engines[own], name)
     common = [turn for turn in ours if peers and all(turn in peer for peer in peers)]
-    shares = [ours[turn] / best(peer[turn] for peer in peers) for turn in common]
-    if not shares:
-        return ""
-    middle = f"{statistics.median(shares):.2f}"
-    return middle if len(shares) == 1 else f"{middle} ({min(shares):.2f} to {max(shares):.2f})"
+    return spread([ours[turn] / best(peer[turn] for peer in peers) for turn in common], ".2f") if common else ""
 
 
-def print_table(path):
+def rows_of_table(streams):
+    """The cells of each engine at each stream."""
+    for (mix, requests), engines in streams.items():
+        for engine, rows in engines.items():
+            shares = [against(engines, engine, "p99_ms", min), against(engines, engine, "requests_per_second", max)] if engine in OWN else ["", ""]
+            yield [mix, requests, engine, *(spread([float(row[name]) for row in rows]) for name in NUMBERS), *shares]
+
+
+def tabulate(path):
     groups, failed = {}, {}
     for row in read_rows(path):
-        key = (row["model"], row["threads"], row["way"])
         if row.get("failed"):
             failed[row["engine"], row["mix"]] = row["failed"]
             continue
-        groups.setdefault(key, {}).setdefault((row["mix"], row["requests"]), {}).setdefault(row["engine"], []).append(row)
+        streams = groups.setdefault((row["model"], row["threads"], row["way"]), {})
+        streams.setdefault((row["mix"], row["requests"]), {}).setdefault(row["engine"], []).append(row)
+    titles = ["stream", "requests", "engine", "requests/s", "p50 ms", "p90 ms", "p99 ms", "p99 of ours / best", "rate of ours / best"]
     for (model, threads, way), streams in groups.items():
         print(f"**{model}, {threads} thread{'' if threads == '1' else 's'}, {way}**\n")
-        print("| stream | requests | engine | requests/s | p50 ms | p90 ms | p99 ms | p99 of ours / best | rate of ours / best |")
-        print("|---|--:|---|--:|--:|--:|--:|--:|--:|")
-        for (mix, requests), engines in streams.items():
-            for engine, rows in engines.items():
-                shares = ["", ""]
-                if engine in OWN:
-                    shares = [against(engines, engine, "p99_ms", min), against(engines, engine, "requests_per_second", max)]
-                cells = [spread([float(row[name]) for row in rows]) for name in NUMBERS]
-                print("| " + " | ".join([mix, requests, engine, *cells, *shares]) + " |")
+        print_table(titles, rows_of_table(streams), words=(0, 2))
         print()
     for (engine, mix), why in failed.items():
         print(f"{engine} failed at {mix}: {why}")
@@ -195,13 +173,12 @@ def mix_list(text):
     return [(name, int(requests or 0)) for name, _, requests in parts]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser):
     add = parser.add_argument
     add("--work", type=Path, help="folder for models, inputs, ONNX files")
     add("--out", type=Path, metavar="FILE", help="rows are appended to it")
     add("--table", type=Path, metavar="FILE", help="print what FILE holds as Markdown")
-    add("--program", type=Path, default=ROOT / "build" / "deberta")
+    add("--program", type=Path, default=PROGRAM)
     add("--model", choices=SHAPES, default="v3-base")
     add("--mixes", type=mix_list, default=[(mix, 0) for mix in MIXES], help="NAME or NAME:REQUESTS each")
     add("--engines", type=name_list([*OWN, *ENGINES]), default=DEFAULT.split(","))
@@ -211,17 +188,15 @@ def main():
     add("--seed", type=int, default=1)
     add("--rounds", type=int, default=3)
     add("--limit", type=float, default=900, help="seconds that one process may take")
-    arguments = parser.parse_args()
+
+
+def run(arguments):
     if arguments.table:
-        print_table(arguments.table)
-        return
+        tabulate(arguments.table)
+        return 0
     if not arguments.work or not arguments.out:
-        parser.error("--work and --out are needed")
-    try:
-        serve_all(arguments)
-    except Failure as failure:
-        sys.exit(f"peers_requests.py: {failure}")
-
-
-if __name__ == "__main__":
-    main()
+        raise Failure("--work and --out are needed, or --table")
+    if unfit := [engine for engine in arguments.engines if not fits(engine, arguments.model, one_length=False)]:
+        raise Failure(f"{unfit[0]} takes no texts of different lengths of {arguments.model}")
+    serve_all(arguments)
+    return 0

@@ -1,16 +1,12 @@
-#!/usr/bin/env python3
 """Dropout against transformers in float64: its modules are given the masks that docs/training.md describes, made here by a generator of
 their own; loss and gradients of a prepared batch must agree.
 
-    tools/compare_dropout.py build/deberta MODEL BATCH [--dropout P] [--seed N]
+    tools/peers.py dropout build/deberta MODEL BATCH [--dropout P] [--seed N]
 
 MODEL is a folder that DebertaV2ForMaskedLM opens, BATCH its safetensors file. Needs torch, transformers, safetensors, numpy.
 
 SPDX-License-Identifier: MIT
 """
-import argparse
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -18,6 +14,8 @@ import numpy
 import torch
 from safetensors.torch import load_file
 from transformers import DebertaV2ForMaskedLM
+
+from rivals.turns import Runner
 
 EMBEDDINGS, TABLE, PROBABILITIES, ATTENTION, FEED_FORWARD = range(5)
 LIMIT = 1e-5  # of a gradient's largest value: float32 against float64
@@ -72,29 +70,26 @@ def their_model(arguments):
     return model
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options(parser):
     parser.add_argument("program")
     parser.add_argument("model", type=Path)
     parser.add_argument("batch", type=Path)
     parser.add_argument("--dropout", type=float, default=0.3)
     parser.add_argument("--seed", type=int, default=5)
-    arguments = parser.parse_args()
+
+
+def run(arguments):
     batch, model = load_file(arguments.batch), their_model(arguments)
     logits = model(**{name: batch[name] for name in ("input_ids", "attention_mask", "token_type_ids")}).logits
     loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten(), ignore_index=-100)
     loss.backward()
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "gradients.safetensors"
-        subprocess.run([arguments.program, "train", "mlm", arguments.model, "--head", "mlm", "--reference", "hf", "--dropout", str(arguments.dropout), "--seed",
-                        str(arguments.seed), "--one-batch", arguments.batch, "--gradients", out], check=True, stdout=subprocess.DEVNULL)
+        Runner().run(arguments.program, "train", "mlm", arguments.model, "--head", "mlm", "--reference", "hf", "--dropout", arguments.dropout,
+                     "--seed", arguments.seed, "--one-batch", arguments.batch, "--gradients", out)
         ours = load_file(out)
     errors = {name: ((ours["grad." + name].double() - p.grad).abs().max() / p.grad.abs().max()).item()
               for name, p in model.named_parameters() if "grad." + name in ours and p.grad is not None and p.grad.abs().max() > 0}
     worst = max(errors, key=errors.get)
     print(f"loss {ours['loss'].item():.9f}, transformers {loss.item():.9f}; {len(errors)} gradients, at most {errors[worst]:.1e} of the largest value off, in {worst}")
     return 0 if errors[worst] < LIMIT and abs(ours["loss"].item() - loss.item()) < LIMIT else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The mean of every column of a table of losses: tools/column_means.py docs/studies/data/grid.csv
+"""The mean of every column of a table of losses: studies/column_means.py docs/studies/data/grid.csv
 
 A column CELL@CONTEXT#SEED holds the losses of one model on every held-out text (docs/studies/data/README.md).
 SPDX-License-Identifier: MIT

@@ -12,14 +12,17 @@ SPDX-License-Identifier: MIT
 """
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
 import study_models
-from lean_deberta import LeanDeberta, bucket_rows
 from study_models import BETAS, EPSILON, PEAK_RATE, WARM_UP, WEIGHT_DECAY
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+from rivals.lean_deberta import LeanDeberta, bucket_rows  # noqa: E402
 
 
 def tensors(arrays):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Whose answers depend on the processor, the batch, the order, the threads? The same texts through several engines and conditions.
 
-    tools/label_flips.py prepare MODEL --work W [--corpus CORPUS] [--hide]   texts as ids, graphs, quantised graphs, copies of libraries
-    tools/label_flips.py run --work W [--engines E,...] [--conditions C,...] [--texts N]   the logits that W lacks, one fresh process each
-    tools/label_flips.py run --work W --engines deberta --conditions aarch64 --aarch64 'qemu-aarch64-static -cpu max build-arm64/deberta'
-    tools/label_flips.py table --work W RESULTS.csv      counts and intervals, for studies/labels.py
+    studies/label_flips.py prepare MODEL --work W [--corpus CORPUS] [--hide]   texts as ids, graphs, quantised graphs, copies of libraries
+    studies/label_flips.py run --work W [--engines E,...] [--conditions C,...] [--texts N]   the logits that W lacks, one fresh process each
+    studies/label_flips.py run --work W --engines deberta --conditions aarch64 --aarch64 'qemu-aarch64-static -cpu max build-arm64/deberta'
+    studies/label_flips.py table --work W RESULTS.csv      counts and intervals, for studies/labels.py
 
 MODEL is a folder with a sequence classifier that transformers opens. Batches are padded to their longest text; all engines get the same ids.
-Processors with less are imitated: tools/hide_features.py makes copies of the engines' libraries that are told of fewer features.
-What the engines do is in tools/label_engines.py. Needs tools/peers-requirements.txt. SPDX-License-Identifier: MIT
+Processors with less are imitated: hide_features.py makes copies of the engines' libraries that are told of fewer features.
+What the engines do is in label_engines.py. Needs tools/peers-requirements.txt. SPDX-License-Identifier: MIT
 """
 import argparse
 import csv
@@ -93,7 +93,7 @@ def prepare(options):
         (work / "model").symlink_to(options.model.resolve())
     if options.hide:
         for package in label_engines.packages(options.engines):
-            subprocess.run([sys.executable, str(ROOT / "tools" / "hide_features.py"), package, str(work / "hidden")], check=True)
+            subprocess.run([sys.executable, str(ROOT / "studies" / "hide_features.py"), package, str(work / "hidden")], check=True)
     print(f"{len(kept)} texts of {len({one[:2] for one, _ in kept})} paragraphs, {len(scales)} for scales")
 
 

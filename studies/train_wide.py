@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A wide classifier for tools/label_flips.py: v3-base's width, three layers, "which book?" of single sentences.
+"""A wide classifier for label_flips.py: v3-base's width, three layers, "which book?" of single sentences.
 
-    tools/train_wide.py CORPUS OUT [--steps N] [--threads N] [OPTIONS]      OUT/model/best, by `deberta finetune sequence`, which gets the OPTIONS
+    studies/train_wide.py CORPUS OUT [--steps N] [--threads N] [OPTIONS]      OUT/model/best, by `deberta finetune sequence`, which gets the OPTIONS
 
 CORPUS is what tools/making/make_corpus.py makes. Sentences are those of the paragraphs that models/demo learned from; every 20th paragraph is held out.
 The encoder begins with drawn weights. Words begin where models/demo has them: its rows of 192 numbers, spread over 768 by a drawn matrix, because
