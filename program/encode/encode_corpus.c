@@ -182,6 +182,7 @@ static deberta_status describe_settings(const corpus_job *job, const task_run *r
                   run->batches.strict, "reference", reference_name((int)run->batches.info.reference), "ablations",
                   ablations ? ablations : "", "precision", deberta_precision_name(run->batches.info.precision));
     if (!*settings) memory_short();
+    if (job->recipe) json_object_set_new(*settings, "recipe", json_string(job->recipe));
     if (job->format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", run->rows.notes);
     return DEBERTA_OK;
 }
@@ -189,12 +190,9 @@ static deberta_status describe_settings(const corpus_job *job, const task_run *r
 static deberta_status settle(task_run *run, json_t **settings, deberta_error *err)
 {
     const corpus_job *job = run->context;
-    if (!corpus_shard_wanted(&run->stream)) {
-        if (!run->rows.resumable) return DEBERTA_OK;
-        DEBERTA_TRY(describe_settings(job, run, settings, err));
-    } else if (!(*settings = corpus_shard_settings(run->options, run->batches.model, err))) {
-        return DEBERTA_E_MEMORY;
-    }
+    if (!corpus_shard_wanted(&run->stream))
+        return run->rows.resumable ? describe_settings(job, run, settings, err) : DEBERTA_OK;
+    if (!(*settings = corpus_shard_settings(run->options, run->batches.model, err))) return DEBERTA_E_MEMORY;
     if (job->recipe) json_object_set_new(*settings, "recipe", json_string(job->recipe));
     return DEBERTA_OK;
 }

@@ -424,7 +424,10 @@ static deberta_status open_run(task_run *run, deberta_error *err)
 
 static deberta_status finish_run(task_run *run, deberta_error *err)
 {
-    if (run->to_rows) DEBERTA_TRY(finish_rows(run, err));
+    if (run->to_rows) {
+        DEBERTA_TRY(finish_rows(run, err));
+        run->output = (text_output){0};
+    }
     if (run->command->finish) DEBERTA_TRY(run->command->finish(run, run->output.file, err));
     if (!run->to_rows) text_output_close(run->options, &run->output);
     return DEBERTA_OK;

@@ -84,7 +84,7 @@ typedef struct task_command {
     deberta_status (*write)(task_run *run, const task_text *text, deberta_error *err);
     /* Says what a run must share with the one that it goes on from; NULL: corpus_shard_settings. */
     deberta_status (*settle)(task_run *run, json_t **settings, deberta_error *err);
-    /* Is called after the last text, and after the end of rows; may be NULL. */
+    /* Is called after the last text; may be NULL. Rows have ended then, and out is NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 
