@@ -161,7 +161,6 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         DEBERTA_TRY(prepare_text(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
-    if (run->stream.read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
     return DEBERTA_OK;
 }
 
@@ -355,7 +354,10 @@ static deberta_status run_windows(task_run *run, deberta_error *err)
     }
     progress_end(&run->bar);
     text_stream_report_rest(&run->stream);
-    return status;
+    DEBERTA_TRY(status);
+    if (run->stream.read == 0 && !run->stopped)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
+    return DEBERTA_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------- rows of a corpus */
