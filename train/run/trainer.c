@@ -192,28 +192,20 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .task = o->task, .names = o->labels, .labels = o->new_labels, .decodes = run->options.decodes};
     run->batches = t->data.source;
     const bool is_main = run == &t->pair.discriminator;
+    deberta_trainer_options asked = *o;
+    if (goes_on) asked.begin = 0;
+    if (goes_on || !is_main) asked.drop_count = 0;
     const learner_options options = {
-        .threads = o->threads,
+        .asked = asked,
         .max_tokens = passes * t->data.most_tokens,
-        .parts = o->shards,
-        .isa = o->isa,
         .memory_limit_bytes = left_of_limit(t),
-        .moments = o->steps > 0,
-        .reference = o->reference,
         .decodes = run->options.decodes,
         .differs = t->generator && is_main && o->sharing == DEBERTA_SHARING_GDES,
         .longest = passes * t->data.longest,
-        .micro_tokens = o->micro_tokens,
         .predicts_words = run->options.task == DEBERTA_TRAIN_MLM,
-        .recomputes = o->recompute != 0,
         .pairs_up = o->sift_weight > 0,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
         .head = o->new_labels && !goes_on && is_main ? &head : NULL,
-        .drop = o->drop,
-        .drop_count = is_main && !goes_on ? o->drop_count : 0,
-        .begins = o->begin && !goes_on,
-        .seed = (uint32_t)o->seed,
-        .ranks = o->ranks,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
