@@ -1,8 +1,5 @@
 /* Comparing runs: pairing, verdicts, and what makes files incomparable. SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -59,11 +56,10 @@ static char *described(const compare_list *list, const compare_side *a, const co
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    result *r = result_new(NULL);
+    FREED_BY(result_free) result *r = result_new(NULL);
     compare_describe(r, list, a, b, by);
     result_write(r, out, RESULT_TEXT);
     fclose(out);
-    result_free(&r);
     return text;
 }
 
@@ -245,11 +241,10 @@ TEST(test_environments)
     bench_results a = {.sheet = {.cpu = "x", .compiler = "gcc 12", .commit = "1"}}, b = a;
     b.sheet.load = 7;
     snprintf(b.sheet.commit, sizeof b.sheet.commit, "2");
-    assert_int_equal(compare_environments(&a, &b, &err), DEBERTA_OK);
+    assert_ok(compare_environments(&a, &b, &err));
     snprintf(b.sheet.compiler, sizeof b.sheet.compiler, "clang 14");
     a.sheet.topology.cores = 2;
     b.sheet.topology.cores = 4;
-    assert_int_equal(compare_environments(&a, &b, &err), DEBERTA_E_ARGUMENT);
-    assert_non_null(strstr(err.message, "compiler 'gcc 12' and 'clang 14'"));
+    check_refused(compare_environments(&a, &b, &err), &err, DEBERTA_E_ARGUMENT, "compiler 'gcc 12' and 'clang 14'");
     assert_non_null(strstr(err.message, "cores 2 and 4"));
 }

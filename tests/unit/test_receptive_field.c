@@ -1,6 +1,4 @@
 /* Receptive field: facts computed independently, and brute force over small rules. SPDX-License-Identifier: MIT */
-#include <string.h>
-
 #include "tests/unit/test.h"
 
 #include "analysis/receptive_field.h"
@@ -15,7 +13,7 @@ static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min
                   size_t right)
 {
     receptive_field field;
-    assert_int_equal(receptive_field_make(&field, &rule, length, false, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, length, false, NULL));
     assert_int_equal(field.unique_count, count);
     assert_int_equal(field.unique_min, min);
     assert_int_equal(field.unique_max, max);
@@ -38,7 +36,7 @@ TEST(test_v3_at_256)
 {
     receptive_field field;
     const position_rule rule = v3();
-    assert_int_equal(receptive_field_make(&field, &rule, 256, false, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 256, false, NULL));
     assert_int_equal(field.unique_count, 281);
     scope_free(&field.memory);
 }
@@ -47,8 +45,8 @@ static void compose(position_rule rule, size_t layers, composed_field *last)
 {
     receptive_field field;
     composed_field composed[48];
-    assert_int_equal(receptive_field_make(&field, &rule, 0, false, NULL), DEBERTA_OK);
-    assert_int_equal(receptive_field_compose(&field, layers, composed, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 0, false, NULL));
+    assert_ok(receptive_field_compose(&field, layers, composed, NULL));
     *last = composed[layers - 1];
     scope_free(&field.memory);
 }
@@ -83,7 +81,7 @@ TEST(test_token)
     receptive_field field;
     const position_rule rule = v1();
     size_t unambiguous, own;
-    assert_int_equal(receptive_field_make(&field, &rule, 1024, false, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rule, 1024, false, NULL));
     receptive_field_of_token(&field, 511, &unambiguous, &own);
     assert_int_equal(own, 1024); /* sees every key of its text at a row of its own */
     scope_free(&field.memory);
@@ -105,14 +103,14 @@ TEST(test_pairs)
 {
     receptive_field field;
     const position_rule rules[] = {v1(), v3(), {.span = 5, .buckets = 4, .max_distance = 9}};
-    assert_int_equal(receptive_field_make(&field, &rules[0], 0, true, NULL), DEBERTA_OK);
+    assert_ok(receptive_field_make(&field, &rules[0], 0, true, NULL));
     assert_int_equal(field.unique_count, 1023);
     assert_int_equal(field.run_left, 511);
     assert_int_equal(field.run_right, 511);
     scope_free(&field.memory);
     for (size_t k = 0; k < 3; k++) {
         const ptrdiff_t reach = 700;
-        assert_int_equal(receptive_field_make(&field, &rules[k], (size_t)reach + 1, true, NULL), DEBERTA_OK);
+        assert_ok(receptive_field_make(&field, &rules[k], (size_t)reach + 1, true, NULL));
         size_t count = 0;
         for (ptrdiff_t r = -reach; r <= reach; r++) {
             size_t sharing = 0;
@@ -151,7 +149,7 @@ TEST(test_brute_force)
                     assert_int_equal(field.unique_count, count);
                     for (size_t k = 0; k < field.unique_count; k++) assert_true(unique[field.unique[k] + 63]);
                     composed_field composed[4];
-                    assert_int_equal(receptive_field_compose(&field, 4, composed, NULL), DEBERTA_OK);
+                    assert_ok(receptive_field_compose(&field, 4, composed, NULL));
                     bool sums[600] = {false};
                     sums[300] = true;
                     for (size_t n = 1; n <= 4; n++) {

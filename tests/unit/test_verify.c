@@ -2,7 +2,6 @@
  * there for every quantity and every way of computing it. SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "tests/unit/test.h"
 
@@ -47,7 +46,7 @@ TEST(test_not_a_number)
 {
     verify_report report = {0};
     const double pairs[][2] = {{NAN, NAN}, {INFINITY, INFINITY}, {NAN, 1}, {INFINITY, 1}, {1, NAN}};
-    for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+    FOR_ROWS(k, pairs) {
         verify_errors errors = {0};
         verify_row row = subject;
         row.subject[0] = (char)('a' + k);
@@ -91,19 +90,19 @@ TEST(test_fault_in_a_model)
     verify_options options = {.seed = 1};
     options.tiers[DEBERTA_ISA_SCALAR] = true;
     deberta_error error = {0};
-    assert_int_equal(verify_model(&report, &options, path, "m", ids, starts, 2, &error), DEBERTA_OK);
-    assert_int_equal(verify_invariance(&report, &options, path, "m", ids, 10, &error), DEBERTA_OK);
+    assert_ok(verify_model(&report, &options, path, "m", ids, starts, 2, &error));
+    assert_ok(verify_invariance(&report, &options, path, "m", ids, 10, &error));
     assert_int_equal(report.failures, 0);
     assert_int_equal(report.count, 2 + 5 + 5);
     assert_int_equal(report.rows[0].values, 10 * 48);
     scope_free(&report.memory);
     report = (verify_report){0};
     options.mutation = mutation_find("sign");
-    assert_int_equal(verify_model(&report, &options, path, "m", ids, starts, 2, &error), DEBERTA_OK);
+    assert_ok(verify_model(&report, &options, path, "m", ids, starts, 2, &error));
     assert_true(report.failures > 0);
     scope_free(&report.memory);
     report = (verify_report){0};
-    assert_int_equal(verify_invariance(&report, &options, path, "m", ids, 10, &error), DEBERTA_OK);
+    assert_ok(verify_invariance(&report, &options, path, "m", ids, 10, &error));
     assert_int_equal(report.failures, 0);
     scope_free(&report.memory);
 }
@@ -119,11 +118,11 @@ TEST(test_low_precision_of_outliers)
     const mutation *faults[] = {NULL, &mutation_unsmoothed, mutation_find("sign")};
     verify_make_ids(ids, TOKENS, 300, 1);
     for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++)
-        for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        FOR_ROWS(k, faults) {
             verify_report report = {0};
             const verify_options options = {
                 .seed = 1, .threads = 1, .precision = (deberta_precision)p, .mutation = faults[k]};
-            assert_int_equal(verify_model(&report, &options, path, "", ids, starts, 1, NULL), DEBERTA_OK);
+            assert_ok(verify_model(&report, &options, path, "", ids, starts, 1, NULL));
             assert_true((report.failures > 0) == (k > 0));
             scope_free(&report.memory);
         }
@@ -136,7 +135,7 @@ TEST(test_second_opinion)
     verify_options options = {.seed = 1};
     options.tiers[DEBERTA_ISA_SCALAR] = options.tiers[deberta_isa_best()] = true;
     const size_t tiers = deberta_isa_best() == DEBERTA_ISA_SCALAR ? 1 : 2;
-    assert_int_equal(verify_sleef(&report, &options, NULL), DEBERTA_OK);
+    assert_ok(verify_sleef(&report, &options, NULL));
     assert_int_equal(report.count, sleef_is_present() ? SLEEF_FUNCTIONS * (tiers + 2) : 0);
     assert_int_equal(report.failures, 0);
     for (size_t k = 0; k < report.count; k++) {
