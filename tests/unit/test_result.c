@@ -27,13 +27,21 @@ static result *make(void)
     return r;
 }
 
-static void assert_writes(result *r, result_format format, const char *expected)
+/* To be freed. */
+static char *written(result *r, result_format format)
 {
-    FREED_BY(free_memory) char *text = NULL;
+    char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
     result_write(r, out, format);
     fclose(out);
+    return text;
+}
+
+static void assert_writes(result *r, result_format format, const char *expected)
+{
+    FREED_BY(free_memory) char *text = written(r, format);
     assert_string_equal(text, expected);
 }
 
@@ -50,11 +58,7 @@ TEST(test_columns_can_be_added)
     assert_int_equal(result_table_rows(table), 1);
     assert_writes(r, RESULT_CSV, "model,layer 0,layer 1\ntiny,0.2,-\n");
     json_t *means = NULL;
-    FREED_BY(free_memory) char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    result_write(r, out, RESULT_JSON);
-    fclose(out);
+    FREED_BY(free_memory) char *text = written(r, RESULT_JSON);
     json_t *whole = json_loads(text, 0, NULL);
     assert_int_equal(json_unpack(whole, "{s:o}", "means", &means), 0);
     json_t *expected = json_pack("[{s:s, s:f, s:s}]", "model", "tiny", "layer 0", 0.25, "layer 1", "-");
@@ -95,11 +99,7 @@ TEST(test_latex_has_tables_alone)
 TEST(test_json_is_typed)
 {
     FREED_BY(result_free) result *r = make();
-    FREED_BY(free_memory) char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    result_write(r, out, RESULT_JSON);
-    fclose(out);
+    FREED_BY(free_memory) char *text = written(r, RESULT_JSON);
     json_t *whole = json_loads(text, 0, NULL), *rows = json_object_get(whole, "losses");
     const json_t *second = json_array_get(rows, 0), *first = json_array_get(rows, 1);
     assert_string_equal(json_string_value(json_object_get(whole, "schema")), "deberta-test/1");

@@ -68,10 +68,13 @@ static inline void tell_rows(void)
 static inline void free_memory(void *place) { free(*(void **)place); }
 
 /* The status is this and the message contains the text. */
-static inline void check_refused(deberta_status status, const deberta_error *error, deberta_status expected,
-                                 const char *text)
+#define check_refused(status, error, expected, text) check_refused_at(__FILE__, __LINE__, status, error, expected, text)
+
+static inline void check_refused_at(const char *file, int line, deberta_status status, const deberta_error *error,
+                                    deberta_status expected, const char *text)
 {
-    if (status != expected || !strstr(error->message, text))
-        fail_msg("status %d '%s', expected %d and a message with '%s'", status, status ? error->message : "", expected,
-                 text);
+    if (status == expected && strstr(error->message, text)) return;
+    print_error("status %d '%s', expected %d and a message with '%s'\n", status, status ? error->message : "", expected,
+                text);
+    _fail(file, line);
 }

@@ -6,6 +6,8 @@
 
 #include "tests/unit/test.h"
 
+#include "tests/unit/model_helpers.h"
+
 #include "check/mutation.h"
 #include "core/base/numbers.h"
 #include "core/dispatch.h"
@@ -27,21 +29,16 @@ static void encode_watched(states *found, const char *path, deberta_precision pr
                            const deberta_interventions *watcher)
 {
     OWN_MODEL *model = NULL;
-    OWN_SESSION *session = NULL;
     int32_t ids[TOKENS];
     const size_t starts[] = {0, TOKENS};
     const deberta_model_options options = {.struct_size = sizeof options, .precision = precision};
-    const deberta_session_options session_options = {
-        .struct_size = sizeof session_options, .max_tokens = TOKENS, .threads = 1};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    const deberta_batch batch = batch_of(ids, starts, 1);
     for (int k = 0; k < TOKENS; k++) ids[k] = id_of(k);
     assert_ok(model_open_mutated(&model, path, &options, fault, NULL));
-    assert_ok(deberta_session_create(&session, model, &session_options, NULL));
+    OWN_SESSION *session = open_session_with(model, (deberta_session_options){.max_tokens = TOKENS, .threads = 1});
     assert_ok(deberta_session_intervene(session, watcher, NULL));
-    assert_ok(deberta_encode(session, &batch, &outputs, NULL));
-    for (size_t i = 0; i < TOKENS; i++)
-        memcpy(found->value[i], outputs.hidden + i * outputs.hidden_stride, sizeof found->value[i]);
+    const deberta_outputs outputs = encode_batch(session, &batch);
+    copy_rows(found->value[0], &outputs, 0, TOKENS, HIDDEN);
 }
 
 static void encode(states *found, const char *path, deberta_precision precision, const mutation *fault)

@@ -209,8 +209,7 @@ static void assert_refused(const sweep_options *options, deberta_status expected
 {
     bench_results results;
     deberta_error err = {0};
-    assert_int_equal(sweep_run(&results, options, &err), expected);
-    if (!strstr(err.message, message)) fail_msg("%s", err.message);
+    check_refused(sweep_run(&results, options, &err), &err, expected, message);
     assert_null(results.result);
     scope_free(&results.memory);
 }
