@@ -5,6 +5,10 @@
 
 #include "bench/compare.h"
 
+static void results_free(bench_results *of) { scope_free(&of->memory); }
+
+static void list_free(compare_list *of) { scope_free(&of->memory); }
+
 enum { SAMPLES = 9 };
 
 static bench_result *add_result(bench_results *results, size_t n, const char *isa, double seconds)
@@ -174,14 +178,14 @@ TEST(test_a_program_against_itself)
 
 TEST(test_within_a_file)
 {
-    bench_results run = {0};
+    FREED_BY(results_free) bench_results run = {0};
     add_result(&run, 16, "avx2", 1e-3);
     add_result(&run, 16, "avx2", 0.6e-3)->threads = 2;
     add_result(&run, 40, "avx2", 3e-3)->threads = 2;
     add_result(&run, 40, "avx2", 5e-3)->threads = 4;
     add_result(&run, 64, "avx2", 9e-3);
     for (size_t k = 0; k < run.count; k++) strcpy(run.result[k].model, "some/where/m");
-    compare_list list;
+    FREED_BY(list_free) compare_list list;
     const compare_side runs = side_of(&run, 1);
     compare_within(&list, &runs, BENCH_THREADS);
     assert_int_equal(list.count, 2);
@@ -193,13 +197,11 @@ TEST(test_within_a_file)
     assert_non_null(strstr(text, "1 / 2"));
     assert_null(strstr(text, "some/where")); /* the folder's name is enough for people */
     free(text);
-    scope_free(&list.memory);
-    scope_free(&run.memory);
 }
 
 TEST(test_tiers_are_paired_when_nothing_else_is_left)
 {
-    bench_results a = {0}, b = {0};
+    FREED_BY(results_free) bench_results a = {0}, b = {0};
     add_result(&a, 16, "avx2", 1e-3);
     add_result(&a, 40, "avx2", 1e-3);
     add_result(&b, 16, "avx512", 1e-3);
@@ -211,14 +213,12 @@ TEST(test_tiers_are_paired_when_nothing_else_is_left)
     assert_ptr_equal(list.pairs[1].b, &b.result[1]);
     assert_int_equal(list.only_b, 1);
     scope_free(&list.memory);
-    scope_free(&a.memory);
-    scope_free(&b.memory);
 }
 
 TEST(test_other_work_is_not_paired)
 {
     for (int change = 0; change < 6; change++) {
-        bench_results a = {0}, b = {0};
+        FREED_BY(results_free) bench_results a = {0}, b = {0};
         add_result(&a, 16, "avx2", 1e-3);
         bench_result *other = add_result(&b, 16, "avx2", 1e-3);
         if (change == 0) other->position_cache = false;
@@ -230,8 +230,6 @@ TEST(test_other_work_is_not_paired)
         compare_list list = compared(&a, 1, &b, 1);
         assert_int_equal(list.count, 0);
         scope_free(&list.memory);
-        scope_free(&a.memory);
-        scope_free(&b.memory);
     }
 }
 

@@ -15,8 +15,10 @@ static deberta_status parse(model_config *config, const char *text, deberta_erro
     return status;
 }
 
+/* In place of what the configuration held before. */
 static void parse_good(model_config *config, const char *text)
 {
+    config_free(config);
     deberta_error error;
     if (parse(config, text, &error) != DEBERTA_OK) fail_msg("%s", error.message);
 }
@@ -28,7 +30,7 @@ static void parse_good(model_config *config, const char *text)
 
 TEST(test_defaults)
 {
-    FREED_BY(config_free) model_config c;
+    FREED_BY(config_free) model_config c = {0};
     parse_good(&c, "{\"model_type\":\"deberta\"}");
     assert_int_equal(c.version, 1);
     assert_true(c.vocabulary_size == 50265 && c.hidden_size == 768 && c.layers == 12 && c.heads == 12 &&
@@ -46,8 +48,6 @@ TEST(test_defaults)
     assert_true(c.vocabulary_size == 128100 && c.hidden_size == 1536 && c.layers == 24 && c.heads == 24);
     assert_true(c.intermediate_size == 6144 && !c.share_att_key && !c.norm_relative &&
                 c.convolution_activation == ACTIVATION_TANH);
-    config_free(&c);
-
     parse_good(&c, "{\"vocab_size\":5}");
     assert_int_equal(c.version, 0);
     assert_true(c.hidden_size == 768 && c.layers == 12 && c.position_terms == 1); /* Microsoft's pos_att_type is c2p */
@@ -56,7 +56,7 @@ TEST(test_defaults)
 /* Configs as published: v3-base of transformers and of Microsoft's code, v2-xlarge. */
 TEST(test_published)
 {
-    FREED_BY(config_free) model_config c;
+    FREED_BY(config_free) model_config c = {0};
     parse_good(
         &c,
         "{\"model_type\":\"deberta-v2\",\"attention_probs_dropout_prob\":0.1,\"hidden_act\":\"gelu\",\"hidden_dropout_"
@@ -70,7 +70,6 @@ TEST(test_published)
     assert_true(c.position_buckets == 256 && c.relative_span == 256 && c.max_relative_positions == 512);
     assert_true(c.convolution_width == 3 && c.convolution_groups == 1 && c.convolution_activation == ACTIVATION_GELU);
     assert_true(c.head_size == 64 && !c.position_biased_input);
-    config_free(&c);
 
     /* Microsoft's training config of a discriminator and its generator */
     parse_good(&c,
@@ -105,7 +104,7 @@ TEST(test_position_terms)
         for (size_t h = 0; h < 3; h++)
             for (int relative = 0; relative < 2; relative++) {
                 char text[512];
-                FREED_BY(config_free) model_config c;
+                FREED_BY(config_free) model_config c = {0};
                 snprintf(text, sizeof text, "%s,\"relative_attention\":%s,\"pos_att_type\":%s}", heads[h],
                          relative ? "true" : "false", cases[i].value);
                 parse_good(&c, text);
@@ -135,12 +134,11 @@ TEST(test_relative_span)
     };
     FOR_ROWS(i, cases) {
         char text[512];
-        FREED_BY(config_free) model_config c;
+        FREED_BY(config_free) model_config c = {0};
         snprintf(text, sizeof text, V2 "%s}", cases[i].fields);
         parse_good(&c, text);
         assert_true(c.max_relative_positions == cases[i].distance && c.position_buckets == cases[i].buckets);
         assert_int_equal(c.relative_span, cases[i].span);
-        config_free(&c);
         snprintf(text, sizeof text, V1 "%s}", cases[i].fields); /* no buckets in v1 */
         parse_good(&c, text);
         assert_true(c.position_buckets == 0 && c.relative_span == cases[i].span_v1);
@@ -154,26 +152,22 @@ TEST(test_dialects)
         ",\"share_att_key\":true,\"norm_rel_ebd\":\" none | Layer_Norm \",\"talking_head\":true,"
         "\"conv_kernel_size\":5,\"conv_groups\":4,\"hidden_act\":\"relu\"}";
     char text[512];
-    FREED_BY(config_free) model_config c;
+    FREED_BY(config_free) model_config c = {0};
     snprintf(text, sizeof text, V1 "%s", fields);
     parse_good(&c, text);
     assert_true(!c.share_att_key && !c.norm_relative && c.talking_heads && c.convolution_width == 0);
     assert_int_equal(c.pooler_activation, ACTIVATION_GELU);
-    config_free(&c);
     snprintf(text, sizeof text, V2 "%s", fields);
     parse_good(&c, text);
     assert_true(c.share_att_key && c.norm_relative && !c.talking_heads && c.convolution_width == 5 &&
                 c.convolution_groups == 4);
     assert_int_equal(c.pooler_activation, ACTIVATION_GELU);
-    config_free(&c);
     snprintf(text, sizeof text, MICROSOFT "%s", fields);
     parse_good(&c, text);
     assert_true(c.share_att_key && c.norm_relative && c.talking_heads); /* the tensors decide */
     assert_int_equal(c.pooler_activation, ACTIVATION_RELU);             /* without `pooling` the encoder's own */
-    config_free(&c);
     parse_good(&c, MICROSOFT ",\"hidden_act\":\"relu\",\"pooling\":{\"dropout\":0,\"hidden_act\":\"tanh\"}}");
     assert_int_equal(c.pooler_activation, ACTIVATION_TANH);
-    config_free(&c);
     parse_good(&c, V2 ",\"pooler_hidden_act\":\"tanh\",\"embedding_size\":5}");
     assert_true(c.pooler_activation == ACTIVATION_TANH && c.embedding_size == 5);
 }
@@ -198,7 +192,7 @@ TEST(test_activations)
     };
     FOR_ROWS(i, cases) {
         char text[512];
-        FREED_BY(config_free) model_config c;
+        FREED_BY(config_free) model_config c = {0};
         snprintf(text, sizeof text, V2 ",\"hidden_act\":\"%s\"}", cases[i].name);
         parse_good(&c, text);
         assert_int_equal(c.hidden_activation, cases[i].value);
@@ -207,7 +201,7 @@ TEST(test_activations)
 
 TEST(test_labels)
 {
-    FREED_BY(config_free) model_config c;
+    FREED_BY(config_free) model_config c = {0};
     parse_good(
         &c,
         V2 ",\"architectures\":[\"X\",\"Y\"],\"id2label\":{\"10\":\"k\",\"2\":\"c\",\"0\":\"a\",\"1\":null,\"3\":7}}");
@@ -219,19 +213,15 @@ TEST(test_labels)
         else
             assert_null(c.label_names[i]);
     assert_string_equal(c.architecture, "X");
-    config_free(&c);
     /* Each name where its number says, not by its rank: class 0 has none here. */
     parse_good(&c, V2 ",\"id2label\":{\"1\":\"A\",\"2\":\"B\"}}");
     assert_true(c.labels == 3 && !c.label_names[0]);
     assert_string_equal(c.label_names[1], "A");
     assert_string_equal(c.label_names[2], "B");
-    config_free(&c);
     parse_good(&c, V2 ",\"num_labels\":7,\"architectures\":[],\"id2label\":null,\"pad_token_id\":null}");
     assert_true(c.labels == 7 && !c.label_names[6] && !c.architecture);
-    config_free(&c);
     parse_good(&c, V2 ",\"pad_token_id\":-1}"); /* none: rows are padded with 0 all the same */
     assert_int_equal(c.pad_token_id, 0);
-    config_free(&c);
     parse_good(&c, V2 ",\"num_labels\":7,\"id2label\":{}}");
     assert_int_equal(c.labels, 0);
 }

@@ -3,6 +3,8 @@
 
 #include "analysis/receptive_field.h"
 
+static void field_free(receptive_field *of) { scope_free(&of->memory); }
+
 static position_rule v1(void) { return (position_rule){.span = 512, .max_distance = 512, .clamp_distance = true}; }
 static position_rule v3(void)
 {
@@ -12,14 +14,13 @@ static position_rule v3(void)
 static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min, ptrdiff_t max, size_t left,
                   size_t right)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     assert_ok(receptive_field_make(&field, &rule, length, false, NULL));
     assert_int_equal(field.unique_count, count);
     assert_int_equal(field.unique_min, min);
     assert_int_equal(field.unique_max, max);
     assert_int_equal(field.run_left, left);
     assert_int_equal(field.run_right, right);
-    scope_free(&field.memory);
 }
 
 TEST(test_single_layer)
@@ -34,21 +35,19 @@ TEST(test_single_layer)
 
 TEST(test_v3_at_256)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     const position_rule rule = v3();
     assert_ok(receptive_field_make(&field, &rule, 256, false, NULL));
     assert_int_equal(field.unique_count, 281);
-    scope_free(&field.memory);
 }
 
 static void compose(position_rule rule, size_t layers, composed_field *last)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     composed_field composed[48];
     assert_ok(receptive_field_make(&field, &rule, 0, false, NULL));
     assert_ok(receptive_field_compose(&field, layers, composed, NULL));
     *last = composed[layers - 1];
-    scope_free(&field.memory);
 }
 
 TEST(test_composition)
@@ -78,13 +77,12 @@ TEST(test_formulas)
 
 TEST(test_token)
 {
-    receptive_field field;
+    FREED_BY(field_free) receptive_field field;
     const position_rule rule = v1();
     size_t unambiguous, own;
     assert_ok(receptive_field_make(&field, &rule, 1024, false, NULL));
     receptive_field_of_token(&field, 511, &unambiguous, &own);
     assert_int_equal(own, 1024); /* sees every key of its text at a row of its own */
-    scope_free(&field.memory);
 }
 
 TEST(test_longest)
@@ -134,7 +132,7 @@ TEST(test_brute_force)
                     const position_rule rule = {
                         .span = span, .buckets = buckets, .max_distance = 2 * span + 3, .clamp_distance = clamp};
                     if (buckets == 1) continue;
-                    receptive_field field;
+                    FREED_BY(field_free) receptive_field field;
                     if (receptive_field_make(&field, &rule, length, false, NULL) != DEBERTA_OK) continue;
                     const ptrdiff_t reach = (ptrdiff_t)length - 1;
                     bool unique[127] = {false};
@@ -169,6 +167,5 @@ TEST(test_brute_force)
                         assert_int_equal(composed[n - 1].unique_set, count ? size : 0);
                         assert_int_equal(composed[n - 1].contiguous, count ? contiguous : 0);
                     }
-                    scope_free(&field.memory);
                 }
 }
